@@ -1,0 +1,77 @@
+"""What a data set is once it is read: plain arrays, the same whatever the source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Family = Literal["graph", "hypergraph", "images"]
+FAMILIES: tuple[Family, ...] = ("graph", "hypergraph", "images")
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """Lists of unequal length: list ``i`` is ``values[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: NDArray[np.int64]
+    values: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> NDArray[np.int64]:
+        return self.values[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Length of each list."""
+        return np.diff(self.offsets)
+
+    @classmethod
+    def of(cls, lists: list[NDArray[np.int64]]) -> Ragged:
+        """Pack a list of integer arrays."""
+        offsets = np.zeros(len(lists) + 1, np.int64)
+        np.cumsum([len(part) for part in lists], out=offsets[1:])
+        values = np.concatenate([*lists, np.zeros(0, np.int64)]).astype(np.int64)
+        return cls(offsets, values)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected simple graph with one class per node.
+
+    ``features`` ``[nodes, width]`` float32 (CSR where mostly zero), ``labels`` ``[nodes]`` int64,
+    ``edges`` ``[2, m]`` int64 holding both directions of every edge, without self-loops or
+    repeats, sorted by (source, target).
+    """
+
+    features: sparse.csr_matrix | NDArray[np.float32]
+    labels: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    classes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Hypergraph:
+    """A hypergraph with one class per node; ``hyperedges`` are cleaned (at least two nodes, distinct)."""
+
+    features: sparse.csr_matrix | NDArray[np.float32]
+    labels: NDArray[np.int64]
+    hyperedges: Ragged
+    classes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images ``[items, channels, height, width]`` uint8 with one class each."""
+
+    pixels: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+    classes: int
+
+
+Data = Graph | Hypergraph | Images

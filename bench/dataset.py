@@ -1,0 +1,37 @@
+"""The seam for data sets: one class per data set, one file per family, under ``datasets/``."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from bench.data import Data, Family
+from bench.sources import RawFile, Sources
+from bench.spec import ClientSettings, Protocol
+
+
+class Dataset(ABC):
+    """A data set: what it is, where its raw files come from, and how they become arrays.
+
+    ``protocol`` and ``client`` are the settings a run on this data set has unless a grid or the
+    command line says otherwise. ``scenarios`` lists the scenarios that make sense for it.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    family: ClassVar[Family]
+    homepage: ClassVar[str]
+    scenarios: ClassVar[tuple[str, ...]]
+    protocol: ClassVar[Protocol]
+    client: ClassVar[ClientSettings]
+    files: ClassVar[tuple[RawFile, ...]] = ()
+    embedded: ClassVar[bool] = False
+
+    @abstractmethod
+    def load(self, sources: Sources) -> Data:
+        """Read the raw files and prepare them as the paper does, before any partition.
+
+        Raises:
+            NoDataError: a raw file is neither in a data root nor to be downloaded.
+            RequestError: a raw file's checksum is not the published one.
+        """

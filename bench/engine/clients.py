@@ -1,0 +1,298 @@
+"""The clients as a method sees them: stacked, in blocks, with training labels only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bench import streams
+from bench.engine.optimiser import OptimiserState
+from bench.errors import DivergedError
+from bench.federation.types import TRAIN, Client
+from bench.nn.base import ClientModel, Drop, Inputs, Output, keep_all
+from bench.nn.dropout import DropoutMasks, threshold
+from bench.spec import RunSpec
+
+Stack = Mapping[str, Tensor]
+
+LossTerm = Callable[[Stack, slice], Tensor]
+"""An extra loss for the clients of a slice: (their parameters, the slice) -> ``[clients of the slice]``."""
+
+
+class Block:
+    """Some neighbouring clients whose parameters, gradients and moments stay in cache together.
+
+    ``clients`` is their slice of a stack; ``items`` the length that their data are padded to.
+    """
+
+    def __init__(
+        self, model: ClientModel, members: Sequence[Client], first: int, classes: int, device: torch.device
+    ) -> None:
+        self.model = model
+        self.clients = slice(first, first + len(members))
+        self.inputs = model.collate(members, device)
+        self.items = self.inputs.items
+        self.lengths = [len(client.ids) for client in members]
+        targets = np.zeros((len(members), self.items), np.int64)
+        weights = np.zeros((len(members), self.items), np.float32)
+        self.training: list[np.ndarray] = []
+        counts = np.zeros((len(members), classes), np.float32)
+        for row, client in enumerate(members):
+            chosen = np.flatnonzero(client.roles == TRAIN)
+            self.training.append(chosen)
+            targets[row, chosen] = client.labels[chosen]
+            weights[row, chosen] = 1 / max(len(chosen), 1)
+            counts[row] = np.bincount(client.labels[chosen], minlength=classes)
+        self._targets = torch.from_numpy(targets).to(device)
+        self._weights = torch.from_numpy(weights).to(device)
+        self.label_counts = torch.from_numpy(counts).to(device)
+
+    def forward(self, models: Stack) -> Output:
+        """Evaluation mode; ``models`` is this block's part of a stack."""
+        return self.model.forward(models, self.inputs, None)
+
+    def cross_entropy(self, logits: Tensor) -> Tensor:
+        """Mean over each client's training items, ``[clients of the block]``."""
+        each = functional.cross_entropy(logits.flatten(0, 1), self._targets.flatten(), reduction="none")
+        return (each.view_as(self._weights) * self._weights).sum(dim=1)
+
+    def batch(self, items: Tensor, rows: Tensor) -> tuple[Inputs, Tensor]:
+        """Inputs and labels of the chosen items ``[rows, batch]`` of some of the block's clients."""
+        return self.inputs.select(items, rows), self._targets[rows[:, None], items]
+
+
+class Slot:
+    """The trained models of one purpose, with their optimiser, kept over rounds."""
+
+    def __init__(self, settings_owner: Clients, like: Stack) -> None:
+        sizes = {name: (settings_owner.count, *value.shape[1:]) for name, value in like.items()}
+        self._storage = {name: [torch.empty(size, device=settings_owner.device)] for name, size in sizes.items()}
+        trainable = {name: stores[0] for name, stores in self._storage.items() if name in settings_owner.trained}
+        self.optimiser = OptimiserState(settings_owner.spec.client, trainable)
+
+    def claim(self, stack: Stack) -> dict[str, Tensor]:
+        """Memory for the result of a fit, never that of the stack that it starts from."""
+        result = {}
+        for name, value in stack.items():
+            stores = self._storage[name]
+            address = value.untyped_storage().data_ptr()
+            free = [store for store in stores if store.untyped_storage().data_ptr() != address]
+            if not free:
+                stores.append(torch.empty_like(stores[0]))
+                free = stores[-1:]
+            result[name] = free[0]
+        return result
+
+
+class Clients:
+    """All clients of a run.
+
+    Attributes:
+        count: number of clients.
+        label_counts: training items by class, float32 ``[clients, classes]``.
+        round: the round that is running, -1 during warm-up.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        model: ClientModel,
+        members: Sequence[Client],
+        classes: int,
+        device: torch.device,
+        block_size: int,
+    ) -> None:
+        self.spec = spec
+        self.model = model
+        self.count = len(members)
+        self.device = device
+        self.trained = tuple(name for name in model.shapes if name not in model.buffers)
+        self.blocks = [
+            Block(model, members[first : first + block_size], first, classes, device)
+            for first in range(0, len(members), block_size)
+        ]
+        self.label_counts = torch.cat([block.label_counts for block in self.blocks])
+        self.round = -1
+        self.loss = float("nan")
+        self.after_epoch: Callable[[int, Block, Stack], None] | None = None
+        self._slots: dict[str, Slot] = {}
+        self._calls = 0
+
+    def begin_round(self, round: int) -> None:
+        """Name the random streams of this round."""
+        self.round, self._calls = round, 0
+
+    def fit(
+        self,
+        stack: Stack,
+        *,
+        epochs: int | None = None,
+        loss: LossTerm | None = None,
+        trainable: Collection[str] | None = None,
+        slot: str = "model",
+    ) -> Stack:
+        """Train every client on its own training items, starting from ``stack``.
+
+        Args:
+            stack: parameters ``[clients, ...]``; left unchanged.
+            epochs: local epochs; the protocol's by default.
+            loss: a term added to the cross-entropy, such as FedProx's.
+            trainable: names of the parameters to train; all by default.
+            slot: names the models that are trained here. Models of another purpose (a personal
+                copy beside a global one) need a slot, and so an optimiser, of their own.
+
+        Returns:
+            The trained parameters. Their memory is used again by the slot's later fits: copy what
+            is to be kept over rounds.
+
+        Raises:
+            DivergedError: a training loss is not finite.
+        """
+        epochs = self.spec.protocol.local_epochs if epochs is None else epochs
+        names = [name for name in self.trained if trainable is None or name in trainable]
+        if slot not in self._slots:
+            self._slots[slot] = Slot(self, stack)
+        target = self._slots[slot].claim(stack)
+        total = torch.zeros((), device=self.device)
+        for block in self.blocks:
+            models = {name: target[name][block.clients] for name in stack}
+            for name, value in models.items():
+                value.copy_(stack[name][block.clients])
+            steps = self._full_batches if self.spec.client.batch_size is None else self._mini_batches
+            for epoch, objective in enumerate(steps(block, models, names, epochs, loss, self._slots[slot])):
+                total += objective
+                if self.after_epoch is not None and slot == "model" and self.round >= 0:
+                    self.after_epoch(epoch, block, models)
+        self._calls += 1
+        self.loss = float(total) / (self.count * max(epochs, 1))
+        if not np.isfinite(self.loss):
+            raise DivergedError("a training loss is not finite")
+        return target
+
+    def embeddings(self, stack: Stack) -> Tensor:
+        """Mean embedding over all items of every client in evaluation mode, ``[clients, width]``."""
+        means = []
+        with torch.no_grad():
+            for block in self.blocks:
+                embedding = block.forward({name: value[block.clients] for name, value in stack.items()}).embedding
+                inside = torch.arange(block.items, device=self.device)[None, :] < block.inputs.lengths[:, None]
+                summed = (embedding * inside[:, :, None]).sum(dim=1)
+                means.append(summed / block.inputs.lengths[:, None])
+        return torch.cat(means)
+
+    def _stream(self, purpose: str, client: int, *more: int) -> np.random.Generator:
+        return streams.generator(self.spec.seed, purpose, client, self.round, self._calls, *more)
+
+    def _full_batches(
+        self,
+        block: Block,
+        models: dict[str, Tensor],
+        names: list[str],
+        epochs: int,
+        loss: LossTerm | None,
+        slot: Slot,
+    ) -> Iterator[Tensor]:
+        """One step an epoch on all training items; yields the summed cross-entropy of each epoch."""
+        rate = self.spec.client.dropout
+        drop: Drop = keep_all
+        masks = None
+        if threshold(rate) and self.model.dropout_widths:
+            indices = range(block.clients.start, block.clients.stop)
+            masks = DropoutMasks(
+                [self._stream("dropout", client) for client in indices],
+                block.lengths,
+                self.model.dropout_widths,
+                epochs,
+                rate,
+                block.items,
+                self.device,
+            )
+            drop = masks
+        leaves = {name: models[name].detach().requires_grad_() for name in names}
+        parameters = {**models, **leaves}
+        for epoch in range(epochs):
+            if masks is not None:
+                masks.begin_epoch(epoch)
+            block.inputs.begin_step()
+            entropy = block.cross_entropy(self.model.forward(parameters, block.inputs, drop).logits)
+            objective = entropy if loss is None else entropy + loss(parameters, block.clients)
+            gradients = torch.autograd.grad(objective.sum(), list(leaves.values()))
+            slot.optimiser.step(names, list(leaves.values()), gradients, block.clients)
+            yield entropy.detach().sum()
+
+    def _mini_batches(
+        self,
+        block: Block,
+        models: dict[str, Tensor],
+        names: list[str],
+        epochs: int,
+        loss: LossTerm | None,
+        slot: Slot,
+    ) -> Iterator[Tensor]:
+        """Shuffled batches without the last partial one; yields the mean cross-entropies' sum.
+
+        Clients with equally many batches left step together; a client with fewer training items
+        than a batch has one batch of them all.
+        """
+        size = self.spec.client.batch_size
+        assert size is not None
+        batches = [max(len(items) // size, 1) if len(items) else 0 for items in block.training]
+        width = [min(size, len(items)) for items in block.training]
+        for epoch in range(epochs):
+            orders = [
+                self._stream("order", block.clients.start + row, epoch).permutation(items)
+                for row, items in enumerate(block.training)
+            ]
+            total = torch.zeros((), device=self.device)
+            for step in range(max(batches)):
+                active = [row for row, count in enumerate(batches) if step < count]
+                for batch in sorted({width[row] for row in active}, reverse=True):
+                    rows = [row for row in active if width[row] == batch]
+                    chosen = np.stack([orders[row][step * batch : (step + 1) * batch] for row in rows])
+                    entropy = self._batch_step(block, models, names, rows, chosen, loss, slot)
+                    shares = torch.tensor([1 / batches[row] for row in rows], device=self.device)
+                    total += (entropy * shares).sum()
+            yield total
+
+    def _batch_step(
+        self,
+        block: Block,
+        models: dict[str, Tensor],
+        names: list[str],
+        rows: list[int],
+        chosen: np.ndarray,
+        loss: LossTerm | None,
+        slot: Slot,
+    ) -> Tensor:
+        """One step of some of a block's clients on a batch each; returns their cross-entropies."""
+        index = torch.tensor(rows, device=self.device)
+        some = {name: value[index] for name, value in models.items()}
+        leaves = {name: some[name].requires_grad_() for name in names}
+        inputs, labels = block.batch(torch.from_numpy(chosen).to(self.device), index)
+        logits = self.model.forward(some, inputs, keep_all).logits
+        each = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
+        entropy = each.view_as(labels).mean(dim=1)
+        objective = entropy.sum()
+        if loss is not None:
+            for position, row in enumerate(rows):
+                client = block.clients.start + row
+                one = {name: value[position : position + 1] for name, value in some.items()}
+                objective = objective + loss(one, slice(client, client + 1)).sum()
+        gradients = torch.autograd.grad(objective, list(leaves.values()))
+        for position, row in enumerate(rows):
+            client = block.clients.start + row
+            here = slice(position, position + 1)
+            slot.optimiser.step(
+                names,
+                [leaves[name][here] for name in names],
+                [gradient[here] for gradient in gradients],
+                slice(client, client + 1),
+            )
+        with torch.no_grad():
+            for name, value in some.items():
+                models[name][index] = value
+        return entropy.detach()

@@ -1,0 +1,106 @@
+"""The seam for methods: what a federated algorithm is to the engine.
+
+All clients are handled at once. A *stack* maps a parameter's name to a tensor ``[clients, ...]``.
+The engine calls, for every round,
+
+    send -> (evaluate received) -> train -> report -> (evaluate trained) -> collect
+
+and completes what ``send`` leaves out (a head that stays at its client) from the client's own
+model. A method holds mathematics; batches, devices, bytes, attacks, storage and held-out labels
+are the engine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from torch import Tensor
+
+from bench.data import FAMILIES, Family
+from bench.errors import NotApplicableError
+from bench.federation.types import Federation
+from bench.hyper import HyperParameters
+
+if TYPE_CHECKING:
+    from bench.engine.clients import Block, Clients
+    from bench.engine.task import Task, Wire
+
+Stack = Mapping[str, Tensor]
+"""Parameter name -> tensor ``[clients, ...]``."""
+
+
+class Method:
+    """A federated algorithm. A subclass with a ``name`` of its own is found by the registry.
+
+    Class attributes: ``title`` for tables; ``reference`` the paper; ``families`` of data it runs
+    on; ``numerics`` is raised when a change alters the method's numbers, so that older runs show
+    as stale; ``trains`` False ends a run after one round; ``reads`` names the method whose run
+    this one reports another stage of; ``stage`` is the model that the method deploys.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    reference: ClassVar[str] = ""
+    families: ClassVar[tuple[Family, ...]] = FAMILIES
+    numerics: ClassVar[int] = 1
+    trains: ClassVar[bool] = True
+    reads: ClassVar[str | None] = None
+    stage: ClassVar[str] = "trained"
+
+    Hyper: ClassVar[type[HyperParameters]] = HyperParameters
+
+    def __init__(self, task: Task, hyper: HyperParameters) -> None:
+        self.task = task
+        self.hyper = hyper
+        self.start()
+
+    def start(self) -> None:
+        """Set up the server's state from ``self.task``. Default: none."""
+
+    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+        """What every client feeds its model: its own data by default.
+
+        Methods that exchange something before training (completed hyperedges, mended graphs) do
+        it here, through ``wire``. Held-out labels are -1 in the federation that comes and are not
+        read from the one that is returned.
+        """
+        return federation
+
+    def warm_up(self, clients: Clients, models: Stack) -> Stack:
+        """What the clients do before the first round; returns their models. Default: nothing."""
+        return models
+
+    def shared(self) -> Collection[str]:
+        """Names of the parameters that a client uploads. Default: all of them."""
+        return self.task.parameters
+
+    def send(self, round: int) -> Stack:
+        """What the server sends every client at the start of a round; may leave parameters out."""
+        return {}
+
+    def train(self, clients: Clients, received: Stack) -> Stack:
+        """Client side of a round. Default: local epochs on the received model."""
+        return clients.fit(received)
+
+    def report(self, clients: Clients, trained: Stack) -> Tensor | None:
+        """What a client sends besides its model, ``[clients, ...]``; called after warm-up, too."""
+        return None
+
+    def enrol(self, reports: Tensor | None) -> None:
+        """Server side of the warm-up: the first reports. Default: nothing."""
+
+    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+        """Server side of a round; both stacks hold the shared parameters only."""
+
+    def logits(self, models: Stack, block: Block) -> Tensor:
+        """Predictions ``[clients of the block, items, classes]``. Default: the client model's."""
+        return block.forward(models).logits
+
+    def welcome(self, clients: Clients) -> Stack:
+        """Models for clients that the server has never seen."""
+        raise NotApplicableError(f"{self.name} has no model for clients that it has never seen")
+
+    def artefacts(self) -> dict[str, Tensor]:
+        """Arrays kept with the run, such as the last collaboration matrix. Default: none."""
+        return {}

@@ -1,0 +1,37 @@
+"""What the engine hands over when a run ends: plain arrays and numbers, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+State = Literal["done", "diverged", "oom", "failed", "not_applicable", "no_data", "not_implemented"]
+
+
+@dataclass(eq=False)
+class RunResult:
+    """The outcome of one run.
+
+    ``correct[stage, split]`` is an int32 array ``[rows, clients]`` of correct predictions, one row
+    a round (for ``trained`` under ``protocol.evaluate = "epoch"``: one row a local epoch);
+    ``samples[split]`` is int32 ``[clients]``. ``loss`` is the mean training loss over clients by
+    round. Only a ``done`` run carries numbers. ``seconds`` has ``client``, ``server``,
+    ``evaluation`` and ``total``; bytes are summed over clients and rounds.
+    """
+
+    state: State
+    reason: str = ""
+    traceback: str = ""
+    correct: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)
+    samples: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    seconds: dict[str, float] = field(default_factory=dict)
+    peak_memory: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    device: str = "cpu"
+    partition_hash: str = ""
+    artefacts: dict[str, NDArray[np.float32]] = field(default_factory=dict)

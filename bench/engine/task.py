@@ -1,0 +1,77 @@
+"""What a method knows of its task, and the wire that counts what is exchanged before training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench import streams
+from bench.nn.base import ClientModel
+from bench.spec import RunSpec
+
+Stack = Mapping[str, Tensor]
+
+
+class Task:
+    """Sizes, parameter names, random streams and initial models. No labels.
+
+    ``train_sizes`` ``[clients]`` float32 are the numbers of training items; ``parameters`` the
+    names that can be sent, ``head`` and ``backbone`` its two parts.
+    """
+
+    def __init__(self, spec: RunSpec, model: ClientModel, train_sizes: Tensor, device: torch.device) -> None:
+        self.clients = len(train_sizes)
+        self.rounds = spec.protocol.rounds
+        self.local_epochs = spec.protocol.local_epochs
+        self.device = device
+        self.train_sizes = train_sizes
+        self.shapes = {name: shape for name, shape in model.shapes.items() if name not in model.buffers}
+        self.parameters = tuple(self.shapes)
+        self.head = tuple(name for name in self.parameters if name in model.head)
+        self.backbone = tuple(name for name in self.parameters if name not in model.head)
+        self._seed = spec.seed
+        self._model = model
+
+    def generator(self, *key: str | int) -> torch.Generator:
+        """A torch generator on the CPU for the server's own randomness, keyed by what it is for."""
+        return torch.Generator().manual_seed(streams.torch_seed(self._seed, "server", *key))
+
+    def common(self) -> dict[str, Tensor]:
+        """One random model for all clients, ``[clients, ...]`` without copies, buffers included."""
+        drawn = self._model.initial(streams.generator(self._seed, "initial", "common"))
+        return {
+            name: torch.from_numpy(value).to(self.device).expand(self.clients, *value.shape)
+            for name, value in drawn.items()
+        }
+
+    def own(self) -> dict[str, Tensor]:
+        """A random model of its own for every client, ``[clients, ...]``."""
+        drawn = [
+            self._model.initial(streams.generator(self._seed, "initial", client))
+            for client in range(self.clients)
+        ]
+        return {
+            name: torch.from_numpy(np.stack([one[name] for one in drawn])).to(self.device)
+            for name in drawn[0]
+        }
+
+
+class Wire:
+    """Counts the bytes of messages that clients and server exchange outside the round loop."""
+
+    def __init__(self) -> None:
+        self.bytes_up = 0
+        self.bytes_down = 0
+
+    def upload(self, *arrays: NDArray[Any]) -> None:
+        """One client sends these arrays to the server."""
+        self.bytes_up += sum(array.nbytes for array in arrays)
+
+    def download(self, *arrays: NDArray[Any]) -> None:
+        """The server sends these arrays to one client."""
+        self.bytes_down += sum(array.nbytes for array in arrays)

@@ -1,0 +1,69 @@
+"""Where a run is made: versions and hardware, without names of hosts, users or folders."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "alembic",
+    "numpy",
+    "pandas",
+    "pebble",
+    "pydantic",
+    "pymetis",
+    "scipy",
+    "sqlalchemy",
+    "torch",
+    "torch-geometric",
+)
+
+
+@cache
+def processor() -> str:
+    """Model name of the processor, as the operating system gives it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "model name":
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def accelerator(device: str) -> str:
+    """Name of the accelerator behind a device such as ``cuda:0``; empty for ``cpu``."""
+    if device == "cpu":
+        return ""
+    import torch
+
+    return str(torch.cuda.get_device_name(device))
+
+
+def describe(device: str, threads: int) -> dict[str, Any]:
+    """Versions, processor, memory in bytes, device and threads of a run on this machine."""
+    import psutil
+
+    versions = {}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "python": platform.python_version(),
+        "packages": versions,
+        "system": platform.system(),
+        "release": ".".join(platform.release().split(".")[:2]),
+        "machine": platform.machine(),
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "processor": processor(),
+        "cores": psutil.cpu_count(logical=False) or psutil.cpu_count(),
+        "logical_cores": psutil.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+        "accelerator": accelerator(device),
+        "threads": threads,
+    }

@@ -1,0 +1,33 @@
+"""Errors that a user can act on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class RequestError(Exception):
+    """The request was wrong. The command line prints the message as one line and exits with 2.
+
+    The message says what was expected, what came and what to do.
+    """
+
+
+class NoDataError(RequestError):
+    """A data set's raw files are neither at hand nor to be had; a sweep records ``no_data``."""
+
+
+class NotApplicableError(Exception):
+    """The method cannot do what the spec asks of it; a run ends as ``not_applicable``."""
+
+
+class DivergedError(Exception):
+    """A loss or a logit is no longer finite; a run ends as ``diverged``."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    options = sorted(known)
+    near = difflib.get_close_matches(name, options, n=1, cutoff=0.4)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return RequestError(f"unknown {kind} '{name}': {hint}there is {', '.join(options) or 'none'}")

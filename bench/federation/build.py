@@ -1,0 +1,122 @@
+"""From a request to its clients: data set, scenario, number of clients, seed and split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.data import Graph, Hypergraph
+from bench.errors import RequestError
+from bench.federation import cache, scenarios, source
+from bench.federation.graph import graph_clients
+from bench.federation.hypergraph import hypergraph_clients
+from bench.federation.identity import federation_hash
+from bench.federation.images import image_clients
+from bench.federation.scenario import Assignment, Split
+from bench.federation.source import Source
+from bench.federation.splits import check_split
+from bench.federation.types import TRAIN, Client, Federation
+
+
+def _clients(source: Source, assignment: Assignment) -> tuple[Client, ...]:
+    if isinstance(source.data, Graph):
+        return graph_clients(source.data, assignment)
+    if isinstance(source.data, Hypergraph):
+        return hypergraph_clients(source.data, assignment)
+    return image_clients(source.data, assignment)
+
+
+def assemble(
+    source: Source, scenario: str, assignment: Assignment, provenance: dict[str, Any]
+) -> Federation:
+    """The federation of an assignment, with its hash."""
+    name, classes = source.dataset.name, source.data.classes
+    clients = _clients(source, assignment)
+    digest = federation_hash(name, scenario, classes, clients, source.features)
+    return Federation(name, scenario, source.dataset.family, classes, clients, digest, provenance)
+
+
+def check_training(federation: Federation) -> None:
+    """Refuse a federation in which a client has nothing to train on."""
+    for number, client in enumerate(federation.clients):
+        if client.count(TRAIN) == 0:
+            raise RequestError(
+                f"client {number} of {len(federation)} ({federation.dataset}, {federation.scenario}) has "
+                f"{len(client.ids)} items and none of them to train on; ask for fewer clients, a larger "
+                f"training share or another protocol.partition_seed"
+            )
+
+
+def _restore(path: Path, source: Source, scenario: str) -> Federation | None:
+    """The federation of a stored assignment; None where there is none or it is damaged."""
+    entry = cache.load(path)
+    if entry is None:
+        return None
+    ids = np.concatenate(entry.assignment.ids)
+    if ids.size == 0 or ids.min() < 0 or ids.max() >= source.items:
+        return None
+    federation = assemble(source, scenario, entry.assignment, entry.provenance)
+    return federation if federation.hash == entry.hash else None
+
+
+def federate(source: Source, scenario: str, clients: int, partition_seed: int, split: Split) -> Federation:
+    """The clients of a data set that has been read; see ``build``."""
+    name = source.dataset.name
+    recipe = scenarios.find(scenario, name, source.dataset.family)
+    check_split(split)
+    if not 1 <= clients <= source.items:
+        raise RequestError(
+            f"clients: expected 1 to {source.items}, the number of items of {name}, got {clients}"
+        )
+    request = cache.Request(name, scenario, clients, partition_seed, split)
+    imported = cache.imported_path(request, source.checksum)
+    if imported.exists():
+        own = _restore(imported, source, scenario)
+        if own is None:
+            raise RequestError(f"the imported federation {imported} is damaged: import it again or delete it")
+        return own
+    options = recipe.recipe(partition_seed)
+    path = cache.drawn_path(request, source.checksum, options)
+    stored = _restore(path, source, scenario)
+    if stored is not None:
+        return stored
+    with cache.lock(path):
+        stored = _restore(path, source, scenario)
+        if stored is not None:
+            return stored
+        assignment = recipe.draw(source.data, clients, partition_seed, split)
+        provenance = {
+            "made": "drawn",
+            "partition_seed": partition_seed,
+            "split": list(split),
+            "data": source.checksum,
+            "numpy": np.__version__,
+            **options,
+        }
+        federation = assemble(source, scenario, assignment, provenance)
+        check_training(federation)
+        cache.write(path, cache.Entry(assignment, federation.hash, provenance))
+        return federation
+
+
+def build(
+    dataset: str,
+    scenario: str,
+    clients: int,
+    partition_seed: int,
+    split: Split,
+    roots: tuple[Path, ...] | None = None,
+) -> Federation:
+    """The federation of a request: the imported one if there is one, else a drawn one.
+
+    The arguments up to ``split`` are ``RunSpec.federation_key``; ``split`` is in percent. ``roots``
+    are the folders searched for raw files (default: ``bench.paths.data_roots``). Draws are cached
+    under ``BENCH_HOME/partitions``.
+
+    Raises:
+        RequestError: an unknown data set or scenario, a scenario of another family, a split that is
+            not one, more clients than items, or a client without a training item.
+    """
+    return federate(source.read(dataset, roots), scenario, clients, partition_seed, split)

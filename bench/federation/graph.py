@@ -1,0 +1,143 @@
+"""Subgraph clients: METIS parts, and half-samples of METIS parts (FedSheafHN, FED-PUB)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pymetis
+from numpy.typing import NDArray
+
+from bench import streams
+from bench.data import Family, Graph
+from bench.errors import RequestError
+from bench.federation.scenario import Assignment, Scenario, Split
+from bench.federation.splits import global_roles
+from bench.federation.types import Client
+
+SAMPLES = 5
+"""Half-samples, hence clients, of one part in the overlapping scenario."""
+
+
+def check_graph(graph: Graph, name: str) -> None:
+    """Refuse edges that are not as ``Graph`` promises: partition and order would depend on it."""
+    nodes = len(graph.labels)
+    source, target = graph.edges
+    key = source * nodes + target
+    inside = not graph.edges.size or (graph.edges.min() >= 0 and graph.edges.max() < nodes)
+    sorted_once = bool((np.diff(key) > 0).all())
+    if not (inside and sorted_once and (source != target).all()):
+        raise RequestError(f"data set {name}: expected edges sorted by (source, target), no loops or repeats")
+    if not np.array_equal(np.sort(target * nodes + source), key):
+        raise RequestError(f"data set {name}: expected both directions of every edge")
+
+
+def row_starts(graph: Graph) -> NDArray[np.int64]:
+    """``[nodes + 1]``: the edges of source ``i`` are ``starts[i]:starts[i + 1]``."""
+    return np.searchsorted(graph.edges[0], np.arange(len(graph.labels) + 1)).astype(np.int64)
+
+
+def metis_seed(partition_seed: int) -> int:
+    """METIS's own seed for a partition seed (a positive 31-bit number)."""
+    return streams.entropy(partition_seed, "partition", "metis") % (2**31 - 1)
+
+
+def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int64]:
+    """Part of every node ``[nodes]``: multilevel k-way METIS, edge cut, no weights (facts 1.9).
+
+    Raises:
+        RequestError: a part is empty, which METIS allows itself on tiny graphs.
+    """
+    dtype = pymetis.zero_copy_dtype()
+    adjacency = pymetis.CSRAdjacency(row_starts(graph).astype(dtype), graph.edges[1].astype(dtype))
+    options = pymetis.Options(seed=metis_seed(partition_seed))
+    result = pymetis.part_graph(parts, adjacency=adjacency, recursive=False, options=options)
+    labels = np.asarray(result.vertex_part, np.int64)
+    empty = np.flatnonzero(np.bincount(labels, minlength=parts) == 0)
+    if empty.size:
+        raise RequestError(
+            f"METIS left {empty.size} of {parts} parts empty on {len(labels)} nodes; ask for fewer clients"
+        )
+    return labels
+
+
+class _Metis(Scenario[Graph]):
+    """What both scenarios share: METIS, and one split of the whole graph before partitioning."""
+
+    family: ClassVar[Family] = "graph"
+
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """METIS's options and the version of its binding."""
+        return {
+            "partitioner": "pymetis.part_graph",
+            "pymetis": pymetis.version,
+            "recursive": False,
+            "options": {"seed": metis_seed(partition_seed)},
+        }
+
+    def _assign(
+        self, graph: Graph, ids: list[NDArray[np.int64]], partition_seed: int, split: Split
+    ) -> Assignment:
+        roles = global_roles(len(graph.labels), split, streams.generator(partition_seed, "split"))
+        return Assignment(tuple(ids), tuple(roles[part] for part in ids))
+
+
+class NonOverlapping(_Metis):
+    """One METIS part a client, nodes in ascending order (facts 1.10)."""
+
+    def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
+        """Clients are the parts, in METIS's numbering."""
+        labels = metis_parts(data, clients, partition_seed)
+        ids = [np.flatnonzero(labels == part) for part in range(clients)]
+        return self._assign(data, ids, partition_seed, split)
+
+
+class Overlapping(_Metis):
+    """``clients / 5`` METIS parts; of each, five samples of half its nodes (facts 1.11).
+
+    Client ``5 * part + draw`` holds ``floor(size / 2)`` nodes drawn without replacement, in the
+    order in which they were drawn.
+    """
+
+    disjoint: ClassVar[bool] = False
+
+    def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
+        """Five clients of every part."""
+        if clients < SAMPLES or clients % SAMPLES:
+            raise RequestError(
+                f"scenario overlapping: expected a multiple of {SAMPLES} clients ({SAMPLES} samples of "
+                f"every part), got {clients}; use {max(SAMPLES, round(clients / SAMPLES) * SAMPLES)}"
+            )
+        labels = metis_parts(data, clients // SAMPLES, partition_seed)
+        ids = []
+        for part in range(clients // SAMPLES):
+            nodes = np.flatnonzero(labels == part)
+            for draw in range(SAMPLES):
+                stream = streams.generator(partition_seed, "partition", "sample", part, draw)
+                ids.append(stream.permutation(nodes)[: len(nodes) // 2])
+        return self._assign(data, ids, partition_seed, split)
+
+
+def induced_edges(graph: Graph, starts: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges among ``ids`` as positions in ``ids`` ``[2, m]``, both directions, sorted.
+
+    ``starts`` are the graph's ``row_starts``. Edges to nodes outside are dropped.
+    """
+    position = np.full(len(graph.labels), -1, np.int64)
+    position[ids] = np.arange(len(ids))
+    degrees = starts[ids + 1] - starts[ids]
+    ends = np.cumsum(degrees)
+    edge = np.arange(degrees.sum()) + np.repeat(starts[ids] - (ends - degrees), degrees)
+    source = np.repeat(np.arange(len(ids)), degrees)
+    target = position[graph.edges[1][edge]]
+    kept = np.stack([source, target])[:, target >= 0]
+    return kept[:, np.lexsort((kept[1], kept[0]))]
+
+
+def graph_clients(graph: Graph, assignment: Assignment) -> tuple[Client, ...]:
+    """The induced subgraph of every client."""
+    starts = row_starts(graph)
+    return tuple(
+        Client(ids, graph.labels[ids], roles, graph.features[ids], edges=induced_edges(graph, starts, ids))
+        for ids, roles in zip(assignment.ids, assignment.roles, strict=True)
+    )

@@ -1,0 +1,47 @@
+"""A data set read once a process: its arrays and their checksums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from bench import paths, registry
+from bench.data import Data, Graph
+from bench.dataset import Dataset
+from bench.federation.graph import check_graph
+from bench.federation.identity import data_checksum, features_checksum
+from bench.sources import Sources
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A prepared data set; ``features`` and ``checksum`` are the SHA-256 of its features and of all of it."""
+
+    dataset: type[Dataset]
+    data: Data
+    features: str
+    checksum: str
+
+    @property
+    def items(self) -> int:
+        """Number of nodes or images."""
+        return len(self.data.labels)
+
+
+@lru_cache(maxsize=4)
+def _read(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Source:
+    data = dataset().load(Sources(roots, download=download))
+    if isinstance(data, Graph):
+        check_graph(data, dataset.name)
+    features = features_checksum(data.features if not hasattr(data, "pixels") else data.pixels)
+    return Source(dataset, data, features, data_checksum(data, features))
+
+
+def read(dataset: str, roots: tuple[Path, ...] | None = None, download: bool = True) -> Source:
+    """The data set of that name, from ``roots`` (default: ``bench.paths.data_roots``).
+
+    Raises:
+        RequestError: no such data set, its files are not to be had, or their checksum is wrong.
+    """
+    return _read(registry.dataset(dataset), paths.data_roots() if roots is None else roots, download)

@@ -1,0 +1,47 @@
+"""The seam for scenarios: how a data set is spread over clients."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.data import Data, Family
+
+D = TypeVar("D", bound=Data)
+
+Split = tuple[float, float, float]
+"""Shares of training, validation and test items, in percent."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """Which items each client holds, in which order, and their roles; all else follows from the data.
+
+    ``ids[c]`` ``[n_c]`` int64 item ids, ``roles[c]`` ``[n_c]`` int8 (see ``bench.federation.types``).
+    """
+
+    ids: tuple[NDArray[np.int64], ...]
+    roles: tuple[NDArray[np.int8], ...]
+
+
+class Scenario(ABC, Generic[D]):
+    """A way to draw clients from one family of data. ``disjoint``: no two clients share an item."""
+
+    family: ClassVar[Family]
+    disjoint: ClassVar[bool] = True
+
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """Libraries and options that decide the draw besides the request. Default: none."""
+        return {}
+
+    @abstractmethod
+    def draw(self, data: D, clients: int, partition_seed: int, split: Split) -> Assignment:
+        """Items and roles of every client, drawn from streams of ``partition_seed``.
+
+        Raises:
+            RequestError: the scenario cannot give that many clients.
+        """

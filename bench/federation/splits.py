@@ -1,0 +1,76 @@
+"""Who trains on what: the papers' three ways to give items their roles.
+
+Counts use exact fractions of the percentages, so that no count hangs on a rounding error.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.errors import RequestError
+from bench.federation.scenario import Split
+from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
+
+
+def _exact(split: Split) -> tuple[Fraction, Fraction, Fraction]:
+    train, validation, test = (Fraction(str(float(share))) / 100 for share in split)
+    return train, validation, test
+
+
+def check_split(split: Split) -> None:
+    """Refuse shares that are not positive or add up to more than 100 percent."""
+    if not all(math.isfinite(share) and share > 0 for share in split) or sum(_exact(split)) > 1:
+        raise RequestError(
+            f"protocol.split: expected positive percentages (train, validation, test) that add up to "
+            f"100 at most, got {tuple(split)}"
+        )
+
+
+def _deal(order: NDArray[np.int64], train: int, validation: int, test: int) -> NDArray[np.int8]:
+    """Roles by item: the first of ``order`` train, the next test, the next validate; others unused."""
+    roles = np.full(len(order), UNUSED, np.int8)
+    roles[order[:train]] = TRAIN
+    roles[order[train : train + test]] = TEST
+    roles[order[train + test : train + test + validation]] = VALIDATION
+    return roles
+
+
+def global_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
+    """One split of the whole graph (FedSheafHN, FED-PUB; subgraph facts 1.6).
+
+    The first ``round(train)`` of a permutation train, the next ``round(test)`` test, and all the
+    rest validate, or ``round(validation)`` of it where the shares leave items over. Not stratified.
+    """
+    train, validation, test = _exact(split)
+    n_train = round(train * items)
+    n_test = round(test * items)
+    whole = train + validation + test == 1
+    n_validation = items - n_train - n_test if whole else round(validation * items)
+    return _deal(stream.permutation(items), n_train, n_validation, n_test)
+
+
+def floored_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
+    """One client's split with counts rounded down, the rest unused (FedHGN; hypergraph facts 1.4)."""
+    train, validation, test = (math.floor(share * items) for share in _exact(split))
+    return _deal(stream.permutation(items), train, validation, test)
+
+
+def ceiled_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
+    """One client's split by two cuts (FedAGHN; image facts 1.3).
+
+    Test is its share of the items, rounded up; validation its share of what is left, rounded up;
+    the remainder trains. The shares must therefore add up to 100.
+    """
+    train, validation, test = _exact(split)
+    if train + validation + test != 1:
+        raise RequestError(
+            f"protocol.split: image clients use every image, expected shares that add up to 100, "
+            f"got {tuple(split)}"
+        )
+    n_test = math.ceil(test * items)
+    n_validation = math.ceil(validation / (train + validation) * (items - n_test))
+    return _deal(stream.permutation(items), items - n_test - n_validation, n_validation, n_test)

@@ -1,0 +1,80 @@
+"""A federation: the clients' data in a fixed order, with a hash over all that decides numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bench.data import Family, Ragged
+
+SPLITS: Final = ("train", "val", "test")
+TRAIN: Final = 0
+VALIDATION: Final = 1
+TEST: Final = 2
+UNUSED: Final = 3  # an item without a role: seen as features only
+
+
+@dataclass(frozen=True, eq=False)
+class ClientHyperedges:
+    """What one client knows of the hyperedges that touch it.
+
+    ``ids`` ``[m]`` global hyperedge ids, ascending; ``members`` the client's own nodes in each, as
+    positions in the client; ``sizes`` ``[m]`` how many nodes the hyperedge has over all clients
+    (public metadata of the hyperedge). A border hyperedge is one with foreign members.
+    """
+
+    ids: NDArray[np.int64]
+    members: Ragged
+    sizes: NDArray[np.int64]
+
+    @property
+    def border(self) -> NDArray[np.bool_]:
+        """Which hyperedges have members at other clients."""
+        return self.sizes > self.members.sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Client:
+    """One client's items (nodes or images).
+
+    ``ids`` ``[n]`` their ids in the prepared data set; ``labels`` ``[n]``; ``roles`` ``[n]`` int8
+    (``TRAIN``, ``VALIDATION``, ``TEST``, ``UNUSED``); ``features`` ``[n, width]`` float32 (CSR or
+    dense) or uint8 pixels ``[n, channels, height, width]``; ``edges`` ``[2, m]`` positions, both
+    directions, sorted (graphs only); ``hyperedges`` (hypergraphs only).
+    """
+
+    ids: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    roles: NDArray[np.int8]
+    features: sparse.csr_matrix | NDArray[Any]
+    edges: NDArray[np.int64] | None = None
+    hyperedges: ClientHyperedges | None = None
+
+    def count(self, role: int) -> int:
+        """Number of items with this role."""
+        return int((self.roles == role).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """The clients of one run, in a fixed order.
+
+    ``hash`` covers every client's ids, roles, labels, edges or hyperedges and the features'
+    checksum; ``provenance`` records how the partition was made (options, library versions) and is
+    not part of the hash.
+    """
+
+    dataset: str
+    scenario: str
+    family: Family
+    classes: int
+    clients: tuple[Client, ...]
+    hash: str
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.clients)

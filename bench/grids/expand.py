@@ -1,0 +1,182 @@
+"""From a grid to its runs: every combination with its complete spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench import registry
+from bench.errors import RequestError, unknown
+from bench.grids.grid import Grid, Setting
+from bench.grids.published import published_names
+from bench.resolve import Overrides, check_sections, resolve
+from bench.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which runs of a grid are wanted; an empty filter wants all of them."""
+
+    datasets: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    clients: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a grid, by the names the grid uses.
+
+    ``spec`` is None where a method or data set of the published tables does not exist yet (state
+    ``not_implemented``); ``reason`` then says which. ``method`` may differ from ``spec.method``
+    where one method reports another one's run.
+    """
+
+    dataset: str
+    scenario: str
+    clients: int
+    method: str
+    seed: int
+    spec: RunSpec | None
+    reason: str = ""
+
+
+def ad_hoc(filters: Filters) -> Grid:
+    """The grid that options alone describe: data sets and methods, the rest has defaults.
+
+    Defaults: the first scenario of each data set, 10 clients, seed 0.
+
+    Raises:
+        RequestError: no data set or no method is named, or a data set is unknown.
+    """
+    if not (filters.datasets and filters.methods):
+        raise RequestError(
+            "expected --grid NAME, or a data set and a method (-d cora -m fedavg), got neither"
+        )
+    settings = tuple(
+        Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
+        for dataset in filters.datasets
+        for scenario in filters.scenarios or _first_scenario(dataset)
+    )
+    return Grid(title="", methods=filters.methods, seeds=filters.seeds or (0,), settings=settings)
+
+
+def _first_scenario(dataset: str) -> tuple[str, ...]:
+    return registry.dataset(dataset).scenarios[:1]
+
+
+def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
+    """The runs of a grid: all of the first seed, then all of the second one, and so on.
+
+    ``overrides`` come after the grid's own. One of ``method.*`` goes to those methods that have
+    such a hyper-parameter; at least one must.
+
+    Raises:
+        RequestError: a filter that matches nothing in the grid; a name that is neither known nor
+            published; a scenario that the data set does not have; an unknown key or a wrong value.
+    """
+    filters = filters or Filters()
+    combinations = list(_combinations(grid))
+    _check_filters(combinations, filters)
+    wanted = [combination for combination in combinations if _wanted(combination, filters)]
+    if not wanted:
+        raise RequestError("no run of the grid matches all filters together: leave one of them away")
+    overrides = dict(overrides or {})
+    check_sections(overrides)
+    _check_method_keys(overrides, {method for *_, method in wanted})
+    plans = [
+        _plan(grid, *combination, seed, overrides)
+        for seed in grid.seeds
+        if not filters.seeds or seed in filters.seeds
+        for combination in wanted
+    ]
+    return list(dict.fromkeys(plans))
+
+
+Combination = tuple[str, str, int, str]
+
+
+def _combinations(grid: Grid) -> Iterator[Combination]:
+    for setting in grid.settings:
+        for dataset in setting.datasets:
+            for clients in setting.clients:
+                for method in grid.methods_of(setting):
+                    yield dataset, setting.scenario, clients, method
+
+
+def _wanted(combination: Combination, filters: Filters) -> bool:
+    wanted = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
+    return all(not some or value in some for value, some in zip(combination, wanted, strict=True))
+
+
+def _check_filters(combinations: list[Combination], filters: Filters) -> None:
+    asked: Mapping[str, tuple[Any, ...]] = {
+        "dataset": filters.datasets,
+        "scenario": filters.scenarios,
+        "number of clients": filters.clients,
+        "method": filters.methods,
+    }
+    for column, (kind, values) in enumerate(asked.items()):
+        have = {combination[column] for combination in combinations}
+        for value in values:
+            if value not in have:
+                raise unknown(f"{kind} in this grid:", str(value), map(str, have))
+
+
+def _check_method_keys(overrides: Mapping[str, Any], methods: set[str]) -> None:
+    have = {name for method in methods for name in _hyper_names(method)}
+    for key in overrides:
+        section, _, name = key.partition(".")
+        if section == "method" and name not in have:
+            raise unknown(f"key '{key}' for {', '.join(sorted(methods))}:", name, have)
+
+
+def _hyper_names(method: str) -> set[str]:
+    return set(registry.methods()[method].Hyper.model_fields) if method in registry.methods() else set()
+
+
+def _plan(
+    grid: Grid,
+    dataset: str,
+    scenario: str,
+    clients: int,
+    method: str,
+    seed: int,
+    overrides: Mapping[str, Any],
+) -> Planned:
+    missing = _missing("dataset", dataset, registry.datasets()) or _missing(
+        "method", method, registry.methods()
+    )
+    if missing:
+        return Planned(dataset, scenario, clients, method, seed, None, missing)
+    if scenario not in registry.dataset(dataset).scenarios:
+        raise unknown(f"scenario of {dataset}:", scenario, registry.dataset(dataset).scenarios)
+    values = {
+        **{f"protocol.{key}": value for key, value in grid.protocol.items()},
+        **{f"client.{key}": value for key, value in grid.client.items()},
+    }
+    for block in grid.override:
+        if block.match.applies(dataset, scenario, clients, method):
+            values |= block.set
+    if grid.partition_per_seed:
+        values["protocol.partition_seed"] = seed
+    own = _hyper_names(method)
+    values |= {
+        key: value
+        for key, value in overrides.items()
+        if not key.startswith("method.") or key.removeprefix("method.") in own
+    }
+    spec = resolve(dataset, scenario, clients, method, seed, values)
+    return Planned(dataset, scenario, clients, method, seed, spec)
+
+
+def _missing(kind: str, name: str, known: Mapping[str, Any]) -> str:
+    """Why there is no such run: empty where the name is known, a reason where it is published."""
+    if name in known:
+        return ""
+    published = published_names("dataset" if kind == "dataset" else "method")
+    if name not in published:
+        raise unknown(kind, name, known)
+    return f"{kind} '{name}' is not implemented"

@@ -1,0 +1,1 @@
+"""Client models with a leading client dimension, and the networks that servers run."""

@@ -1,0 +1,94 @@
+"""The seam for client models: one network, evaluated for many clients at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.data import Family
+from bench.federation.types import Client
+from bench.spec import ClientSettings
+
+
+class Output(NamedTuple):
+    """``logits`` ``[clients, items, classes]`` and ``embedding`` ``[clients, items, width]``."""
+
+    logits: Tensor
+    embedding: Tensor
+
+
+class Inputs(ABC):
+    """The data of a block of clients in the layout of one model, items padded to the longest client."""
+
+    lengths: Tensor
+    """Items of each client, int64 ``[clients]``."""
+    items: int
+    """Items of the longest client."""
+
+    def begin_step(self) -> None:  # noqa: B027 - most models keep nothing between steps
+        """Called before every training step; buffers handed out in the last one may be used again."""
+
+    def select(self, items: Tensor, rows: Tensor) -> Inputs:
+        """Items ``[rows, batch]`` of the block's clients ``rows``; only for models without a graph."""
+        raise TypeError(f"{type(self).__name__} cannot be cut into batches")
+
+
+Drop = Callable[[Tensor, int], Tensor]
+"""Applies the dropout of one site: ``drop(activations [clients, items, width], site)``."""
+
+
+def keep_all(activations: Tensor, site: int) -> Tensor:
+    """Training without dropout."""
+    return activations
+
+
+class ClientModel(ABC):
+    """A network whose parameters carry a leading client dimension.
+
+    ``shapes`` maps a parameter's name to its shape for one client; ``head`` names the parameters
+    of the classifier, all others are the backbone; ``buffers`` names running statistics, which
+    are kept with the client's parameters but neither trained nor sent; ``dropout_widths`` the
+    width of the activations at every dropout site.
+    """
+
+    name: ClassVar[str]
+    family: ClassVar[Family]
+
+    shapes: dict[str, tuple[int, ...]]
+    head: frozenset[str]
+    buffers: frozenset[str] = frozenset()
+    dropout_widths: tuple[int, ...] = ()
+
+    @abstractmethod
+    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
+        """Sizes are read from one client's data."""
+
+    @abstractmethod
+    def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+        """Random initial parameters of one client."""
+
+    @abstractmethod
+    def collate(self, clients: Sequence[Client], device: torch.device) -> Inputs:
+        """Lay out a block of clients."""
+
+    @abstractmethod
+    def forward(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Output:
+        """Logits and embeddings; ``drop`` is None in evaluation and only then."""
+
+
+def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
+    """Glorot-uniform matrix ``[fan_in, fan_out]`` (the default of graph convolutions)."""
+    bound = np.sqrt(6.0 / (fan_in + fan_out))
+    return rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32)
+
+
+def fan_in_uniform(rng: np.random.Generator, fan_in: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """Uniform within ``1 / sqrt(fan_in)`` (torch's default for linear and convolution layers)."""
+    bound = 1.0 / np.sqrt(fan_in)
+    return rng.uniform(-bound, bound, shape).astype(np.float32)

@@ -1,0 +1,71 @@
+"""Dropout masks from the clients' own random streams.
+
+Every client draws its masks from a generator keyed by client and round, for its own number of
+items, so that neither padding, block nor order of clients can change them. A mask element is kept
+when a random byte is at least ``round(256 p)``; the scale follows the rate that this gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def threshold(rate: float) -> int:
+    """Bytes below this are dropped."""
+    return round(256 * rate)
+
+
+class DropoutMasks:
+    """The masks of one block of clients for all local epochs of a round.
+
+    Args:
+        generators: one per client.
+        lengths: items of each client.
+        widths: width of the activations at every dropout site.
+        epochs: local epochs.
+        rate: probability of dropping an element.
+        items: items that activations are padded to.
+    """
+
+    def __init__(
+        self,
+        generators: Sequence[np.random.Generator],
+        lengths: Sequence[int],
+        widths: Sequence[int],
+        epochs: int,
+        rate: float,
+        items: int,
+        device: torch.device,
+    ) -> None:
+        self._threshold = threshold(rate)
+        self._scale = 256 / (256 - self._threshold)
+        self._epoch = 0
+        total = sum(widths)
+        edges = np.cumsum([0, *widths])
+        kept = [np.zeros((epochs, len(lengths), items, width), np.bool_) for width in widths]
+        for index, (rng, length) in enumerate(zip(generators, lengths, strict=True)):
+            words = rng.bit_generator.random_raw(-(-epochs * length * total // 8))
+            octets = words.astype("<u8", copy=False).view(np.uint8)[: epochs * length * total]
+            octets = octets.reshape(epochs, length * total)
+            for site, width in enumerate(widths):
+                part = octets[:, length * edges[site] : length * edges[site + 1]]
+                np.greater_equal(
+                    part.reshape(epochs, length, width),
+                    self._threshold,
+                    out=kept[site][:, index, :length],
+                )
+        # as bytes: torch converts those to floats several times faster than booleans
+        self._kept = [torch.from_numpy(site.view(np.uint8)).to(device) for site in kept]
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Use the masks of this epoch from now on."""
+        self._epoch = epoch
+
+    def __call__(self, activations: Tensor, site: int) -> Tensor:
+        """Drop and rescale ``activations`` ``[clients, items, width]``."""
+        scale = self._kept[site][self._epoch].to(activations.dtype).mul_(self._scale)
+        return activations * scale

@@ -1,0 +1,140 @@
+"""Graph convolutional network of the subgraph studies (Kipf and Welling, ICLR 2017).
+
+GCNConv(features, hidden) -> ReLU -> dropout -> GCNConv(hidden, hidden) -> [embedding] -> ReLU ->
+dropout -> Linear(hidden, classes): two graph convolutions plus a linear head, as FED-PUB's and
+FedSheafHN's released code have it. Propagation is with self-loops and symmetric normalisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from bench.federation.types import Client
+from bench.nn.base import ClientModel, Drop, Inputs, Output, fan_in_uniform, glorot
+from bench.nn.sparse import FirstLayer, Propagate, csr_tensor, product
+from bench.spec import ClientSettings
+
+SPARSE_DENSITY = 0.1
+"""Features denser than this are multiplied as dense matrices (measured break-even is near 0.1)."""
+
+
+def normalised_adjacency(edges: NDArray[np.int64], nodes: int) -> sparse.csr_matrix:
+    """``D^-1/2 (A + I) D^-1/2`` in float32, ``[nodes, nodes]``."""
+    loops = np.arange(nodes)
+    source, target = np.concatenate([edges, np.stack([loops, loops])], axis=1)
+    matrix = sparse.csr_matrix((np.ones(len(source), np.float32), (target, source)), shape=(nodes, nodes))
+    scale = sparse.diags_array(1 / np.sqrt(np.asarray(matrix.sum(axis=1), np.float32).ravel()))
+    return sparse.csr_matrix(scale @ matrix @ scale, dtype=np.float32)
+
+
+class GraphInputs(Inputs):
+    """Features and normalised adjacency of a block of clients, nodes padded to the longest client."""
+
+    def __init__(self, clients: Sequence[Client], device: torch.device) -> None:
+        sizes = [len(client.ids) for client in clients]
+        self.lengths = torch.tensor(sizes, device=device)
+        self.items = max(sizes)
+        self.width = int(clients[0].features.shape[1])
+        adjacencies, features = [], []
+        for client, size in zip(clients, sizes, strict=True):
+            assert client.edges is not None
+            padded = normalised_adjacency(client.edges, size)
+            padded.resize(self.items, self.items)
+            adjacencies.append(padded)
+            rows = sparse.csr_matrix(client.features, dtype=np.float32)
+            rows.resize(self.items, self.width)
+            features.append(rows)
+        self.adjacency = csr_tensor(sparse.block_diag(adjacencies, format="csr"), device)
+        self.dense: Tensor | None = None
+        stored = sum(rows.nnz for rows in features)
+        if stored > SPARSE_DENSITY * sum(sizes) * self.width:
+            self.dense = torch.from_numpy(np.stack([rows.toarray() for rows in features])).to(device)
+            return
+        diagonal = sparse.block_diag(features, format="csr")
+        self.features = csr_tensor(diagonal, device)
+        self.transposed = csr_tensor(diagonal.T.tocsr(), device)
+        self.rows = csr_tensor(sparse.vstack(features, format="csr"), device)
+        self._buffer: Tensor | None = None
+        self._free = True
+
+    def begin_step(self) -> None:
+        """Let the first layer's gradient buffer be used again."""
+        self._free = True
+
+    def first_layer(self, weight: Tensor) -> Tensor:
+        """``x_c w_c`` for every client: ``weight`` ``[clients, width, hidden]`` -> ``[clients * items, hidden]``."""
+        clients, _, hidden = weight.shape
+        if self.dense is not None:
+            return torch.matmul(self.dense, weight).view(clients * self.items, hidden)
+        if not torch.is_grad_enabled() and weight.stride(0) == 0:
+            return product(self.rows, weight[0])  # one model for all: no copy for every client
+        flat = weight.reshape(clients * self.width, hidden)
+        if not weight.requires_grad:
+            return product(self.features, flat)
+        buffer = None
+        if self._free:  # a second use within a step must not overwrite the first one's gradient
+            if self._buffer is None or self._buffer.shape != flat.shape:
+                self._buffer = torch.empty_like(flat)
+            buffer, self._free = self._buffer, False
+        result: Tensor = FirstLayer.apply(flat, self.features, self.transposed, buffer)
+        return result
+
+    def propagate(self, hidden: Tensor) -> Tensor:
+        """Multiply by every client's normalised adjacency; ``hidden`` ``[clients * items, width]``."""
+        result: Tensor = Propagate.apply(hidden, self.adjacency)
+        return result
+
+
+class GCN(ClientModel):
+    """Two graph convolutions and a linear head for every client."""
+
+    name = "gcn"
+    family = "graph"
+    head = frozenset({"head.weight", "head.bias"})
+
+    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
+        self.inputs, self.hidden, self.classes = int(example.features.shape[1]), settings.hidden, classes
+        self.shapes = {
+            "conv1.weight": (self.inputs, self.hidden),
+            "conv1.bias": (self.hidden,),
+            "conv2.weight": (self.hidden, self.hidden),
+            "conv2.bias": (self.hidden,),
+            "head.weight": (self.hidden, classes),
+            "head.bias": (classes,),
+        }
+        self.dropout_widths = (self.hidden, self.hidden)
+
+    def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+        """Glorot convolutions with zero bias and torch's default linear head."""
+        return {
+            "conv1.weight": glorot(rng, self.inputs, self.hidden),
+            "conv1.bias": np.zeros(self.hidden, np.float32),
+            "conv2.weight": glorot(rng, self.hidden, self.hidden),
+            "conv2.bias": np.zeros(self.hidden, np.float32),
+            "head.weight": fan_in_uniform(rng, self.hidden, (self.hidden, self.classes)),
+            "head.bias": fan_in_uniform(rng, self.hidden, (self.classes,)),
+        }
+
+    def collate(self, clients: Sequence[Client], device: torch.device) -> GraphInputs:
+        """Block-diagonal adjacency and features."""
+        return GraphInputs(clients, device)
+
+    def forward(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Output:
+        """The embedding is the second convolution's output before its activation."""
+        clients, nodes = len(inputs.lengths), inputs.items
+        hidden = inputs.propagate(inputs.first_layer(stack["conv1.weight"]))
+        hidden = torch.relu(hidden.view(clients, nodes, -1) + stack["conv1.bias"][:, None, :])
+        hidden = drop(hidden, 0) if drop else hidden
+        hidden = torch.bmm(hidden, stack["conv2.weight"])
+        hidden = inputs.propagate(hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
+        embedding = hidden + stack["conv2.bias"][:, None, :]
+        hidden = torch.relu(embedding)
+        hidden = drop(hidden, 1) if drop else hidden
+        logits = torch.bmm(hidden, stack["head.weight"]) + stack["head.bias"][:, None, :]
+        return Output(logits, embedding)

@@ -1,0 +1,24 @@
+"""Where the suite keeps things: ``BENCH_HOME`` and the data roots."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home() -> Path:
+    """The suite's own folder: ``$BENCH_HOME``, else ``~/.bench``. Not created here."""
+    return Path(os.environ.get("BENCH_HOME") or Path.home() / ".bench").expanduser()
+
+
+def data_roots(data_root: Path | None = None) -> tuple[Path, ...]:
+    """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``."""
+    roots = [data_root] if data_root else []
+    if os.environ.get("BENCH_DATA"):
+        roots.append(Path(os.environ["BENCH_DATA"]).expanduser())
+    return (*roots, home() / "data")
+
+
+def default_database() -> str:
+    """URL of the database used when none is named."""
+    return f"sqlite:///{home() / 'bench.db'}"

@@ -1,0 +1,256 @@
+"""The cells of a table: measured, published, difference and verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from bench.report.published import Published
+from bench.report.results import Aggregate, Column, Group, Results, difference
+from bench.report.verdicts import Verdict, judge, missing
+
+if TYPE_CHECKING:
+    from bench.report.study import PaperTable, Reading, Row, Study, Target
+
+HEADER = (
+    "study",
+    "table",
+    "dataset",
+    "scenario",
+    "clients",
+    "method",
+    "setting",
+    "stage",
+    "rule",
+    "n",
+    "mean",
+    "std",
+    "published_mean",
+    "published_std",
+    "difference",
+    "verdict",
+    "reason",
+)
+"""Columns of ``cells.csv``; accuracies and differences in percent and points."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a study is reported; None takes everything."""
+
+    datasets: frozenset[str] | None = None
+    scenarios: frozenset[str] | None = None
+    clients: frozenset[int] | None = None
+    methods: frozenset[str] | None = None
+    columns: frozenset[Column] | None = None
+
+    def has_column(self, column: Column) -> bool:
+        """Whether the column is reported."""
+        return (
+            (self.datasets is None or column.dataset in self.datasets)
+            and (self.scenarios is None or column.scenario in self.scenarios)
+            and (self.clients is None or column.clients in self.clients)
+            and (self.columns is None or column in self.columns)
+        )
+
+    def has_method(self, method: str) -> bool:
+        """Whether the method is reported."""
+        return self.methods is None or method in self.methods
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell under one reading, beside one published table."""
+
+    study: str
+    table: str
+    column: Column
+    method: str
+    setting: str
+    stage: str
+    rule: str
+    measured: Aggregate | None
+    target: Published | None
+    verdict: str
+    reason: str
+    group: Group | None = field(repr=False, default=None)
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published mean in points, where there are both."""
+        if self.measured is None or self.target is None or self.target.mean is None:
+            return None
+        return self.measured.mean - self.target.mean
+
+    def row(self) -> tuple[str, ...]:
+        """The cell as a row of ``cells.csv``; empty where there is no value."""
+
+        def number(value: float | None) -> str:
+            return "" if value is None else f"{value:.4f}"
+
+        measured, target = self.measured, self.target
+        return (
+            self.study,
+            self.table,
+            self.column.dataset,
+            self.column.scenario,
+            str(self.column.clients),
+            self.method,
+            self.setting,
+            self.stage,
+            self.rule,
+            str(measured.n if measured else 0),
+            number(measured.mean if measured else None),
+            number(measured.std if measured else None),
+            number(target.mean if target else None),
+            number(target.std if target else None),
+            number(self.difference),
+            self.verdict,
+            self.reason,
+        )
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table together with the setting it shows (empty: the usual one)."""
+
+    row: Row
+    setting: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """The selected cells of one table: every published or planned one, measured or not.
+
+    ``cells`` is keyed by target, reading, column and line. A line with a setting has cells only
+    where that was run.
+    """
+
+    table: PaperTable
+    columns: tuple[Column, ...]
+    rows: tuple[Line, ...]
+    cells: dict[tuple[Target, Reading, Column, Line], Cell]
+
+    def groups(self) -> list[Group]:
+        """The groups of runs behind the cells, each once."""
+        return list({id(cell.group): cell.group for cell in self.cells.values() if cell.group}.values())
+
+
+def _lines(study: Study, results: Results, columns: tuple[Column, ...], selection: Selection) -> list[Line]:
+    from bench.report.study import Row
+
+    known = {row.method for row in study.rows}
+    found = {method for column in columns for method in results.methods(column)} - known
+    rows = [*study.rows, *(Row(name, study.title_of(name)) for name in sorted(found))]
+    lines = []
+    for row in rows:
+        if not selection.has_method(row.method):
+            continue
+        settings = {group.setting for column in columns for group in results.groups(column, row.runs)}
+        lines.append(Line(row))
+        lines.extend(Line(row, setting) for setting in sorted(settings - {""}))
+    return lines
+
+
+def _stage(study: Study, reading: Reading, row: Row) -> str | None:
+    """The stage that a row shows under a reading; None where the row has no place in it."""
+    if not row.stage or row.stage == reading.stage:
+        return reading.stage
+    return row.stage if reading.stage == study.primary.stage else None
+
+
+def _protocol_differs(study: Study, target: Target, column: Column, row: Row, group: Group) -> str:
+    paper = study.paper_protocol(target.paper, column, row)
+    run = {key: group.settings[key] for key in paper if key in group.settings}
+    other = difference(run, paper)
+    if not other:
+        return ""
+    stated = difference({key: paper[key] for key in run}, run)
+    return f"protocol differs: run with {other}, the paper has {stated}"
+
+
+def _unmeasured(results: Results, column: Column, row: Row, group: Group | None) -> Verdict:
+    if group is not None:
+        return missing(*group.failure())
+    expected = results.expected(column, row.runs)
+    return missing(expected.state, expected.reason)
+
+
+def _cell(
+    study: Study,
+    table: PaperTable,
+    target: Target,
+    reading: Reading,
+    stage: str,
+    column: Column,
+    line: Line,
+    results: Results,
+) -> Cell | None:
+    groups = {group.setting: group for group in results.groups(column, line.row.runs)}
+    group = groups.get(line.setting)
+    if group is None and line.setting:
+        return None
+    value = study.target(target, column, line.row)
+    measured = None
+    if group is None or group.done.empty:
+        verdict = _unmeasured(results, column, line.row, group)
+    else:
+        measured = results.aggregate(group, stage, reading.rule, study.average)
+        if measured is None:
+            verdict = missing("not_applicable", f"no results of stage {stage} and rule {reading.rule}")
+        else:
+            barred = study.barred(value) if value else ""
+            verdict = judge(
+                value,
+                measured.mean,
+                measured.std,
+                measured.n,
+                results.partition_spread(group, stage, reading.rule, study.average),
+                barred or _protocol_differs(study, target, column, line.row, group),
+            )
+            verdict = Verdict(verdict.name, _with_lost_runs(verdict.reason, group))
+    return Cell(
+        study=study.name,
+        table=target.label,
+        column=column,
+        method=line.row.method,
+        setting=line.setting,
+        stage=stage,
+        rule=reading.rule,
+        measured=measured,
+        target=value,
+        verdict=verdict.name,
+        reason=verdict.reason,
+        group=group,
+    )
+
+
+def _with_lost_runs(reason: str, group: Group) -> str:
+    lost = len(group.runs) - len(group.done)
+    if not lost:
+        return reason
+    state, why = group.failure()
+    note = f"{lost} of {len(group.runs)} runs without numbers ({state}, {why})"
+    return f"{reason}; {note}" if reason else note
+
+
+def board(study: Study, table: PaperTable, results: Results, selection: Selection) -> Board:
+    """Every selected cell of a table, under every reading, beside every published table.
+
+    A second published table (an earlier version of the paper) has cells only where it prints a
+    value.
+    """
+    columns = tuple(column for column in table.columns if selection.has_column(column))
+    lines = _lines(study, results, columns, selection)
+    cells: dict[tuple[Target, Reading, Column, Line], Cell] = {}
+    for target in table.targets:
+        for reading in (study.primary, *study.readings):
+            for line in lines:
+                stage = _stage(study, reading, line.row)
+                if stage is None:
+                    continue
+                for column in columns:
+                    cell = _cell(study, table, target, reading, stage, column, line, results)
+                    if cell and (target is table.targets[0] or cell.target):
+                        cells[target, reading, column, line] = cell
+    return Board(table, columns, tuple(lines), cells)

@@ -1,0 +1,75 @@
+"""The papers' numbers, as printed, from ``results/published``."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+
+from bench.errors import unknown
+
+PAPERS = ("fedaghn", "fedhgn", "fedsheafhn_earlier", "fedsheafhn_final")
+
+
+@dataclass(frozen=True)
+class Published:
+    """One printed value. Accuracies are in percent whatever the paper's unit was.
+
+    ``clients`` is None for a value over the whole data set; ``std`` is None where none is printed;
+    ``mean`` is None exactly where ``status`` says why (``OOM``). ``setting`` is ``key=value;...``.
+    """
+
+    paper: str
+    table: str
+    study: str
+    dataset: str
+    scenario: str
+    clients: int | None
+    method: str
+    setting: str
+    metric: str
+    mean: float | None
+    std: float | None
+    unit: str
+    status: str
+
+
+def _number(text: str, unit: str) -> float | None:
+    if not text:
+        return None
+    # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
+    return float(Decimal(text) * (100 if unit == "fraction" else 1))
+
+
+def _value(row: dict[str, str]) -> Published:
+    unit = row["unit"]
+    return Published(
+        paper=row["paper"],
+        table=row["table"],
+        study=row["study"],
+        dataset=row["dataset"],
+        scenario=row["scenario"],
+        clients=int(row["clients"]) if row["clients"] else None,
+        method=row["method"],
+        setting=row["setting"],
+        metric=row["metric"],
+        mean=_number(row["mean"], unit),
+        std=_number(row["std"], unit),
+        unit="percent" if unit == "fraction" else unit,
+        status=row["status"],
+    )
+
+
+@cache
+def published(paper: str) -> tuple[Published, ...]:
+    """Every printed value of a paper, in the order of its tables.
+
+    Raises:
+        RequestError: there is no such paper.
+    """
+    if paper not in PAPERS:
+        raise unknown("paper", paper, PAPERS)
+    text = files("bench.results").joinpath("published", f"{paper}.csv").read_text(encoding="utf-8")
+    return tuple(_value(row) for row in csv.DictReader(text.splitlines()))

@@ -1,0 +1,97 @@
+"""From a request (names and overrides) to a complete, valid ``RunSpec``.
+
+Defaults come from the data set, then the grid's settings, then ``--set``; the method fills in its
+hyper-parameters. Whatever the request gets wrong is a ``RequestError`` with the nearest valid name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from bench import registry
+from bench.errors import RequestError, unknown
+from bench.spec import ClientSettings, Protocol, RunSpec
+
+Overrides = Mapping[str, Any]
+"""Dotted keys (``protocol.rounds``, ``client.dropout``, ``method.mu``) and their values."""
+
+
+def parse_overrides(pairs: list[str]) -> dict[str, Any]:
+    """Turn ``--set KEY=VALUE`` texts into overrides; values are read as TOML, else as text."""
+    import tomllib
+
+    overrides: dict[str, Any] = {}
+    for pair in pairs:
+        key, found, text = pair.partition("=")
+        if not found or "." not in key:
+            raise RequestError(f"--set expects SECTION.KEY=VALUE such as protocol.rounds=8, got '{pair}'")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        overrides[key.strip()] = value
+    return overrides
+
+
+def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, overrides: Overrides) -> Any:
+    """``model`` from its defaults and the overrides of one section."""
+    values = dict(defaults)
+    for key, value in overrides.items():
+        head, _, name = key.partition(".")
+        if head != section:
+            continue
+        if name not in model.model_fields:
+            raise unknown(f"key '{section}.{name}':", name, model.model_fields)
+        values[name] = value
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join([section, *(str(part) for part in first["loc"])])
+        raise RequestError(f"{where}: {first['msg']}, got {first['input']!r}") from None
+
+
+def check_sections(overrides: Overrides) -> None:
+    """Refuse overrides of sections that do not exist."""
+    for key in overrides:
+        head = key.partition(".")[0]
+        if head not in ("protocol", "client", "method"):
+            raise unknown(f"section of the key '{key}':", head, ("protocol", "client", "method"))
+
+
+def resolve(
+    dataset: str, scenario: str, clients: int, method: str, seed: int, overrides: Overrides | None = None
+) -> RunSpec:
+    """The complete spec of one run.
+
+    ``method.*`` overrides apply to this method alone and are checked against its ``Hyper``. A
+    method that only reads another one's run (``fedavg_ft``) resolves to that run.
+
+    Raises:
+        RequestError: an unknown name or key, or a value that is not allowed.
+    """
+    overrides = overrides or {}
+    check_sections(overrides)
+    data = registry.dataset(dataset)
+    kind = registry.method(method)
+    hyper = _section(kind.Hyper, {}, "method", overrides)
+    protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
+    if not kind.trains:
+        protocol = protocol.model_copy(update={"rounds": 1})
+    if clients < 1:
+        raise RequestError(f"clients: expected at least 1, got {clients}")
+    if seed < 0:
+        raise RequestError(f"seed: expected 0 or more, got {seed}")
+    return RunSpec(
+        dataset=dataset,
+        scenario=scenario,
+        clients=clients,
+        method=kind.reads or kind.name,
+        seed=seed,
+        protocol=protocol,
+        client=_section(ClientSettings, data.client.model_dump(), "client", overrides),
+        hyper=hyper.model_dump(),
+    )

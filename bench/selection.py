@@ -1,0 +1,57 @@
+"""Rules that choose a round after the run, from the stored counts of correct predictions.
+
+A rule sees ``[rounds, clients]`` arrays of correct counts and says which row is read for each
+client. Only ``best_val`` and ``client_best_val`` are honest; ``best_test`` reproduces what some
+released code reports and is labelled so wherever it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int32]
+Rule = Callable[[Counts, NDArray[np.int32], Counts, NDArray[np.int32]], NDArray[np.int64]]
+
+
+def client_mean(correct: Counts, samples: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Mean accuracy over the clients that have samples, one value a round."""
+    has = samples > 0
+    if not has.any():
+        return np.zeros(len(correct))
+    mean: NDArray[np.float64] = (correct[:, has] / samples[has]).mean(axis=1)
+    return mean
+
+
+def _best_val(val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]) -> NDArray[np.int64]:
+    return np.full(val.shape[1], int(client_mean(val, n_val).argmax()), np.int64)
+
+
+def _last(val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]) -> NDArray[np.int64]:
+    return np.full(val.shape[1], len(val) - 1, np.int64)
+
+
+def _best_test(val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]) -> NDArray[np.int64]:
+    return np.full(val.shape[1], int(client_mean(test, n_test).argmax()), np.int64)
+
+
+def _client_best_val(
+    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    return val.argmax(axis=0).astype(np.int64)
+
+
+RULES: dict[str, Rule] = {
+    "best_val": _best_val,
+    "last": _last,
+    "best_test": _best_test,
+    "client_best_val": _client_best_val,
+}
+"""Name of a rule -> function(val, val samples, test, test samples) -> row read for each client.
+
+``best_val``: first row of the best mean validation accuracy over clients. ``last``: the last row.
+``best_test``: first row of the best mean test accuracy (released FedSheafHN code). ``client_best_val``:
+each client's own first row of best validation accuracy (released FedHGN code).
+"""

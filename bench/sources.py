@@ -1,0 +1,190 @@
+"""Raw files: found in a data root or downloaded, and checked before anybody opens them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench import paths
+from bench.download import DownloadError, download, write_once
+from bench.errors import NoDataError, RequestError
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A raw file: its path below a data root, its checksum, and where it can be downloaded.
+
+    ``also`` lists other paths that users have it at, names that other data sets may share. It comes either from ``url`` or as the
+    ``member`` of an ``archive``, itself a raw file. Without ``sha256`` its ``md5`` is checked; a
+    file without either has no published checksum of its own, only its archive has.
+    """
+
+    path: str
+    sha256: str | None = None
+    url: str | None = None
+    md5: str | None = None
+    also: tuple[str, ...] = ()
+    archive: RawFile | None = None
+    member: str = ""
+
+    @property
+    def checksum(self) -> tuple[str, str] | None:
+        """Name of the hash and the expected sum, hexadecimal."""
+        if self.sha256:
+            return "sha256", self.sha256
+        return ("md5", self.md5) if self.md5 else None
+
+
+_digests: dict[tuple[str, int, int, str], str] = {}
+
+
+def digest(path: Path, algorithm: str) -> str:
+    """The file's hash, hexadecimal; computed once as long as its size and time stay the same."""
+    stat = path.stat()
+    key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
+    if key not in _digests:
+        with path.open("rb") as content:
+            new = partial(hashlib.new, algorithm, usedforsecurity=False)
+            _digests[key] = hashlib.file_digest(content, new).hexdigest()
+    return _digests[key]
+
+
+def mismatch(path: Path, file: RawFile) -> str:
+    """What is wrong with the checksum of ``path`` as this raw file; empty if nothing is."""
+    if file.checksum is None:
+        return ""
+    algorithm, expected = file.checksum
+    found = digest(path, algorithm)
+    return "" if found == expected else f"expected {algorithm} {expected}, found {found}"
+
+
+def check(path: Path, file: RawFile) -> None:
+    """Raises ``RequestError`` if the checksum of ``path`` is not that of ``file``."""
+    wrong = mismatch(path, file)
+    if wrong:
+        raise RequestError(
+            f"{path} is damaged or another version: {wrong}; "
+            "replace it by the original, or remove it to have it downloaded"
+        )
+
+
+class Sources:
+    """Finds, checks and, where allowed, downloads raw files.
+
+    ``roots`` are searched in order, then ``BENCH_HOME/data``, where downloads go.
+    """
+
+    def __init__(self, roots: tuple[Path, ...], download: bool = True) -> None:
+        self.store = paths.home() / "data"
+        self.roots = tuple(dict.fromkeys((*roots, self.store)))
+        self.download = download
+
+    def locate(self, file: RawFile) -> tuple[Path, Path] | None:
+        """The data root that has the file, and the file's path there.
+
+        What lies at ``file.path`` is found whatever its checksum, so that a wrong one is
+        reported; what lies at another path may be another data set and counts only if it fits.
+        """
+        for root in self.roots:
+            if (root / file.path).is_file():
+                return root, root / file.path
+            for path in self._elsewhere(root, file):
+                if not mismatch(path, file):
+                    return root, path
+        return None
+
+    @staticmethod
+    def _elsewhere(root: Path, file: RawFile) -> list[Path]:
+        return [root / name for name in file.also if (root / name).is_file()]
+
+    def at_hand(self, file: RawFile) -> tuple[Path, Path] | None:
+        """``locate`` of the file or else of the archive that holds it."""
+        return self.locate(file) or (self.locate(file.archive) if file.archive else None)
+
+    def get(self, file: RawFile) -> Path:
+        """Path of the checked file, downloaded if need be.
+
+        Raises:
+            NoDataError: it is in no data root and cannot be downloaded.
+            RequestError: its checksum is not the published one.
+        """
+        return self.get_all([file])[0]
+
+    def get_all(self, files: Sequence[RawFile]) -> list[Path]:
+        """``get`` for several files; the error names every one that is missing."""
+        missing = [file for file in files if self.locate(file) is None]
+        for file in missing:
+            try:
+                self._obtain(file)
+            except DownloadError as error:
+                lacking = [other for other in missing if self.locate(other) is None]
+                raise NoDataError(self._advice(lacking, str(error))) from None
+        return [self._checked_path(file) for file in files]
+
+    def _checked_path(self, file: RawFile) -> Path:
+        found = self.locate(file)
+        assert found is not None, file.path
+        check(found[1], file)
+        return found[1]
+
+    def _advice(self, missing: list[RawFile], reason: str) -> str:
+        names = ", ".join(file.path for file in missing)
+        roots = ", ".join(str(root) for root in self.roots)
+        others = [path for root in self.roots for file in missing for path in self._elsewhere(root, file)]
+        other = f" ({others[0]} is another file)" if others else ""
+        archive = missing[0].archive
+        instead = f" (or {archive.path})" if archive else ""
+        return (
+            f"missing {names}{other}; {reason}; put {'it' if len(missing) == 1 else 'them'}{instead} below one of "
+            f"{roots}, or name the folder that has it with --data-root or BENCH_DATA"
+        )
+
+    def _obtain(self, file: RawFile) -> None:
+        """Download the file, or unpack it from its archive, into ``BENCH_HOME/data``."""
+        target = self.store / file.path
+        try:
+            if file.archive:
+                if self.locate(file.archive) is None:
+                    self._obtain(file.archive)
+                archive = self._checked_path(file.archive)
+                write_once(target, lambda part: _unpack(archive, file, part))
+            elif not self.download:
+                raise DownloadError("downloads are switched off")
+            elif not file.url:
+                raise DownloadError("it has no public address")
+            else:
+                download(file.url, target, lambda part: _check_download(part, file))
+        except OSError as error:
+            raise RequestError(
+                f"cannot write {target}: {error.strerror or error}; set BENCH_HOME to a folder with room"
+            ) from None
+
+
+def _check_download(part: Path, file: RawFile) -> None:
+    try:
+        check(part, file)
+    except RequestError:
+        raise DownloadError(f"{file.url} sent something else than the published file") from None
+
+
+def _unpack(archive: Path, file: RawFile, part: Path) -> None:
+    """Write the member of a zip or tar archive to ``part`` and check it."""
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as zipped, zipped.open(file.member) as source, part.open("wb") as to:
+                shutil.copyfileobj(source, to)
+        else:
+            with tarfile.open(archive) as tarred, part.open("wb") as to:
+                source_file = tarred.extractfile(file.member)
+                if source_file is None:
+                    raise KeyError(file.member)
+                shutil.copyfileobj(source_file, to)
+    except (KeyError, tarfile.TarError, zipfile.BadZipFile):
+        raise RequestError(f"{archive} holds no readable {file.member}; replace it by the original") from None
+    check(part, file)

@@ -1,0 +1,89 @@
+"""What a run is: everything that decides its numbers, its canonical form and its hash.
+
+A spec holds no path, device, block size or number of workers. Two specs are the same run exactly
+when their canonical JSON is the same, whether a default was written out or left away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Stage = Literal["received", "trained"]
+STAGES: tuple[Stage, ...] = ("received", "trained")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+
+
+class Protocol(_Part):
+    """Rounds, local epochs and how the clients' data are drawn.
+
+    ``partition_seed`` draws the partition and the split; the run's own seed does not, so that
+    runs over seeds share their clients as in the papers. ``split`` gives the shares of training,
+    validation and test items in percent. ``initial``: every client starts from its ``own``
+    random model or all from one ``common`` model. ``evaluate``: once a ``round`` after local
+    training, or after every local ``epoch`` as FedHGN's released checkpoint rule needs.
+    """
+
+    rounds: Annotated[int, Field(ge=1)] = 100
+    local_epochs: Annotated[int, Field(ge=1)] = 3
+    partition_seed: Annotated[int, Field(ge=0)] = 123
+    split: tuple[float, float, float] = (40.0, 30.0, 30.0)
+    initial: Literal["own", "common"] = "own"
+    evaluate: Literal["round", "epoch"] = "round"
+
+
+class ClientSettings(_Part):
+    """The client's model and optimiser, the same for every method until tuned.
+
+    ``batch_size`` None means one full-batch step an epoch. Optimiser state is kept over rounds.
+    """
+
+    model: str = "gcn"
+    hidden: Annotated[int, Field(ge=1)] = 128
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: Annotated[float, Field(gt=0)] = 0.01
+    weight_decay: Annotated[float, Field(ge=0)] = 5e-4
+    batch_size: Annotated[int, Field(ge=1)] | None = None
+
+
+class RunSpec(_Part):
+    """One run. ``hyper`` holds every hyper-parameter of the method, defaults filled in."""
+
+    dataset: str
+    scenario: str
+    clients: Annotated[int, Field(ge=1)]
+    method: str
+    seed: Annotated[int, Field(ge=0)]
+    protocol: Protocol = Protocol()
+    client: ClientSettings = ClientSettings()
+    hyper: dict[str, bool | int | float | str] = Field(default_factory=dict)
+
+    def canonical(self) -> str:
+        """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the canonical form, hexadecimal."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()
+
+    @property
+    def federation_key(self) -> tuple[str, str, int, int, tuple[float, float, float]]:
+        """What decides the federation: runs with equal keys have the same clients."""
+        p = self.protocol
+        return (self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
+
+
+def set_path(tree: dict[str, Any], path: str, value: Any) -> None:
+    """Set ``tree['a']['b'] = value`` for the path ``a.b``, making what is missing on the way."""
+    *parents, leaf = path.split(".")
+    for part in parents:
+        tree = tree.setdefault(part, {})
+    tree[leaf] = value

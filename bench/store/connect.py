@@ -1,0 +1,116 @@
+"""SQLite engines: where the file is, whether it may be used as asked, and how it is opened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError
+from sqlalchemy.pool import NullPool
+
+from bench.errors import RequestError
+
+BUSY_SECONDS = 30
+MAGIC = b"SQLite format 3\0"
+
+
+def sqlite_path(url: str) -> Path:
+    """The file that ``sqlite:///PATH`` names."""
+    expected = f"--db expects sqlite:///PATH, got '{url}'"
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise RequestError(expected) from None
+    if parsed.drivername != "sqlite" or parsed.database in (None, "", ":memory:") or parsed.host:
+        raise RequestError(expected)
+    return Path(str(parsed.database)).expanduser()
+
+
+def _writable(path: Path) -> bool:
+    # A file without any write bit is meant to stay as it is, even where root could write it.
+    return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)
+
+
+def check_file(path: Path, write: bool) -> None:
+    """Refuse a file or folder that cannot be used as asked; nothing is created.
+
+    Raises:
+        RequestError: no such file (reading), not a database, or read-only (writing).
+    """
+    if path.is_dir():
+        raise RequestError(f"database {path}: expected a file, this is a folder")
+    if not path.exists():
+        if not write:
+            raise RequestError(
+                f"no database at {path}: run 'bench sweep' first or name another one with --db"
+            )
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not folder.is_dir() or not _writable(folder):
+            raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
+        return
+    with path.open("rb") as file:
+        head = file.read(len(MAGIC))
+    if head not in (b"", MAGIC):
+        raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
+    if write and not (_writable(path) and _writable(path.absolute().parent)):
+        raise RequestError(
+            f"database {path} is read-only: make it and its folder writable or use another --db"
+        )
+
+
+def engine(path: Path, write: bool) -> Engine:
+    """An engine for the file; the parent folder is created for writing only.
+
+    Foreign keys are enforced and a locked database is waited for. Writing sets WAL mode; reading
+    never changes the file, also when it lies in a read-only folder.
+    """
+    path = path.absolute()
+    if write:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        query = "mode=rwc"
+    elif _writable(path) and _writable(path.parent):
+        query = "mode=rw"
+    elif path.with_name(path.name + "-wal").exists():
+        query = "mode=ro"
+    else:
+        # Without write access SQLite cannot make the files that WAL mode shares between readers.
+        query = "mode=ro&immutable=1"
+    url = f"sqlite:///file:{quote(str(path))}?{query}&uri=true"
+    made = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
+
+    @event.listens_for(made, "connect")
+    def connected(connection: sqlite3.Connection, _record: Any) -> None:
+        connection.isolation_level = None  # transactions are begun below, not by the driver
+        connection.execute("PRAGMA foreign_keys = ON")
+        if write:
+            connection.execute("PRAGMA journal_mode = WAL")
+        else:
+            connection.execute("PRAGMA query_only = ON")
+
+    @event.listens_for(made, "begin")
+    def begun(connection: Connection) -> None:
+        connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
+
+    return made
+
+
+def writing(engine: Engine) -> Engine:
+    """The same engine with transactions that take the write lock when they begin."""
+    return engine.execution_options(begin="BEGIN IMMEDIATE")
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn the driver's errors while opening ``path`` into one line."""
+    try:
+        yield
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        cause = getattr(error, "orig", None) or error
+        raise RequestError(f"database {path}: cannot open it: {cause}") from None

@@ -1,0 +1,134 @@
+"""The schema's version: made new, checked when a database is opened, and brought up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from bench.errors import RequestError
+from bench.store import connect
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0001"
+"""The newest revision under ``migrations/versions``."""
+
+
+def _config() -> Config:
+    from alembic.config import Config  # slow to import, and an existing database does not need it
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
+
+
+def revisions() -> list[str]:
+    """Every revision that this version of the suite knows, oldest first."""
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory.from_config(_config())
+    return [revision.revision for revision in script.walk_revisions()][::-1]
+
+
+def current(connection: Connection) -> str | None:
+    """The database's revision; None for one without tables.
+
+    Raises:
+        RequestError: it holds tables, but not the suite's.
+    """
+    tables = inspect(connection).get_table_names()
+    if "alembic_version" in tables and (len(tables) == 1 or "runs" in tables):
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        return None if revision is None else str(revision)
+    if tables:
+        raise RequestError(
+            f"the database holds other tables ({', '.join(tables[:3])}): name another one with --db"
+        )
+    return None
+
+
+def _check(revision: str | None, path: Path) -> None:
+    if revision == HEAD:
+        return
+    if revision is None:
+        raise RequestError(f"database {path} is empty: run 'bench sweep' first or name another one with --db")
+    if revision in revisions():
+        raise RequestError(
+            f"database {path} has the older schema {revision}, expected {HEAD}: run 'bench db upgrade'"
+        )
+    raise RequestError(
+        f"database {path} has schema {revision}, newer than {HEAD} of this bench: upgrade bench"
+    )
+
+
+def prepare(engine: Engine, path: Path, create: bool) -> None:
+    """Check the schema; with ``create`` make it in an empty database.
+
+    Raises:
+        RequestError: empty (reading), other tables, an older or a newer schema.
+    """
+    with engine.connect() as connection:
+        revision = current(connection)
+    if revision is None and create:
+        _upgrade(engine)
+        revision = HEAD
+    _check(revision, path)
+
+
+def _upgrade(engine: Engine) -> None:
+    from alembic import command
+
+    config = _config()
+    # The write lock is held from the start: of two processes that come at once, the second one
+    # finds the schema made.
+    with connect.writing(engine).begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def upgrade(url: str) -> tuple[str | None, str]:
+    """Bring an existing database to the newest schema; returns the revision before and after.
+
+    Raises:
+        RequestError: no such file, read-only, not a result database, or a newer schema.
+    """
+    path = connect.sqlite_path(url)
+    connect.check_file(path, write=False)
+    connect.check_file(path, write=True)
+    engine = connect.engine(path, write=True)
+    try:
+        with connect.explained(path):
+            with engine.connect() as connection:
+                before = current(connection)
+            if before is not None and before not in revisions():
+                _check(before, path)
+            _upgrade(engine)
+    finally:
+        engine.dispose()
+    return before, HEAD
+
+
+def check(url: str) -> str:
+    """The revision of an existing database that is whole and of this version's schema.
+
+    Raises:
+        RequestError: it is missing, damaged, or of another schema.
+    """
+    path = connect.sqlite_path(url)
+    connect.check_file(path, write=False)
+    engine = connect.engine(path, write=False)
+    try:
+        with connect.explained(path), engine.connect() as connection:
+            _check(current(connection), path)
+            damage = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+            orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+    finally:
+        engine.dispose()
+    if damage != ["ok"]:
+        raise RequestError(f"database {path} is damaged: {damage[0]}")
+    if orphans:
+        raise RequestError(f"database {path} is damaged: {len(orphans)} rows without their run")
+    return HEAD

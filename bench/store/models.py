@@ -1,0 +1,121 @@
+"""The tables of the result database.
+
+A run is one row of ``runs`` with its rows in ``client_results``, ``curves`` and ``artefacts``,
+written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run replaces the
+old row.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, LargeBinary, MetaData
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """Declarative base; every constraint has a name, as SQLite migrations need."""
+
+    metadata = MetaData(naming_convention=NAMING)
+
+
+class Environment(Base):
+    """Where runs were made: versions, processor, accelerator, threads (JSON), by its SHA-256."""
+
+    __tablename__ = "environments"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    hash: Mapped[str] = mapped_column(unique=True)
+    description: Mapped[str]
+
+
+class Partition(Base):
+    """A federation that runs used: its hash and how it was made (JSON)."""
+
+    __tablename__ = "partitions"
+    hash: Mapped[str] = mapped_column(primary_key=True)
+    dataset: Mapped[str]
+    scenario: Mapped[str]
+    clients: Mapped[int]
+    provenance: Mapped[str]
+
+
+class Run(Base):
+    """One executed spec. ``state`` other than ``done`` has no results, but a ``reason``."""
+
+    __tablename__ = "runs"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    spec_hash: Mapped[str] = mapped_column(unique=True)
+    spec: Mapped[str]
+    dataset: Mapped[str] = mapped_column(index=True)
+    scenario: Mapped[str]
+    clients: Mapped[int]
+    method: Mapped[str] = mapped_column(index=True)
+    seed: Mapped[int]
+    rounds: Mapped[int]
+    state: Mapped[str] = mapped_column(index=True)
+    reason: Mapped[str] = mapped_column(default="")
+    traceback: Mapped[str] = mapped_column(default="")
+    partition_hash: Mapped[str] = mapped_column(default="", index=True)
+    environment_id: Mapped[int | None] = mapped_column(ForeignKey("environments.id"))
+    started: Mapped[datetime]
+    seconds_total: Mapped[float] = mapped_column(default=0.0)
+    seconds_client: Mapped[float] = mapped_column(default=0.0)
+    seconds_server: Mapped[float] = mapped_column(default=0.0)
+    seconds_evaluation: Mapped[float] = mapped_column(default=0.0)
+    peak_memory: Mapped[int] = mapped_column(default=0)
+    bytes_up: Mapped[int] = mapped_column(default=0)
+    bytes_down: Mapped[int] = mapped_column(default=0)
+    device: Mapped[str] = mapped_column(default="")
+    code_version: Mapped[str]
+    source_hash: Mapped[str] = mapped_column(default="")
+    method_numerics: Mapped[int]
+    engine_numerics: Mapped[int]
+
+    client_results: Mapped[list[ClientResult]] = relationship(
+        cascade="all, delete-orphan", passive_deletes=True
+    )
+    curves: Mapped[list[Curve]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
+    artefacts: Mapped[list[Artefact]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
+
+
+class ClientResult(Base):
+    """One client's value of a metric, for a stage, split and selection rule."""
+
+    __tablename__ = "client_results"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 - SQLAlchemy's own protocol
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    client: Mapped[int] = mapped_column(primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    split: Mapped[str] = mapped_column(primary_key=True)
+    rule: Mapped[str] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[float]
+    samples: Mapped[int]
+
+
+class Curve(Base):
+    """Correct predictions by row and client: zlib-compressed little-endian int32 ``[rows, clients]``."""
+
+    __tablename__ = "curves"
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    split: Mapped[str] = mapped_column(primary_key=True)
+    rows: Mapped[int]
+    clients: Mapped[int]
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class Artefact(Base):
+    """An array that a run keeps beside its numbers, such as a collaboration matrix (NPY bytes)."""
+
+    __tablename__ = "artefacts"
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    data: Mapped[bytes] = mapped_column(LargeBinary)

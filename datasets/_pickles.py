@@ -1,0 +1,58 @@
+"""Reads foreign pickles of plain containers, NumPy arrays and SciPy CSR matrices, and nothing else."""
+
+from __future__ import annotations
+
+import pickle
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bench.errors import RequestError
+
+_RECONSTRUCT = np.zeros(0).__reduce__()[0]  # what every pickled array calls
+
+_ALLOWED: dict[tuple[str, str], Any] = {
+    ("numpy", "dtype"): np.dtype,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("scipy.sparse.csr", "csr_matrix"): sparse.csr_matrix,
+    ("scipy.sparse._csr", "csr_matrix"): sparse.csr_matrix,
+    ("collections", "defaultdict"): defaultdict,
+    ("__builtin__", "list"): list,
+    ("builtins", "list"): list,
+}
+
+
+class _Restricted(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return _ALLOWED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which data has no need of") from None
+
+
+def read_pickle(path: Path) -> Any:
+    """The object in the file; texts and arrays of Python 2 are read as Latin-1.
+
+    Raises:
+        RequestError: the pickle is damaged or asks for anything but containers, NumPy arrays and
+            CSR matrices. Nothing that it asks for is executed then.
+    """
+    with path.open("rb") as file:
+        try:
+            return _Restricted(file, encoding="latin1").load()
+        except Exception as error:  # a damaged pickle may raise anything
+            reason = str(error) or type(error).__name__
+            raise RequestError(f"{path} is refused as a data file: {reason}; replace it by the original") from None
+
+
+def csr(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """A fresh, validated float32 CSR matrix: old pickles lack attributes that SciPy expects today."""
+    parts = (matrix.data.astype(np.float32), matrix.indices, matrix.indptr)
+    fresh = sparse.csr_matrix(parts, shape=matrix.shape)
+    fresh.check_format(full_check=True)
+    return fresh

@@ -1,0 +1,64 @@
+"""Preparation that the data sets share, before any partition."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from bench.data import Graph
+
+
+def undirected(pairs: NDArray[np.integer], nodes: int) -> NDArray[np.int64]:
+    """Both directions of every pair ``[2, m]``, without self-loops or repeats, sorted by (source, target)."""
+    source, target = pairs.astype(np.int64)
+    proper = source != target
+    source, target = source[proper], target[proper]
+    keys = np.unique(np.concatenate([source * nodes + target, target * nodes + source]))
+    return np.stack(np.divmod(keys, nodes))
+
+
+def largest_component(graph: Graph) -> Graph:
+    """The subgraph of the connected component with most nodes; the order of nodes is kept.
+
+    The first such component, by its lowest node, where several are equally large. ``classes``
+    stays that of the whole graph.
+    """
+    nodes = len(graph.labels)
+    links = sparse.coo_matrix((np.ones(graph.edges.shape[1], np.int8), graph.edges), shape=(nodes, nodes))
+    _, component = connected_components(links, directed=False)
+    inside = component == np.bincount(component).argmax()
+    position = np.cumsum(inside) - 1
+    return Graph(
+        features=graph.features[inside],
+        labels=graph.labels[inside],
+        edges=position[graph.edges[:, inside[graph.edges[0]]]],
+        classes=graph.classes,
+    )
+
+
+def normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Subtract the smallest entry of the matrix, then divide each row by max(its sum, 1).
+
+    What PyG's ``NormalizeFeatures`` computes. The sums are taken in double precision and rounded
+    to single: the same on every machine, and equal to PyG's wherever those are exact (0/1 features).
+    """
+    smallest = features.min()  # counts the entries that are not stored
+    shifted = sparse.csr_matrix(features.toarray() - smallest) if smallest else features.copy()
+    return _divide_rows(shifted, np.maximum(_row_sums(shifted), np.float32(1)))
+
+
+def l1_normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:
+    """Divide each row of non-negative entries by its sum; rows of zeros stay."""
+    sums = _row_sums(features)
+    return _divide_rows(features.copy(), np.where(sums > 0, sums, np.float32(1)))
+
+
+def _row_sums(matrix: sparse.csr_matrix) -> NDArray[np.float32]:
+    return np.asarray(matrix.sum(axis=1, dtype=np.float64)).ravel().astype(np.float32)
+
+
+def _divide_rows(matrix: sparse.csr_matrix, divisors: NDArray[np.float32]) -> sparse.csr_matrix:
+    matrix.data = matrix.data / np.repeat(divisors, np.diff(matrix.indptr))
+    return matrix

@@ -1,0 +1,66 @@
+"""FedAvg: Communication-Efficient Learning of Deep Networks from Decentralized Data.
+
+McMahan et al., AISTATS 2017, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from bench.engine.method import Method, Stack
+from bench.hyper import HyperParameters
+
+
+class FedAvg(Method):
+    """The server averages the clients' models; everybody continues from the average.
+
+    The average is plain by default, as in the code bases that the subgraph papers build on (a
+    client's weight there is the length of a list of one graph); ``weights = "samples"`` weights
+    by training items, as the paper writes. METIS parts are nearly equal, so the two differ little.
+    """
+
+    name = "fedavg"
+    title = "FedAvg"
+    reference = "McMahan et al., AISTATS 2017"
+    stage = "received"
+
+    class Hyper(HyperParameters):
+        """``weights`` of the average: ``uniform``, or ``samples`` for training items."""
+
+        weights: Literal["uniform", "samples"] = "uniform"
+
+    hyper: Hyper
+
+    def start(self) -> None:
+        """One random model, and every client's share of the average."""
+        sizes = self.task.train_sizes
+        shares = sizes if self.hyper.weights == "samples" else sizes.new_ones(len(sizes))
+        self.shares = shares / shares.sum()
+        common = self.task.common()
+        self.model = {name: common[name][0] for name in self.shared()}
+
+    def send(self, round: int) -> Stack:
+        """The same model to all."""
+        return {name: value.expand(self.task.clients, *value.shape) for name, value in self.model.items()}
+
+    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+        """w = sum_i p_i w_i."""
+        self.model = {name: average(value, self.shares) for name, value in trained.items()}
+
+
+def average(stack: Tensor, shares: Tensor) -> Tensor:
+    """Weighted mean over clients: ``[clients, ...]`` and ``[clients]`` -> ``[...]``."""
+    return (shares @ stack.flatten(1)).view(stack.shape[1:])
+
+
+class FedAvgFT(FedAvg):
+    """FedAvg after local training (fine-tuned on each client), read from FedAvg's own run."""
+
+    name = "fedavg_ft"
+    title = "FedAvg + fine-tuning"
+    reads = "fedavg"
+    stage = "trained"
+
+

@@ -1,0 +1,1 @@
+"""The studies: one file each, found by the registry."""

@@ -1,0 +1,1 @@
+"""Numbers that ship with the suite: the papers' and ours."""
