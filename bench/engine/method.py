@@ -79,6 +79,10 @@ class Method:
         """What the server sends every client at the start of a round; may leave parameters out."""
         return {}
 
+    def receive(self, own: Stack, sent: Stack) -> Stack:
+        """What clients make of their own model and of what they are sent. Default: replace."""
+        return {**own, **sent}
+
     def train(self, clients: Clients, received: Stack) -> Stack:
         """Client side of a round. Default: local epochs on the received model."""
         return clients.fit(received)

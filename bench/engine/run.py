@@ -112,7 +112,7 @@ class Run:
         with self.watch.part("server"), torch.no_grad():
             sent = self.method.send(round)
         self.wire.bytes_down += sum(value.numel() * value.element_size() for value in sent.values())
-        received = {**self.own, **sent}
+        received = self.method.receive(self.own, sent)
         self._evaluate("received", round, received)
         every_epoch = self.spec.protocol.evaluate == "epoch" and type(self.method).trains
         self.clients.after_epoch = self._evaluate_epoch if every_epoch else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from bench import streams
 from bench.nn.base import ClientModel
+from bench.nn.randomness import seeded
 from bench.spec import RunSpec
 
 Stack = Mapping[str, Tensor]
@@ -40,6 +42,10 @@ class Task:
     def generator(self, *key: str | int) -> torch.Generator:
         """A torch generator on the CPU for the server's own randomness, keyed by what it is for."""
         return torch.Generator().manual_seed(streams.torch_seed(self._seed, "server", *key))
+
+    def seeded(self, *key: str | int) -> AbstractContextManager[None]:
+        """Networks built inside draw their initial weights from this stream."""
+        return seeded(streams.torch_seed(self._seed, "server", *key))
 
     def common(self) -> dict[str, Tensor]:
         """One random model for all clients, ``[clients, ...]`` without copies, buffers included."""

@@ -1,0 +1,90 @@
+"""A hypernetwork: one vector per client in, the parameters of every client's model out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bench.nn.randomness import dropout
+
+
+class Hypernetwork(nn.Module):
+    """MLP body and one linear output layer per generated tensor.
+
+    ``widths`` are the body's layer widths, input first; every layer but the output is followed by
+    ReLU and dropout, and dropout is applied to the input, too.
+
+    The output layers hold nearly all weights (128 times the client model). Their gradients are
+    products of thin matrices and are written into memory that is kept: see ``pull_back``.
+    """
+
+    def __init__(self, widths: Sequence[int], shapes: Mapping[str, tuple[int, ...]], dropout_rate: float) -> None:
+        super().__init__()
+        self.rate = dropout_rate
+        self.shapes = dict(shapes)
+        self.body = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.out = nn.ModuleDict(
+            {_key(name): nn.Linear(widths[-1], math.prod(shape)) for name, shape in shapes.items()}
+        )
+
+    def start_from(self, model: Mapping[str, Tensor], scale: float) -> None:
+        """Let the output be ``model`` (one client's parameters) plus a part scaled by ``scale``.
+
+        torch's default initial weights give every generated value the same range whatever the
+        layer's fan-in, far from what the client model trains well from.
+        """
+        with torch.no_grad():
+            for name in self.shapes:
+                layer = self.out[_key(name)]
+                layer.weight.mul_(scale)
+                layer.bias.copy_(model[name].reshape(-1))
+
+    def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
+        """What the output layers read, ``[clients, width]``; ``generator`` None switches dropout off."""
+        x = dropout(x, self.rate, generator)
+        for layer in self.body:
+            x = dropout(torch.relu(layer(x)), self.rate, generator)
+        return x
+
+    def emit(self, features: Tensor) -> dict[str, Tensor]:
+        """The generated parameters, ``[clients, ...]``, without a graph."""
+        with torch.no_grad():
+            return {
+                name: self.out[_key(name)](features).view(len(features), *shape)
+                for name, shape in self.shapes.items()
+            }
+
+    def pull_back(self, features: Tensor, gradient: Mapping[str, Tensor]) -> Tensor:
+        """Backward pass of the output layers.
+
+        Sets their ``.grad`` from ``gradient`` (by name, ``[clients, ...]``) and returns the
+        gradient with respect to ``features``.
+        """
+        back = torch.zeros_like(features)
+        with torch.no_grad():
+            for name in self.shapes:
+                layer = self.out[_key(name)]
+                flat = gradient[name].reshape(len(features), -1)
+                if layer.weight.grad is None:
+                    layer.weight.grad = torch.empty_like(layer.weight)
+                    layer.bias.grad = torch.empty_like(layer.bias)
+                torch.mm(flat.t(), features, out=layer.weight.grad)
+                torch.sum(flat, dim=0, out=layer.bias.grad)
+                back.addmm_(flat, layer.weight)
+        return back
+
+
+def clip_gradients(parameters: Sequence[nn.Parameter], limit: float) -> None:
+    """Scale the gradients so that their joint norm is at most ``limit``."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if norm > limit:  # the library's own clipping rewrites every gradient even when nothing is to do
+        torch._foreach_mul_(gradients, float(limit / norm))
+
+
+def _key(name: str) -> str:
+    return name.replace(".", "_")  # a module's name may hold no dot
+

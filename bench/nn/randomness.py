@@ -1,0 +1,25 @@
+"""Dropout and initial weights of server networks, from named streams instead of a global generator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+def dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Inverted dropout drawn from ``generator``; the identity where that is None (evaluation)."""
+    if generator is None or rate == 0:
+        return x
+    kept = torch.rand(x.shape, generator=generator) >= rate
+    return x * kept.to(x.device, x.dtype) / (1 - rate)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Let modules that are built inside draw their initial weights from this seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
