@@ -1,0 +1,76 @@
+"""``bench speed``."""
+
+from __future__ import annotations
+
+import json as json_format
+import os
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.table import Table
+
+from bench.paths import data_roots
+
+
+def speed(
+    *,
+    clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"])] = None,
+    method: Annotated[list[str] | None, Parameter(name=["--method", "-m"])] = None,
+    rounds: int = 9,
+    threads: int | None = None,
+    device: str = "cpu",
+    json: Path | None = None,
+) -> None:
+    """Measure seconds a round on Cora: the stacked engine against the sequential reference.
+
+    Parameters
+    ----------
+    clients:
+        Client counts; 10 20 50 100 200 by default.
+    method:
+        Methods; by default FedAvg at every count and FedSheafHN at the first.
+    rounds:
+        Rounds measured, after two to warm up; the median is reported.
+    threads:
+        Threads of one process; all cores by default.
+    device:
+        cpu or cuda.
+    json:
+        Also write the rows to this file.
+    """
+    import torch
+
+    from bench.speed import as_rows, measure, measure_machine
+
+    threads = threads or os.cpu_count() or 1
+    torch.set_num_threads(threads)
+    counts = clients or [10, 20, 50, 100, 200]
+    cells = (
+        [(name, count) for name in method for count in counts]
+        if method
+        else [*(("fedavg", count) for count in counts), ("fedsheafhn", counts[0])]
+    )
+    machine = measure_machine(torch.device(device))
+    rows = [measure(name, count, rounds, machine, data_roots(), device, threads) for name, count in cells]
+    table = Table(
+        title=f"Cora, 3 local epochs, both evaluations; medians of {rounds} rounds, {threads} threads, {device}; "
+        f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
+    )
+    for heading in ("method", "clients", "ms a round", "sequential", "ratio", "peak MiB", "bound ms", "share"):
+        table.add_column(heading, justify="left" if heading == "method" else "right")
+    for row in rows:
+        table.add_row(
+            row.method,
+            str(row.clients),
+            f"{row.seconds_per_round * 1e3:.1f}",
+            f"{row.sequential_seconds_per_round * 1e3:.1f}",
+            f"{row.ratio:.2f}",
+            f"{row.peak_mib:.0f}",
+            f"{row.bound_seconds * 1e3:.1f}",
+            f"{row.bound_share:.0%}",
+        )
+    Console().print(table)
+    if json:
+        json.write_text(json_format.dumps(as_rows(rows), indent=1) + "\n")

@@ -1,0 +1,160 @@
+"""Seconds a round: the stacked engine against the sequential reference, in one process, in turns.
+
+Beside each figure stands the bound that the machine sets, max(bytes / copy bandwidth, operations /
+matrix rate), with both rates measured on the spot. Bytes count the traffic that no order of work
+avoids once a block fits the cache: every trained parameter is written once and read once a round
+(evaluation and averaging), its two moments are read and written once. A server's output layers
+count ten passes: generation, backward pass, gradient, and Adam's four reads and three writes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from bench.engine.costs import peak_memory, reset_peak_memory
+from bench.engine.reference import SequentialClients
+from bench.engine.run import Run
+from bench.errors import RequestError
+from bench.federation.build import build
+from bench.federation.types import Federation
+from bench.resolve import resolve
+from bench.spec import RunSpec
+
+WARM_UP_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; ``ratio`` is sequential over stacked seconds."""
+
+    method: str
+    clients: int
+    seconds_per_round: float
+    sequential_seconds_per_round: float
+    ratio: float
+    peak_mib: float
+    bound_seconds: float
+    bound_share: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Measured rates: bytes per second of a large copy (read and written), operations per second."""
+
+    bandwidth: float
+    matrix_rate: float
+
+
+def measure_machine(device: torch.device) -> Machine:
+    """Copy bandwidth and float32 matrix rate, the best of several tries each."""
+
+    def best(work: Callable[[], object]) -> float:
+        times = []
+        for _ in range(6):
+            _synchronise(device)
+            begin = time.perf_counter()
+            work()
+            _synchronise(device)
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    source = torch.randn(32_000_000, device=device)
+    target = torch.empty_like(source)
+    square = torch.randn(2000, 2000, device=device)
+    copied = 2 * source.numel() * source.element_size()
+    return Machine(
+        bandwidth=copied / best(lambda: target.copy_(source)),
+        matrix_rate=2 * 2000**3 / best(lambda: square @ square),
+    )
+
+
+def bound(run: Run, federation: Federation, machine: Machine) -> float:
+    """Seconds that a round of the study's GCN cannot beat on this machine."""
+    settings = run.spec.client
+    parameters = sum(_numel(shape) for shape in run.model.shapes.values())
+    moved = 6 * 4 * parameters * len(federation)
+    operations = 0.0
+    for client in federation.clients:
+        nodes, words = len(client.ids), int(client.features.nnz)
+        assert client.edges is not None
+        links = client.edges.shape[1] + nodes
+        hidden, classes = settings.hidden, federation.classes
+        forward = 2 * hidden * (words + 2 * links + nodes * hidden + nodes * classes)
+        backward = forward + 2 * hidden * (nodes * hidden + nodes * classes)
+        operations += run.spec.protocol.local_epochs * (forward + backward) + 2 * forward
+    if hasattr(run.method, "network"):
+        output = sum(layer.weight.numel() for layer in run.method.network.out.values())
+        moved += 10 * 4 * output
+        operations += 6 * len(federation) * output
+    return max(moved / machine.bandwidth, operations / machine.matrix_rate)
+
+
+def _numel(shape: tuple[int, ...]) -> int:
+    return int(torch.Size(shape).numel())
+
+
+def _synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def prepare(method: str, clients: int, roots: tuple[Path, ...]) -> tuple[RunSpec, Federation]:
+    """Cora over ``clients``, with the first partition seed that leaves every client a training node."""
+    overrides = {"method.warm_up_epochs": 1} if method.startswith("fedsheafhn") else {}
+    spec = resolve("cora", "non-overlapping", clients, method, 0, overrides)
+    for seed in range(123, 173):
+        try:
+            federation = build("cora", "non-overlapping", clients, seed, spec.protocol.split, roots)
+        except RequestError:
+            continue
+        return spec, federation
+    raise RequestError(f"no partition of Cora gives each of {clients} clients a training node: use fewer")
+
+
+def peak(method: str, clients: int, roots: tuple[Path, ...], device: str, threads: int) -> float:
+    """Peak MiB of the stacked engine alone, in a process of its own."""
+    torch.set_num_threads(threads)
+    spec, federation = prepare(method, clients, roots)
+    reset_peak_memory(torch.device(device))
+    run = Run(spec, federation, device)
+    run.warm_up()
+    for index in range(2):
+        run.step(index)
+    return peak_memory(torch.device(device)) / 2**20
+
+
+def measure(
+    method: str, clients: int, rounds: int, machine: Machine, roots: tuple[Path, ...], device: str, threads: int
+) -> Row:
+    """Median seconds of ``rounds`` rounds of either engine, taken in turns after a warm-up."""
+    spec, federation = prepare(method, clients, roots)
+    where = torch.device(device)
+    runs = [Run(spec, federation, device), Run(spec, federation, device, clients_type=SequentialClients)]
+    times: list[list[float]] = [[], []]
+    for run in runs:
+        run.warm_up()
+    for index in range(WARM_UP_ROUNDS + rounds):
+        for run, taken in zip(runs, times, strict=True):
+            _synchronise(where)
+            begin = time.perf_counter()
+            run.step(index)
+            _synchronise(where)
+            taken.append(time.perf_counter() - begin)
+    stacked, sequential = (statistics.median(taken[WARM_UP_ROUNDS:]) for taken in times)
+    least = bound(runs[0], federation, machine)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        mebibytes = pool.submit(peak, method, clients, roots, device, threads).result()
+    return Row(method, clients, stacked, sequential, sequential / stacked, mebibytes, least, least / stacked)
+
+
+def as_rows(rows: list[Row]) -> list[dict[str, object]]:
+    """Rows as plain dictionaries, for JSON."""
+    return [asdict(row) for row in rows]
