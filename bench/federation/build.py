@@ -9,33 +9,33 @@ import numpy as np
 
 from bench.data import Graph, Hypergraph
 from bench.errors import RequestError
-from bench.federation import cache, scenarios, source
+from bench.federation import cache, scenarios
 from bench.federation.graph import graph_clients
 from bench.federation.hypergraph import hypergraph_clients
 from bench.federation.identity import federation_hash
 from bench.federation.images import image_clients
+from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Assignment, Split
-from bench.federation.source import Source
 from bench.federation.splits import check_split
 from bench.federation.types import TRAIN, Client, Federation
 
 
-def _clients(source: Source, assignment: Assignment) -> tuple[Client, ...]:
-    if isinstance(source.data, Graph):
-        return graph_clients(source.data, assignment)
-    if isinstance(source.data, Hypergraph):
-        return hypergraph_clients(source.data, assignment)
-    return image_clients(source.data, assignment)
+def _clients(prepared: Prepared, assignment: Assignment) -> tuple[Client, ...]:
+    if isinstance(prepared.data, Graph):
+        return graph_clients(prepared.data, assignment)
+    if isinstance(prepared.data, Hypergraph):
+        return hypergraph_clients(prepared.data, assignment)
+    return image_clients(prepared.data, assignment)
 
 
 def assemble(
-    source: Source, scenario: str, assignment: Assignment, provenance: dict[str, Any]
+    prepared: Prepared, scenario: str, assignment: Assignment, provenance: dict[str, Any]
 ) -> Federation:
     """The federation of an assignment, with its hash."""
-    name, classes = source.dataset.name, source.data.classes
-    clients = _clients(source, assignment)
-    digest = federation_hash(name, scenario, classes, clients, source.features)
-    return Federation(name, scenario, source.dataset.family, classes, clients, digest, provenance)
+    name, classes = prepared.dataset.name, prepared.data.classes
+    clients = _clients(prepared, assignment)
+    digest = federation_hash(name, scenario, classes, clients, prepared.features)
+    return Federation(name, scenario, prepared.dataset.family, classes, clients, digest, provenance)
 
 
 def check_training(federation: Federation) -> None:
@@ -49,53 +49,57 @@ def check_training(federation: Federation) -> None:
             )
 
 
-def _restore(path: Path, source: Source, scenario: str) -> Federation | None:
+def _restore(path: Path, prepared: Prepared, scenario: str) -> Federation | None:
     """The federation of a stored assignment; None where there is none or it is damaged."""
     entry = cache.load(path)
     if entry is None:
         return None
     ids = np.concatenate(entry.assignment.ids)
-    if ids.size == 0 or ids.min() < 0 or ids.max() >= source.items:
+    if ids.size == 0 or ids.min() < 0 or ids.max() >= prepared.items:
         return None
-    federation = assemble(source, scenario, entry.assignment, entry.provenance)
+    federation = assemble(prepared, scenario, entry.assignment, entry.provenance)
     return federation if federation.hash == entry.hash else None
 
 
-def federate(source: Source, scenario: str, clients: int, partition_seed: int, split: Split) -> Federation:
+def federate(
+    prepared: Prepared, scenario: str, clients: int, partition_seed: int, split: Split
+) -> Federation:
     """The clients of a data set that has been read; see ``build``."""
-    name = source.dataset.name
-    recipe = scenarios.find(scenario, name, source.dataset.family)
+    name = prepared.dataset.name
+    recipe = scenarios.find(scenario, name, prepared.dataset.family)
     check_split(split)
-    if not 1 <= clients <= source.items:
+    if not 1 <= clients <= prepared.items:
+        noun = "images" if prepared.dataset.family == "images" else "nodes"
         raise RequestError(
-            f"clients: expected 1 to {source.items}, the number of items of {name}, got {clients}"
+            f"clients: expected 1 to {prepared.items}, since {name} has {prepared.items} {noun}, "
+            f"got {clients}"
         )
     request = cache.Request(name, scenario, clients, partition_seed, split)
-    imported = cache.imported_path(request, source.checksum)
+    imported = cache.imported_path(request, prepared.checksum)
     if imported.exists():
-        own = _restore(imported, source, scenario)
+        own = _restore(imported, prepared, scenario)
         if own is None:
             raise RequestError(f"the imported federation {imported} is damaged: import it again or delete it")
         return own
     options = recipe.recipe(partition_seed)
-    path = cache.drawn_path(request, source.checksum, options)
-    stored = _restore(path, source, scenario)
+    path = cache.drawn_path(request, prepared.checksum, options)
+    stored = _restore(path, prepared, scenario)
     if stored is not None:
         return stored
     with cache.lock(path):
-        stored = _restore(path, source, scenario)
+        stored = _restore(path, prepared, scenario)
         if stored is not None:
             return stored
-        assignment = recipe.draw(source.data, clients, partition_seed, split)
+        assignment = recipe.draw(prepared.data, clients, partition_seed, split)
         provenance = {
             "made": "drawn",
             "partition_seed": partition_seed,
             "split": list(split),
-            "data": source.checksum,
+            "data": prepared.checksum,
             "numpy": np.__version__,
             **options,
         }
-        federation = assemble(source, scenario, assignment, provenance)
+        federation = assemble(prepared, scenario, assignment, provenance)
         check_training(federation)
         cache.write(path, cache.Entry(assignment, federation.hash, provenance))
         return federation
@@ -119,4 +123,4 @@ def build(
         RequestError: an unknown data set or scenario, a scenario of another family, a split that is
             not one, more clients than items, or a client without a training item.
     """
-    return federate(source.read(dataset, roots), scenario, clients, partition_seed, split)
+    return federate(prepare(dataset, roots), scenario, clients, partition_seed, split)

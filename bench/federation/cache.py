@@ -81,6 +81,9 @@ def lock(path: Path) -> Iterator[None]:
         raise _refused(path, error) from None
     try:
         yield
+    except BaseException:  # a refused request leaves no file behind
+        path.with_suffix(".lock").unlink(missing_ok=True)
+        raise
     finally:
         held.release()
 

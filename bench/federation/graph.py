@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,8 @@ from bench.federation.types import Client
 
 SAMPLES = 5
 """Half-samples, hence clients, of one part in the overlapping scenario."""
+
+_ONE_AT_A_TIME = Lock()  # METIS draws from the C library's only generator: threads would mix their draws
 
 
 def check_graph(graph: Graph, name: str) -> None:
@@ -51,7 +54,8 @@ def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int
     dtype = pymetis.zero_copy_dtype()
     adjacency = pymetis.CSRAdjacency(row_starts(graph).astype(dtype), graph.edges[1].astype(dtype))
     options = pymetis.Options(seed=metis_seed(partition_seed))
-    result = pymetis.part_graph(parts, adjacency=adjacency, recursive=False, options=options)
+    with _ONE_AT_A_TIME:
+        result = pymetis.part_graph(parts, adjacency=adjacency, recursive=False, options=options)
     labels = np.asarray(result.vertex_part, np.int64)
     empty = np.flatnonzero(np.bincount(labels, minlength=parts) == 0)
     if empty.size:

@@ -28,7 +28,7 @@ class _Digest:
     def array(self, name: str, values: NDArray[Any], dtype: str) -> None:
         fixed = np.ascontiguousarray(values, dtype=dtype)
         self._sha.update(f"{name} {dtype} {fixed.shape}\n".encode())
-        self._sha.update(fixed.reshape(-1).view(np.uint8))
+        self._sha.update(fixed.reshape(-1).view(np.uint8).data)
 
     def integers(self, name: str, values: NDArray[Any]) -> None:
         self.array(name, values, "<i8")
@@ -40,7 +40,7 @@ class _Digest:
 def features_checksum(features: sparse.csr_matrix | NDArray[Any]) -> str:
     """SHA-256 of a feature matrix (float32, CSR or dense) or of pixels (uint8)."""
     digest = _Digest("features")
-    if sparse.issparse(features):
+    if isinstance(features, sparse.csr_matrix | sparse.csr_array):
         if not features.has_canonical_format:
             features = features.copy()
             features.sum_duplicates()

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from bench import paths, registry
-from bench.data import Data, Graph
+from bench.data import Data, Graph, Images
 from bench.dataset import Dataset
 from bench.federation.graph import check_graph
 from bench.federation.identity import data_checksum, features_checksum
@@ -15,7 +15,7 @@ from bench.sources import Sources
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Prepared:
     """A prepared data set; ``features`` and ``checksum`` are the SHA-256 of its features and of all of it."""
 
     dataset: type[Dataset]
@@ -30,18 +30,18 @@ class Source:
 
 
 @lru_cache(maxsize=4)
-def _read(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Source:
+def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Prepared:
     data = dataset().load(Sources(roots, download=download))
     if isinstance(data, Graph):
         check_graph(data, dataset.name)
-    features = features_checksum(data.features if not hasattr(data, "pixels") else data.pixels)
-    return Source(dataset, data, features, data_checksum(data, features))
+    features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
+    return Prepared(dataset, data, features, data_checksum(data, features))
 
 
-def read(dataset: str, roots: tuple[Path, ...] | None = None, download: bool = True) -> Source:
+def prepare(dataset: str, roots: tuple[Path, ...] | None = None, download: bool = True) -> Prepared:
     """The data set of that name, from ``roots`` (default: ``bench.paths.data_roots``).
 
     Raises:
         RequestError: no such data set, its files are not to be had, or their checksum is wrong.
     """
-    return _read(registry.dataset(dataset), paths.data_roots() if roots is None else roots, download)
+    return _prepare(registry.dataset(dataset), paths.data_roots() if roots is None else roots, download)

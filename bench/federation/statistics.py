@@ -1,0 +1,79 @@
+"""Statistics that the papers print of their clients, as they define them (subgraph facts 1.16-1.18)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import rel_entr
+
+from bench.federation.types import Federation
+
+
+def local_clustering(edges: NDArray[np.int64], nodes: int) -> NDArray[np.float64]:
+    """Watts-Strogatz local clustering coefficient of every node ``[nodes]``; 0 below degree 2.
+
+    ``edges`` ``[2, m]`` holds both directions of every edge, no loops or repeats. Every edge is
+    directed from its end of lower degree, which keeps the products small where degrees are uneven.
+    """
+    degree = np.bincount(edges[0], minlength=nodes)
+    rank = np.empty(nodes, np.int64)
+    rank[np.argsort(degree, kind="stable")] = np.arange(nodes)
+    up = edges[:, rank[edges[0]] < rank[edges[1]]]
+    arcs = sparse.csr_array((np.ones(up.shape[1], np.int64), (up[0], up[1])), shape=(nodes, nodes))
+    # A triangle a -> b -> c, a -> c is counted once at its arc a -> c, and once at its arc a -> b.
+    by_long = (arcs @ arcs).multiply(arcs)
+    by_first = (arcs @ arcs.T).multiply(arcs)
+    triangles = by_long.sum(axis=1) + by_long.sum(axis=0) + by_first.sum(axis=0)
+    pairs = degree * (degree - 1) / 2
+    coefficient: NDArray[np.float64] = np.divide(triangles, pairs, out=np.zeros(nodes), where=pairs > 0)
+    return coefficient
+
+
+def clustering(edges: NDArray[np.int64], nodes: int) -> float:
+    """Mean local clustering coefficient over all nodes."""
+    return float(local_clustering(edges, nodes).mean())
+
+
+def heterogeneity(labels: Sequence[NDArray[np.int64]], classes: int) -> float | None:
+    """Median over pairs of clients of the Jensen-Shannon distance of their class shares.
+
+    The distance is the square root of the divergence in natural logarithms, 0 to sqrt(ln 2).
+    ``labels[c]`` are the classes of all items of client ``c``. None for a single client.
+    """
+    counts = np.stack([np.bincount(part, minlength=classes) for part in labels])
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    first, second = np.triu_indices(len(shares), k=1)
+    if not first.size:
+        return None
+    p, q = shares[first], shares[second]
+    middle = (p + q) / 2
+    divergence = (rel_entr(p, middle) + rel_entr(q, middle)).sum(axis=1) / 2
+    return float(np.median(np.sqrt(np.maximum(divergence, 0.0))))
+
+
+def graph_statistics(federation: Federation) -> dict[str, float | None]:
+    """Means over clients of nodes, directed edges and clustering, and the heterogeneity."""
+    clients = [(client.labels, client.edges) for client in federation.clients if client.edges is not None]
+    return {
+        "nodes": float(np.mean([len(labels) for labels, _ in clients])),
+        "edges": float(np.mean([edges.shape[1] for _, edges in clients])),
+        "clustering": float(np.mean([clustering(edges, len(labels)) for labels, edges in clients])),
+        "heterogeneity": heterogeneity([labels for labels, _ in clients], federation.classes),
+    }
+
+
+def hypergraph_statistics(federation: Federation) -> dict[str, float | None]:
+    """Mean nodes and known hyperedges of a client, and the border hyperedges over all clients.
+
+    A border hyperedge has members at two or more clients; it is counted once.
+    """
+    known = [client.hyperedges for client in federation.clients if client.hyperedges is not None]
+    border = np.concatenate([hyperedges.ids[hyperedges.border] for hyperedges in known])
+    return {
+        "nodes": float(np.mean([len(client.ids) for client in federation.clients])),
+        "hyperedges": float(np.mean([len(hyperedges.ids) for hyperedges in known])),
+        "border_hyperedges": float(len(np.unique(border))),
+    }

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymetis
+import pytest
+from federation_toys import random_graph, undirected
+
+from bench.data import Graph
+from bench.errors import RequestError
+from bench.federation.graph import NonOverlapping, Overlapping, check_graph, graph_clients, metis_parts
+from bench.federation.types import TEST, TRAIN, VALIDATION
+
+PAPER = (40.0, 30.0, 30.0)
+
+
+def brute_force_edges(graph: Graph, ids: np.ndarray) -> list[list[int]]:
+    edges = {(int(u), int(v)) for u, v in graph.edges.T}
+    return sorted([i, j] for i, u in enumerate(ids) for j, v in enumerate(ids) if (int(u), int(v)) in edges)
+
+
+def test_metis_finds_cliques_joined_by_single_edges() -> None:
+    cliques = {(20 * c + i, 20 * c + j) for c in range(3) for i in range(20) for j in range(i)}
+    graph = random_graph(60)
+    graph = Graph(graph.features, graph.labels, undirected(cliques | {(0, 20), (20, 40)}), graph.classes)
+    labels = metis_parts(graph, 3, partition_seed=1).reshape(3, 20)
+    assert (labels == labels[:, :1]).all()
+    assert set(labels[:, 0].tolist()) == {0, 1, 2}
+
+
+def test_non_overlapping_clients_are_the_induced_subgraphs_of_a_partition() -> None:
+    graph = random_graph(200)
+    assignment = NonOverlapping().draw(graph, 7, 123, PAPER)
+    parts = metis_parts(graph, 7, 123)
+    clients = graph_clients(graph, assignment)
+    assert sorted(np.concatenate(assignment.ids).tolist()) == list(range(200))
+    for number, client in enumerate(clients):
+        assert client.ids.tolist() == [node for node in range(200) if parts[node] == number]
+        assert client.edges is not None
+        assert client.edges.T.tolist() == brute_force_edges(graph, client.ids)
+        assert client.labels.tolist() == [int(graph.labels[node]) for node in client.ids]
+        assert np.array_equal(client.features, graph.features[client.ids])
+
+
+def test_overlapping_clients_are_half_samples_of_the_parts_in_drawing_order() -> None:
+    graph = random_graph(203)
+    assignment = Overlapping().draw(graph, 15, 123, PAPER)
+    parts = metis_parts(graph, 3, 123)
+    for number, client in enumerate(graph_clients(graph, assignment)):
+        assert set(parts[client.ids].tolist()) == {number // 5}
+        assert len(client.ids) == len(set(client.ids.tolist())) == (parts == number // 5).sum() // 2
+        assert client.edges is not None
+        assert client.edges.T.tolist() == brute_force_edges(graph, client.ids)
+    drawn = [ids.tolist() for ids in assignment.ids]
+    assert any(ids != sorted(ids) for ids in drawn)
+    assert len({tuple(sorted(ids)) for ids in drawn}) == 15
+
+
+def test_siblings_share_about_half_of_their_nodes() -> None:
+    assignment = Overlapping().draw(random_graph(2000), 10, 1, PAPER)
+    for first in range(5):
+        for second in range(first):
+            shared = len(np.intersect1d(assignment.ids[first], assignment.ids[second]))
+            assert 0.4 < shared / len(assignment.ids[first]) < 0.6
+
+
+def test_the_split_is_drawn_once_on_the_whole_graph() -> None:
+    graph = random_graph(205)
+    role_of: dict[int, set[int]] = {}
+    for scenario, clients in ((NonOverlapping(), 4), (NonOverlapping(), 8), (Overlapping(), 10)):
+        assignment = scenario.draw(graph, clients, 9, PAPER)
+        for ids, roles in zip(assignment.ids, assignment.roles, strict=True):
+            for node, role in zip(ids.tolist(), roles.tolist(), strict=True):
+                role_of.setdefault(node, set()).add(role)
+    assert all(len(roles) == 1 for roles in role_of.values())
+    whole = [role for roles in role_of.values() for role in roles]
+    # 0.4 * 205 = 82 train, round(61.5) = 62 test, 61 validate.
+    assert [whole.count(role) for role in (TRAIN, TEST, VALIDATION)] == [82, 62, 61]
+
+
+@pytest.mark.parametrize(("scenario", "clients"), [(NonOverlapping(), 6), (Overlapping(), 10)])
+def test_only_the_partition_seed_decides(scenario: NonOverlapping | Overlapping, clients: int) -> None:
+    graph = random_graph(1000)  # METIS draws nothing on much smaller ones
+    first = scenario.draw(graph, clients, 1, PAPER)
+    np.random.seed(4)  # noqa: NPY002 - the global generator must not matter
+    state = str(np.random.get_state())  # noqa: NPY002
+    second = scenario.draw(graph, clients, 1, PAPER)
+    other = scenario.draw(graph, clients, 2, PAPER)
+    assert str(np.random.get_state()) == state  # noqa: NPY002
+    assert all(np.array_equal(a, b) for a, b in zip(first.ids, second.ids, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(first.roles, second.roles, strict=True))
+    assert not np.array_equal(np.concatenate(first.roles), np.concatenate(other.roles))
+    assert not np.array_equal(np.concatenate(first.ids), np.concatenate(other.ids))
+
+
+def test_metis_has_the_partition_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = []
+    original = pymetis.part_graph
+
+    def spy(parts: int, **options: Any) -> pymetis.GraphPartition:
+        used.append(options["options"].seed)
+        return original(parts, **options)
+
+    monkeypatch.setattr(pymetis, "part_graph", spy)
+    for seed in (1, 1, 2):
+        metis_parts(random_graph(40), 4, seed)
+    assert used[0] == used[1] != used[2]
+    assert min(used) >= 0
+    assert NonOverlapping().recipe(2)["options"] == {"seed": used[2]}
+
+
+def test_a_node_without_neighbours_in_its_part_stays() -> None:
+    star = undirected({(0, leaf) for leaf in range(1, 30)})
+    graph = Graph(np.zeros((30, 2), np.float32), np.zeros(30, np.int64), star, 1)
+    clients = graph_clients(graph, NonOverlapping().draw(graph, 3, 1, PAPER))
+    assert sum(len(client.ids) for client in clients) == 30
+    assert sorted(client.edges.shape[1] for client in clients if client.edges is not None)[:2] == [0, 0]
+
+
+@pytest.mark.parametrize(("clients", "advice"), [(1, "use 5"), (12, "use 10"), (34, "use 35")])
+def test_overlapping_needs_a_multiple_of_five(clients: int, advice: str) -> None:
+    with pytest.raises(RequestError, match=f"multiple of 5 clients.*got {clients}; {advice}"):
+        Overlapping().draw(random_graph(50), clients, 1, PAPER)
+
+
+def test_empty_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    filled = pymetis.GraphPartition(0, [0, 3] * 20)
+    monkeypatch.setattr(pymetis, "part_graph", lambda *args, **options: filled)
+    with pytest.raises(RequestError, match="left 2 of 4 parts empty on 40 nodes; ask for fewer clients"):
+        metis_parts(random_graph(40), 4, 1)
+
+
+def test_metis_is_asked_for_k_way_parts_even_where_its_default_is_bisection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = {}
+
+    def spy(parts: int, **options: object) -> pymetis.GraphPartition:
+        asked.update(options, parts=parts)
+        return pymetis.GraphPartition(0, [0, 1, 2, 3] * 10)
+
+    monkeypatch.setattr(pymetis, "part_graph", spy)
+    metis_parts(random_graph(40), 4, 1)
+    assert asked["parts"] == 4
+    assert asked["recursive"] is False
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [[0, 1], [1, 2], [1, 0], [2, 1]],
+        [[0, 1], [0, 1], [1, 0], [1, 0]],
+        [[0, 0]],
+        [[0, 1]],
+        [[0, 3], [3, 0]],
+        [[-1, 0], [0, -1]],
+    ],
+    ids=["unsorted", "repeated", "loop", "one direction", "beyond the nodes", "negative"],
+)
+def test_edges_that_break_the_contract_are_refused(edges: list[list[int]]) -> None:
+    graph = Graph(np.zeros((3, 1), np.float32), np.zeros(3, np.int64), np.array(edges, np.int64).T, 1)
+    with pytest.raises(RequestError, match="data set plugged: expected"):
+        check_graph(graph, "plugged")
