@@ -55,7 +55,9 @@ def _open(url: str) -> tuple[http.client.HTTPResponse, bytes]:
         answer = TimeoutError()
     if isinstance(answer, HTTPError):
         raise DownloadError(f"{host} answered {answer.code} {HTTPStatus(answer.code).phrase}")
-    if isinstance(answer, TimeoutError) or (isinstance(answer, URLError) and isinstance(answer.reason, TimeoutError)):
+    if isinstance(answer, TimeoutError) or (
+        isinstance(answer, URLError) and isinstance(answer.reason, TimeoutError)
+    ):
         _silent[host] = time.monotonic()
         raise DownloadError(f"{host} did not answer within {WAIT:g} s")
     if isinstance(answer, Exception):

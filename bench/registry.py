@@ -39,14 +39,13 @@ def _classes(group: str, base: type) -> dict[str, Any]:
     for source in _modules(group):
         members = vars(source).values() if isinstance(source, ModuleType) else [source]
         for member in members:
-            if not (inspect.isclass(member) and issubclass(member, base) and "name" in vars(member)):
+            if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
-            if inspect.isabstract(member):
-                continue
-            if found.setdefault(member.name, member) is not member:
+            name = vars(member).get("name")
+            if name is not None and found.setdefault(name, member) is not member:
                 raise RequestError(
-                    f"two {group} plug-ins are called '{member.name}': "
-                    f"{found[member.name].__module__} and {member.__module__}; rename one"
+                    f"two {group} plug-ins are called '{name}': "
+                    f"{found[name].__module__} and {member.__module__}; rename one"
                 )
     return dict(sorted(found.items()))
 

@@ -25,22 +25,29 @@ def client_mean(correct: Counts, samples: NDArray[np.int32]) -> NDArray[np.float
     return mean
 
 
-def _best_val(val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]) -> NDArray[np.int64]:
+def _best_val(
+    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
+) -> NDArray[np.int64]:
     return np.full(val.shape[1], int(client_mean(val, n_val).argmax()), np.int64)
 
 
-def _last(val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]) -> NDArray[np.int64]:
+def _last(
+    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
+) -> NDArray[np.int64]:
     return np.full(val.shape[1], len(val) - 1, np.int64)
 
 
-def _best_test(val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]) -> NDArray[np.int64]:
+def _best_test(
+    val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
+) -> NDArray[np.int64]:
     return np.full(val.shape[1], int(client_mean(test, n_test).argmax()), np.int64)
 
 
 def _client_best_val(
     val: Counts, n_val: NDArray[np.int32], test: Counts, n_test: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    return val.argmax(axis=0).astype(np.int64)
+    rows: NDArray[np.int64] = val.argmax(axis=0).astype(np.int64)
+    return rows
 
 
 RULES: dict[str, Rule] = {

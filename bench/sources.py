@@ -177,7 +177,11 @@ def _unpack(archive: Path, file: RawFile, part: Path) -> None:
     """Write the member of a zip or tar archive to ``part`` and check it."""
     try:
         if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as zipped, zipped.open(file.member) as source, part.open("wb") as to:
+            with (
+                zipfile.ZipFile(archive) as zipped,
+                zipped.open(file.member) as source,
+                part.open("wb") as to,
+            ):
                 shutil.copyfileobj(source, to)
         else:
             with tarfile.open(archive) as tarred, part.open("wb") as to:

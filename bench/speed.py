@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from bench.engine.costs import peak_memory, reset_peak_memory
@@ -83,7 +84,7 @@ def bound(run: Run, federation: Federation, machine: Machine) -> float:
     moved = 6 * 4 * parameters * len(federation)
     operations = 0.0
     for client in federation.clients:
-        nodes, words = len(client.ids), int(client.features.nnz)
+        nodes, words = len(client.ids), int(np.count_nonzero(client.features.data))
         assert client.edges is not None
         links = client.edges.shape[1] + nodes
         hidden, classes = settings.hidden, federation.classes
@@ -132,7 +133,13 @@ def peak(method: str, clients: int, roots: tuple[Path, ...], device: str, thread
 
 
 def measure(
-    method: str, clients: int, rounds: int, machine: Machine, roots: tuple[Path, ...], device: str, threads: int
+    method: str,
+    clients: int,
+    rounds: int,
+    machine: Machine,
+    roots: tuple[Path, ...],
+    device: str,
+    threads: int,
 ) -> Row:
     """Median seconds of ``rounds`` rounds of either engine, taken in turns after a warm-up."""
     spec, federation = prepare(method, clients, roots)

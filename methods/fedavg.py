@@ -62,5 +62,3 @@ class FedAvgFT(FedAvg):
     title = "FedAvg + fine-tuning"
     reads = "fedavg"
     stage = "trained"
-
-

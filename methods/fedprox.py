@@ -5,6 +5,7 @@ Li et al., MLSys 2020, Algorithm 2.
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from bench.engine.clients import Clients
@@ -39,6 +40,6 @@ class FedProx(FedAvg):
 
         def proximal(models: Stack, block: slice) -> Tensor:
             moved = [(models[name] - received[name][block]).flatten(1) for name in self.shared()]
-            return self.hyper.mu / 2 * sum((d.square().sum(dim=1) for d in moved[1:]), moved[0].square().sum(dim=1))
+            return self.hyper.mu / 2 * torch.stack([d.square().sum(dim=1) for d in moved]).sum(dim=0)
 
         return clients.fit(received, loss=proximal)

@@ -108,7 +108,9 @@ class FedSheafHN(Method):
             ).to(task.device)
         with task.seeded("hypernetwork"):
             attention: nn.Module = (
-                FreeMatrix(task.clients) if hyper.attention == "matrix" else ClientAttention(width, hyper.residual)
+                FreeMatrix(task.clients)
+                if hyper.attention == "matrix"
+                else ClientAttention(width, hyper.residual)
             )
             self.attention = attention.to(task.device)
             self.network = Hypernetwork([width] * 3, shapes, hyper.hypernetwork_dropout).to(task.device)

@@ -55,10 +55,20 @@ def speed(
     machine = measure_machine(torch.device(device))
     rows = [measure(name, count, rounds, machine, data_roots(), device, threads) for name, count in cells]
     table = Table(
-        title=f"Cora, 3 local epochs, both evaluations; medians of {rounds} rounds, {threads} threads, {device}; "
+        title=f"Cora, 3 local epochs, both evaluations; medians of {rounds} rounds, "
+        f"{threads} threads, {device}; "
         f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
     )
-    for heading in ("method", "clients", "ms a round", "sequential", "ratio", "peak MiB", "bound ms", "share"):
+    for heading in (
+        "method",
+        "clients",
+        "ms a round",
+        "sequential",
+        "ratio",
+        "peak MiB",
+        "bound ms",
+        "share",
+    ):
         table.add_column(heading, justify="left" if heading == "method" else "right")
     for row in rows:
         table.add_row(

@@ -70,8 +70,12 @@ class Slot:
 
     def __init__(self, settings_owner: Clients, like: Stack) -> None:
         sizes = {name: (settings_owner.count, *value.shape[1:]) for name, value in like.items()}
-        self._storage = {name: [torch.empty(size, device=settings_owner.device)] for name, size in sizes.items()}
-        trainable = {name: stores[0] for name, stores in self._storage.items() if name in settings_owner.trained}
+        self._storage = {
+            name: [torch.empty(size, device=settings_owner.device)] for name, size in sizes.items()
+        }
+        trainable = {
+            name: stores[0] for name, stores in self._storage.items() if name in settings_owner.trained
+        }
         self.optimiser = OptimiserState(settings_owner.spec.client, trainable)
 
     def claim(self, stack: Stack) -> dict[str, Tensor]:
@@ -178,8 +182,12 @@ class Clients:
         means = []
         with torch.no_grad():
             for block in self.blocks:
-                embedding = block.forward({name: value[block.clients] for name, value in stack.items()}).embedding
-                inside = torch.arange(block.items, device=self.device)[None, :] < block.inputs.lengths[:, None]
+                embedding = block.forward(
+                    {name: value[block.clients] for name, value in stack.items()}
+                ).embedding
+                inside = (
+                    torch.arange(block.items, device=self.device)[None, :] < block.inputs.lengths[:, None]
+                )
                 summed = (embedding * inside[:, :, None]).sum(dim=1)
                 means.append(summed / block.inputs.lengths[:, None])
         return torch.cat(means)

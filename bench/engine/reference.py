@@ -156,5 +156,3 @@ class SequentialClients(Clients):
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")
         return target
-
-

@@ -71,14 +71,16 @@ class Run:
         self.wire = Wire()
         self.model = build_model(spec.client, federation)
         sizes = [client.count(TRAIN) for client in federation.clients]
-        task = Task(spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device)
+        task = Task(
+            spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
+        )
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         members: tuple[Client, ...] = self.method.inputs(hide_held_out(federation), self.wire).clients
         parameters = sum(int(np.prod(shape)) for shape in self.model.shapes.values())
         block_size = block_size or default_block_size(parameters, len(members), self.device)
         self.clients = clients_type(spec, self.model, members, federation.classes, self.device, block_size)
         self.evaluator = Evaluator(federation.clients, self.clients.blocks, self.device)
-        rows = {stage: spec.protocol.rounds for stage in STAGES}
+        rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
         if spec.protocol.evaluate == "epoch" and kind.trains:
             rows["trained"] *= spec.protocol.local_epochs
         self.counts = {
@@ -147,7 +149,9 @@ class Run:
         }
 
 
-def run(spec: RunSpec, federation: Federation, device: str = "cpu", block_size: int | None = None) -> RunResult:
+def run(
+    spec: RunSpec, federation: Federation, device: str = "cpu", block_size: int | None = None
+) -> RunResult:
     """Execute a spec.
 
     A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being

@@ -68,7 +68,7 @@ class GraphInputs(Inputs):
         self._free = True
 
     def first_layer(self, weight: Tensor) -> Tensor:
-        """``x_c w_c`` for every client: ``weight`` ``[clients, width, hidden]`` -> ``[clients * items, hidden]``."""
+        """``x_c w_c`` for every client: ``[clients, width, hidden]`` -> ``[clients * items, hidden]``."""
         clients, _, hidden = weight.shape
         if self.dense is not None:
             return torch.matmul(self.dense, weight).view(clients * self.items, hidden)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -21,14 +23,19 @@ class Hypernetwork(nn.Module):
     products of thin matrices and are written into memory that is kept: see ``pull_back``.
     """
 
-    def __init__(self, widths: Sequence[int], shapes: Mapping[str, tuple[int, ...]], dropout_rate: float) -> None:
+    def __init__(
+        self, widths: Sequence[int], shapes: Mapping[str, tuple[int, ...]], dropout_rate: float
+    ) -> None:
         super().__init__()
         self.rate = dropout_rate
         self.shapes = dict(shapes)
-        self.body = nn.ModuleList(nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False))
+        self.body = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.out = nn.ModuleDict(
             {_key(name): nn.Linear(widths[-1], math.prod(shape)) for name, shape in shapes.items()}
         )
+
+    def _layer(self, name: str) -> nn.Linear:
+        return cast(nn.Linear, self.out[_key(name)])
 
     def start_from(self, model: Mapping[str, Tensor], scale: float) -> None:
         """Let the output be ``model`` (one client's parameters) plus a part scaled by ``scale``.
@@ -38,7 +45,7 @@ class Hypernetwork(nn.Module):
         """
         with torch.no_grad():
             for name in self.shapes:
-                layer = self.out[_key(name)]
+                layer = self._layer(name)
                 layer.weight.mul_(scale)
                 layer.bias.copy_(model[name].reshape(-1))
 
@@ -53,7 +60,7 @@ class Hypernetwork(nn.Module):
         """The generated parameters, ``[clients, ...]``, without a graph."""
         with torch.no_grad():
             return {
-                name: self.out[_key(name)](features).view(len(features), *shape)
+                name: self._layer(name)(features).view(len(features), *shape)
                 for name, shape in self.shapes.items()
             }
 
@@ -66,9 +73,9 @@ class Hypernetwork(nn.Module):
         back = torch.zeros_like(features)
         with torch.no_grad():
             for name in self.shapes:
-                layer = self.out[_key(name)]
+                layer = self._layer(name)
                 flat = gradient[name].reshape(len(features), -1)
-                if layer.weight.grad is None:
+                if layer.weight.grad is None or layer.bias.grad is None:
                     layer.weight.grad = torch.empty_like(layer.weight)
                     layer.bias.grad = torch.empty_like(layer.bias)
                 torch.mm(flat.t(), features, out=layer.weight.grad)
@@ -87,4 +94,3 @@ def clip_gradients(parameters: Sequence[nn.Parameter], limit: float) -> None:
 
 def _key(name: str) -> str:
     return name.replace(".", "_")  # a module's name may hold no dot
-

@@ -5,10 +5,12 @@ from __future__ import annotations
 from bench.errors import RequestError, unknown
 from bench.federation.types import Federation
 from bench.nn.base import ClientModel
+from bench.nn.cnn import CNN
 from bench.nn.gcn import GCN
+from bench.nn.hgnn import HGNN, HGNNRelu
 from bench.spec import ClientSettings
 
-MODELS: dict[str, type[ClientModel]] = {model.name: model for model in (GCN,)}
+MODELS: dict[str, type[ClientModel]] = {model.name: model for model in (GCN, HGNN, HGNNRelu, CNN)}
 
 
 def build_model(settings: ClientSettings, federation: Federation) -> ClientModel:
@@ -28,5 +30,7 @@ def build_model(settings: ClientSettings, federation: Federation) -> ClientModel
         )
     model = kind(federation.clients[0], federation.classes, settings)
     if settings.batch_size is not None and settings.dropout and model.dropout_widths:
-        raise RequestError(f"client.model '{settings.model}' has no dropout in mini-batches: set client.dropout=0")
+        raise RequestError(
+            f"client.model '{settings.model}' has no dropout in mini-batches: set client.dropout=0"
+        )
     return model

@@ -7,6 +7,8 @@ so everything is dense.
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -57,12 +59,15 @@ class SheafDiffusion(nn.Module):
         learners = 1 if shared_laplacian else layers
         self.learners = nn.ModuleList(nn.Linear(2 * channels, stalk, bias=False) for _ in range(learners))
         self.left = nn.ParameterList(torch.eye(stalk) for _ in range(layers))
-        self.right = nn.ParameterList(nn.init.orthogonal_(torch.empty(channels, channels)) for _ in range(layers))
+        self.right = nn.ParameterList(
+            nn.init.orthogonal_(torch.empty(channels, channels)) for _ in range(layers)
+        )
         self.epsilon = nn.ParameterList(torch.zeros(stalk, 1) for _ in range(layers))
 
     def restriction_maps(self, x: Tensor, layer: int) -> Tensor:
         """Maps ``[nodes, nodes, stalk]`` for every ordered pair, from states ``[nodes, stalk, channels]``."""
-        weight = self.learners[layer].weight  # [stalk, 2 channels]
+        learner = cast(nn.Linear, self.learners[layer])
+        weight = learner.weight  # [stalk, 2 channels]
         summed = x.sum(dim=1)
         mine = summed @ weight[:, : self.channels].t()
         other = summed @ weight[:, self.channels :].t()

@@ -50,7 +50,9 @@ class FirstLayer(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, matrix: Tensor, transposed: Tensor, buffer: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, weight: Tensor, matrix: Tensor, transposed: Tensor, buffer: Tensor | None
+    ) -> Tensor:
         """``weight`` ``[columns, width]``; ``buffer`` like ``weight``, or None to allocate."""
         ctx.transposed, ctx.buffer = transposed, buffer
         return product(matrix, weight)
