@@ -13,11 +13,16 @@ import torch
 
 
 class Stopwatch:
-    """Seconds spent in named parts, the device synchronised at every boundary."""
+    """Seconds spent in named parts, the device synchronised at every boundary.
+
+    A part inside another one stops the outer one's clock, so the parts add up to the whole.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.seconds: dict[str, float] = {}
         self._device = device
+        self._running: list[str] = []
+        self._since = 0.0
 
     def _now(self) -> float:
         if self._device.type == "cuda":
@@ -27,11 +32,23 @@ class Stopwatch:
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Add the time of the ``with`` block to a part."""
-        begin = self._now()
+        self._switch(enter=name)
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + self._now() - begin
+            self._switch(enter=None)
+
+    def _switch(self, enter: str | None) -> None:
+        """Credit the time since the last switch to the innermost part; enter a part or leave it."""
+        now = self._now()
+        if self._running:
+            part = self._running[-1]
+            self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
+        if enter is None:
+            self._running.pop()
+        else:
+            self._running.append(enter)
+        self._since = now
 
 
 def reset_peak_memory(device: torch.device) -> None:

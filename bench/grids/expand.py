@@ -8,6 +8,7 @@ from typing import Any
 
 from bench import registry
 from bench.errors import RequestError, unknown
+from bench.federation import scenarios
 from bench.grids.grid import Grid, Setting
 from bench.grids.published import published_names
 from bench.resolve import Overrides, check_sections, resolve
@@ -42,6 +43,11 @@ class Planned:
     spec: RunSpec | None
     reason: str = ""
 
+    @property
+    def names(self) -> tuple[str, str, int, str, int]:
+        """Data set, scenario, clients, method and seed."""
+        return (self.dataset, self.scenario, self.clients, self.method, self.seed)
+
 
 def ad_hoc(filters: Filters) -> Grid:
     """The grid that options alone describe: data sets and methods, the rest has defaults.
@@ -49,12 +55,15 @@ def ad_hoc(filters: Filters) -> Grid:
     Defaults: the first scenario of each data set, 10 clients, seed 0.
 
     Raises:
-        RequestError: no data set or no method is named, or a data set is unknown.
+        RequestError: no data set or no method is named, a data set is unknown, or a number is too small.
     """
     if not (filters.datasets and filters.methods):
         raise RequestError(
             "expected --grid NAME, or a data set and a method (-d cora -m fedavg), got neither"
         )
+    for option, values, least in (("--clients", filters.clients, 1), ("--seed", filters.seeds, 0)):
+        if values and min(values) < least:
+            raise RequestError(f"{option} expects {least} or more, got {min(values)}")
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
@@ -75,11 +84,11 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
 
     Raises:
         RequestError: a filter that matches nothing in the grid; a name that is neither known nor
-            published; a scenario that the data set does not have; an unknown key or a wrong value.
+            published; a scenario of another family; an unknown key or a wrong value.
     """
     filters = filters or Filters()
     combinations = list(_combinations(grid))
-    _check_filters(combinations, filters)
+    _check_filters(grid, combinations, filters)
     wanted = [combination for combination in combinations if _wanted(combination, filters)]
     if not wanted:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
@@ -92,7 +101,7 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
         if not filters.seeds or seed in filters.seeds
         for combination in wanted
     ]
-    return list(dict.fromkeys(plans))
+    return list({plan.names: plan for plan in plans}.values())
 
 
 Combination = tuple[str, str, int, str]
@@ -111,7 +120,7 @@ def _wanted(combination: Combination, filters: Filters) -> bool:
     return all(not some or value in some for value, some in zip(combination, wanted, strict=True))
 
 
-def _check_filters(combinations: list[Combination], filters: Filters) -> None:
+def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters) -> None:
     asked: Mapping[str, tuple[Any, ...]] = {
         "dataset": filters.datasets,
         "scenario": filters.scenarios,
@@ -123,6 +132,9 @@ def _check_filters(combinations: list[Combination], filters: Filters) -> None:
         for value in values:
             if value not in have:
                 raise unknown(f"{kind} in this grid:", str(value), map(str, have))
+    for seed in filters.seeds:
+        if seed not in grid.seeds:
+            raise unknown("seed in this grid:", str(seed), map(str, grid.seeds))
 
 
 def _check_method_keys(overrides: Mapping[str, Any], methods: set[str]) -> None:
@@ -151,8 +163,7 @@ def _plan(
     )
     if missing:
         return Planned(dataset, scenario, clients, method, seed, None, missing)
-    if scenario not in registry.dataset(dataset).scenarios:
-        raise unknown(f"scenario of {dataset}:", scenario, registry.dataset(dataset).scenarios)
+    scenarios.find(scenario, dataset, registry.dataset(dataset).family)
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},

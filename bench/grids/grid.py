@@ -47,7 +47,7 @@ class Match(_Part):
     def applies(self, dataset: str, scenario: str, clients: int, method: str) -> bool:
         """Whether a run is one of those meant."""
         have = {"dataset": dataset, "scenario": scenario, "clients": clients, "method": method}
-        return all(wanted is None or have[key] in wanted for key, wanted in self)
+        return all(have[key] in wanted for key, wanted in self.model_dump(exclude_none=True).items())
 
 
 class Override(_Part):
@@ -80,6 +80,9 @@ class Grid(_Part):
     def methods_of(self, setting: Setting) -> tuple[str, ...]:
         """The methods of a setting, references last."""
         return setting.methods if setting.methods is not None else (*self.methods, *self.references)
+
+
+PARTS: dict[str, type[BaseModel]] = {"settings": Setting, "override": Override, "match": Match}
 
 
 def grid_names() -> list[str]:
@@ -142,28 +145,29 @@ def _tuples(value: Any) -> Any:
 
 
 def _explain(error: ValidationError, name: str) -> RequestError:
-    first = error.errors()[0]
+    # A key that is unknown is often one that is missing, misspelt: it is named first.
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden":
         *parents, key = first["loc"]
         model: type[BaseModel] = Grid
         for part in parents:
-            model = {"settings": Setting, "override": Override, "match": Match}.get(str(part), model)
+            model = PARTS.get(str(part), model)
         return unknown(f"key '{where}' of grid {name}:", str(key), model.model_fields)
+    if first["type"] == "missing":
+        return RequestError(f"grid {name}: the key '{where}' is missing")
     return RequestError(f"grid {name}: {where}: {first['msg']}, got {first['input']!r}")
 
 
 def _check_matches(grid: Grid, name: str) -> None:
-    have = {
+    have: dict[str, set[str]] = {
         "dataset": {dataset for setting in grid.settings for dataset in setting.datasets},
         "scenario": {setting.scenario for setting in grid.settings},
-        "clients": {clients for setting in grid.settings for clients in setting.clients},
+        "clients": {str(clients) for setting in grid.settings for clients in setting.clients},
         "method": {method for setting in grid.settings for method in grid.methods_of(setting)},
     }
     for index, override in enumerate(grid.override):
-        for key, wanted in override.match:
-            for value in wanted or ():
+        for key, wanted in override.match.model_dump(exclude_none=True).items():
+            for value in map(str, wanted):
                 if value not in have[key]:
-                    raise unknown(
-                        f"grid {name}: override.{index}.match.{key}", str(value), map(str, have[key])
-                    )
+                    raise unknown(f"override.{index}.match.{key} of grid {name}:", value, have[key])

@@ -14,6 +14,6 @@ def published_names(column: Literal["dataset", "method"]) -> frozenset[str]:
     names: set[str] = set()
     for file in files("bench.results").joinpath("published").iterdir():
         if file.name.endswith(".csv"):
-            with file.open(encoding="utf-8", newline="") as lines:
+            with file.open(encoding="utf-8") as lines:
                 names.update(row[column] for row in csv.DictReader(lines) if row.get(column))
     return frozenset(names)

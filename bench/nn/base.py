@@ -54,7 +54,8 @@ class ClientModel(ABC):
     ``shapes`` maps a parameter's name to its shape for one client; ``head`` names the parameters
     of the classifier, all others are the backbone; ``buffers`` names running statistics, which
     are kept with the client's parameters but neither trained nor sent; ``dropout_widths`` the
-    width of the activations at every dropout site.
+    width of the activations at every dropout site; ``batches`` says whether the model can train on
+    some of a client's items at a time.
     """
 
     name: ClassVar[str]
@@ -62,6 +63,7 @@ class ClientModel(ABC):
 
     shapes: dict[str, tuple[int, ...]]
     head: frozenset[str]
+    batches: ClassVar[bool] = False
     buffers: frozenset[str] = frozenset()
     dropout_widths: tuple[int, ...] = ()
 

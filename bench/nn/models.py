@@ -28,6 +28,11 @@ def build_model(settings: ClientSettings, federation: Federation) -> ClientModel
             f"client.model '{settings.model}' reads {kind.family} data, but {federation.dataset} is "
             f"{federation.family} data: choose {', '.join(fitting)}"
         )
+    if settings.batch_size is not None and not kind.batches:
+        raise RequestError(
+            f"client.batch_size: client.model '{settings.model}' trains on a client's whole graph, "
+            f"got {settings.batch_size}; leave it out"
+        )
     model = kind(federation.clients[0], federation.classes, settings)
     if settings.batch_size is not None and settings.dropout and model.dropout_widths:
         raise RequestError(

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.published import Published
-from bench.report.results import Aggregate, Column, Group, Results, difference
+from bench.report.results import Aggregate, Group, Results
+from bench.report.settings import Column, difference
 from bench.report.verdicts import Verdict, judge, missing
 
 if TYPE_CHECKING:
-    from bench.report.study import PaperTable, Reading, Row, Study, Target
+    from bench.report.study import Study
 
 HEADER = (
     "study",
@@ -122,7 +124,8 @@ class Line:
 class Board:
     """The selected cells of one table: every published or planned one, measured or not.
 
-    ``cells`` is keyed by target, reading, column and line. A line with a setting has cells only
+    ``cells`` is keyed by target, reading, column and line. There is a cell wherever the paper
+    prints a value, a grid plans a run or the database holds one; for a line with a setting only
     where that was run.
     """
 
@@ -137,8 +140,6 @@ class Board:
 
 
 def _lines(study: Study, results: Results, columns: tuple[Column, ...], selection: Selection) -> list[Line]:
-    from bench.report.study import Row
-
     known = {row.method for row in study.rows}
     found = {method for column in columns for method in results.methods(column)} - known
     rows = [*study.rows, *(Row(name, study.title_of(name)) for name in sorted(found))]
@@ -188,9 +189,9 @@ def _cell(
 ) -> Cell | None:
     groups = {group.setting: group for group in results.groups(column, line.row.runs)}
     group = groups.get(line.setting)
-    if group is None and line.setting:
-        return None
     value = study.target(target, column, line.row)
+    if group is None and (line.setting or not (value or results.planned(column, line.row.runs))):
+        return None
     measured = None
     if group is None or group.done.empty:
         verdict = _unmeasured(results, column, line.row, group)
@@ -199,7 +200,7 @@ def _cell(
         if measured is None:
             verdict = missing("not_applicable", f"no results of stage {stage} and rule {reading.rule}")
         else:
-            barred = study.barred(value) if value else ""
+            barred = study.barred(value, column) if value else ""
             verdict = judge(
                 value,
                 measured.mean,

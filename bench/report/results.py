@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Literal
@@ -12,47 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.report.expected import Expectation
+from bench.report.expected import Expectation, Expected
+from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of
 from bench.report.source import Source
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
 
-SECTIONS = {"protocol": "protocol", "client": "client", "hyper": "method"}
-"""Part of a spec -> the section of ``--set`` that changes it."""
-
-
-@dataclass(frozen=True, order=True)
-class Column:
-    """Where a method is measured: a data set spread over clients."""
-
-    dataset: str
-    scenario: str
-    clients: int
-
-
-Settings = Mapping[str, Any]
-"""Dotted key as in ``--set`` (``protocol.rounds``, ``method.mu``) -> value."""
-
-
-def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a spec (its JSON): everything but names and seed, flat."""
-    return {
-        f"{section}.{key}": value for part, section in SECTIONS.items() for key, value in sorted(spec[part].items())
-    }
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
-
-
-def difference(settings: Settings, reference: Settings) -> str:
-    """``key=value;...`` for what ``settings`` has other than ``reference``; empty where nothing."""
-    return ";".join(
-        f"{key}={_text(value)}"
-        for key, value in sorted(settings.items())
-        if key not in reference or reference[key] != value
-    )
+PARTITION = "protocol.partition_seed"
 
 
 @dataclass(frozen=True)
@@ -111,9 +77,10 @@ class Group:
 class Results:
     """Answers a study's questions from the database; every query is made once."""
 
-    def __init__(self, source: Source, expected: Mapping[tuple[Column, str], Expectation]) -> None:
+    def __init__(self, source: Source, expected: Expected) -> None:
         self._source = source
         self._expected = expected
+        self._means: dict[tuple[str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str], pd.DataFrame] = {}
         self.runs = self._load()
         self._groups = self._group()
@@ -121,25 +88,36 @@ class Results:
     def _load(self) -> pd.DataFrame:
         runs = self._source.runs()
         runs = runs.sort_values(["dataset", "scenario", "clients", "method", "seed", "id"], ignore_index=True)
-        return runs.assign(settings=[settings_of(json.loads(spec)) for spec in runs["spec"]])
+        per_seed = {column for (column, _), cell in self._expected.items() if cell.per_seed}
+        where = [
+            Column(*names) for names in zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
+        ]
+        specs = [json.loads(spec) for spec in runs["spec"]]
+        settings = [
+            settings_of(spec, per_seed=column in per_seed) for spec, column in zip(specs, where, strict=True)
+        ]
+        return runs.assign(settings=pd.Series(settings, dtype=object), column=pd.Series(where, dtype=object))
 
     def _group(self) -> dict[tuple[Column, str], list[Group]]:
         found: dict[tuple[Column, str], list[Group]] = {}
-        for (dataset, scenario, clients, method), cell in self.runs.groupby(
-            ["dataset", "scenario", "clients", "method"], sort=True
-        ):
-            column = Column(str(dataset), str(scenario), int(clients))
+        for (column, method), cell in self._cells():
             keys = [json.dumps(settings, sort_keys=True) for settings in cell["settings"]]
             parts = [part for _, part in cell.groupby(keys, sort=True)]
             parts.sort(key=len, reverse=True)
-            reference = self.expected(column, str(method)).settings or parts[0]["settings"].iloc[0]
+            reference = self.expected(column, method).settings or parts[0]["settings"].iloc[0]
             groups = [
-                Group(column, str(method), settings, difference(settings, reference), part)
+                Group(column, method, settings, difference(settings, reference), part)
                 for part in parts
                 for settings in [part["settings"].iloc[0]]
             ]
-            found[column, str(method)] = sorted(groups, key=lambda group: group.setting)
+            found[column, method] = sorted(groups, key=lambda group: group.setting)
         return found
+
+    def _cells(self) -> list[tuple[tuple[Column, str], pd.DataFrame]]:
+        rows: dict[tuple[Column, str], list[int]] = {}
+        for row, key in enumerate(zip(self.runs["column"], self.runs["method"], strict=True)):
+            rows.setdefault(key, []).append(row)
+        return [(key, self.runs.iloc[where]) for key, where in rows.items()]
 
     def expected(self, column: Column, method: str) -> Expectation:
         """What the grids plan for a cell; an empty expectation where they do not name it."""
@@ -155,6 +133,10 @@ class Results:
         cells = {*self._groups, *self._expected}
         return sorted({method for where, method in cells if where == column})
 
+    def planned(self, column: Column, method: str) -> bool:
+        """Whether a grid names the cell."""
+        return (column, method) in self._expected
+
     def groups(self, column: Column, method: str) -> list[Group]:
         """The specs that were run for a cell; the usual one, if it was, comes first."""
         return self._groups.get((column, method), [])
@@ -162,7 +144,9 @@ class Results:
     def _results(self, stage: str, rule: str) -> pd.DataFrame:
         if (stage, rule) not in self._values:
             done = self.runs.loc[self.runs["state"] == "done", "id"]
-            rows = self._source.client_results([int(run) for run in done], stage=stage, split="test", rule=rule)
+            rows = self._source.client_results(
+                [int(run) for run in done], stage=stage, split="test", rule=rule
+            )
             rows = rows[(rows["metric"] == "accuracy") & (rows["samples"] > 0)]
             self._values[stage, rule] = rows.set_index("run_id").sort_index(kind="stable")
         return self._values[stage, rule]
@@ -174,29 +158,41 @@ class Results:
         rows = rows[rows.index.isin(list(seeds))].reset_index()
         return rows.assign(seed=rows["run_id"].map(seeds)).sort_values(["seed", "client"], ignore_index=True)
 
+    def _accuracies(self, stage: str, rule: str, average: Average) -> dict[int, float]:
+        """Test accuracy in percent by run."""
+        key = (stage, rule, average)
+        if key not in self._means:
+            rows = self._results(stage, rule)
+            if average == "clients":
+                values = rows["value"].groupby(level=0).mean()
+            else:
+                samples = rows["samples"].astype(float)
+                correct = (rows["value"] * samples).groupby(level=0).sum()
+                values = correct / samples.groupby(level=0).sum()
+            self._means[key] = {
+                run: 100.0 * value for run, value in zip(values.index.tolist(), values.tolist(), strict=True)
+            }
+        return self._means[key]
+
     def aggregate(self, group: Group, stage: str, rule: str, average: Average) -> Aggregate | None:
         """Test accuracy of a group in percent; None where it has no such numbers."""
-        rows = self.clients(group, stage, rule)
-        if rows.empty:
-            return None
-        if average == "clients":
-            values = rows.groupby("seed")["value"].mean()
-        else:
-            rows = rows.assign(correct=rows["value"] * rows["samples"])
-            sums = rows.groupby("seed")[["correct", "samples"]].sum()
-            values = sums["correct"] / sums["samples"]
-        return Aggregate(tuple(100.0 * float(value) for value in values.sort_index()))
+        by_run = self._accuracies(stage, rule, average)
+        values = tuple(by_run[run] for run in group.done["id"] if run in by_run)
+        return Aggregate(values) if values else None
 
     def partition_spread(self, group: Group, stage: str, rule: str, average: Average) -> float:
-        """Sample std of the mean over partitions (points): runs equal to ``group`` but for the partition seed.
+        """Sample std of the mean over partitions (points), from runs that differ in the partition seed only.
 
-        0 where there is only one partition.
+        0 where there is only one partition, or where every seed draws its own: then the spread
+        over seeds holds it already.
         """
-        fixed = {key: value for key, value in group.settings.items() if key != "protocol.partition_seed"}
+        if group.settings.get(PARTITION) == PER_SEED:
+            return 0.0
         means = [
             found.mean
             for other in self.groups(group.column, group.method)
-            if fixed == {key: value for key, value in other.settings.items() if key != "protocol.partition_seed"}
+            if other.settings.get(PARTITION) != PER_SEED
+            and {**other.settings, PARTITION: None} == {**group.settings, PARTITION: None}
             and (found := self.aggregate(other, stage, rule, average)) is not None
         ]
         return stdev(means) if len(means) > 1 else 0.0
@@ -214,7 +210,9 @@ class Results:
                 correct = self._source.curve(int(run), stage, "test")[:, clients]
             except KeyError:
                 continue
-            share = (correct / sizes).mean(axis=1) if average == "clients" else correct.sum(axis=1) / sizes.sum()
+            share = (
+                (correct / sizes).mean(axis=1) if average == "clients" else correct.sum(axis=1) / sizes.sum()
+            )
             curves.append(100.0 * share)
         if not curves:
             return np.zeros((0, 0))
@@ -225,4 +223,5 @@ class Results:
         """Descriptions of the environments in which the groups' runs were made, by id."""
         used = {int(env) for group in groups for env in group.done["environment_id"].dropna()}
         rows = self._source.environments().sort_values("id")
-        return [json.loads(row.description) for row in rows.itertuples() if int(row.id) in used]
+        found = zip(rows["id"], rows["description"], strict=True)
+        return [json.loads(text) for number, text in found if int(number) in used]

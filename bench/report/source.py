@@ -17,7 +17,11 @@ class Source(Protocol):
         """One row a run, every column of ``runs``."""
 
     def client_results(
-        self, run_ids: Iterable[int], stage: str | None = None, split: str | None = None, rule: str | None = None
+        self,
+        run_ids: Iterable[int],
+        stage: str | None = None,
+        split: str | None = None,
+        rule: str | None = None,
     ) -> pd.DataFrame:
         """Columns run_id, client, stage, split, rule, metric, value, samples."""
 

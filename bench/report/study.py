@@ -3,70 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from bench.report import charts, views
 from bench.report.cells import Board, Selection, board
 from bench.report.figures import Figure
-from bench.report.published import Published, published
-from bench.report.results import Average, Column, Results
+from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.published import Key, Published, accuracies
+from bench.report.results import Average, Results
+from bench.report.settings import Column
 from bench.report.table import Document
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table.
-
-    ``reads`` names the method whose runs the row shows, where that is not ``method`` itself;
-    ``stage`` fixes the stage of the primary comparison for this row; ``published`` is the method's
-    name in the published numbers where that differs; ``ranked`` False keeps a reference that is
-    no competitor out of best and second best.
-    """
-
-    method: str
-    title: str
-    reads: str = ""
-    stage: str = ""
-    published: str = ""
-    ranked: bool = True
-
-    @property
-    def runs(self) -> str:
-        """The method whose runs the row shows."""
-        return self.reads or self.method
-
-    @property
-    def published_name(self) -> str:
-        """The method's name in the published numbers."""
-        return self.published or self.method
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Which of a run's numbers is read: a stage and a selection rule."""
-
-    stage: str
-    rule: str
-
-
-@dataclass(frozen=True)
-class Target:
-    """Published numbers that a table is set beside: a table of a paper, and its name here."""
-
-    label: str
-    paper: str
-    table: str
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of the study: file name, title, published numbers (the first is the main one), columns."""
-
-    name: str
-    title: str
-    targets: tuple[Target, ...]
-    columns: tuple[Column, ...]
 
 
 class Study:
@@ -93,22 +39,22 @@ class Study:
     titles: ClassVar[Mapping[str, str]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()
 
-    def target(self, source: Target, column: Column, row: Row) -> Published | None:
-        """The published value of a cell, None where the paper has none."""
-        key = (
+    def key(self, source: Target, column: Column, row: Row) -> Key:
+        """The name of a cell in the published numbers."""
+        return Key(
+            source.table,
             self.datasets.get(column.dataset, column.dataset),
             self.scenarios.get(column.scenario, column.scenario),
             column.clients,
             row.published_name,
         )
-        for value in published(source.paper):
-            if value.table == source.table and value.metric == "accuracy" and not value.setting:
-                if (value.dataset, value.scenario, value.clients, value.method) == key:
-                    return value
-        return None
 
-    def barred(self, target: Published) -> str:
-        """Why a published value is no target; empty where it is one."""
+    def target(self, source: Target, column: Column, row: Row) -> Published | None:
+        """The published value of a cell, None where the paper has none."""
+        return accuracies(source.paper).get(self.key(source, column, row))
+
+    def barred(self, target: Published, column: Column) -> str:
+        """Why a published value is no target for the column; empty where it is one."""
         return ""
 
     def paper_protocol(self, paper: str, column: Column, row: Row) -> Mapping[str, Any]:
@@ -117,18 +63,18 @@ class Study:
 
     def title_of(self, name: str) -> str:
         """A data set's or method's name as tables print it."""
-        return self.titles.get(name, name)
+        rows = {row.method: row.title for row in self.rows}
+        return self.titles.get(name, rows.get(name, name))
 
-    def board(self, table: PaperTable, results: Results, selection: Selection) -> Board:
-        """The cells of a table."""
-        return board(self, table, results, selection)
+    def boards(self, results: Results, selection: Selection) -> list[Board]:
+        """The selected cells of every table that has some."""
+        made = [board(self, table, results, selection) for table in self.tables]
+        return [each for each in made if each.cells]
 
-    def documents(self, results: Results, selection: Selection) -> list[Document]:
-        """The study's tables, one document for each table of the paper with a column selected."""
-        boards = [self.board(table, results, selection) for table in self.tables]
-        return [views.document(self, each, results) for each in boards if each.columns and each.rows]
+    def documents(self, boards: list[Board], results: Results) -> list[Document]:
+        """The study's tables, one document a board."""
+        return [views.document(self, each, results) for each in boards]
 
-    def figures(self, results: Results, selection: Selection) -> list[Figure]:
-        """The study's figures: convergence and clients, for each table with runs."""
-        boards = [self.board(table, results, selection) for table in self.tables]
+    def figures(self, boards: list[Board], results: Results) -> list[Figure]:
+        """The study's figures: convergence and clients, for each board with runs."""
         return [figure for each in boards for figure in charts.figures(self, each, results)]

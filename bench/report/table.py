@@ -48,11 +48,21 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
+class Summary:
+    """What a terminal shows: the columns with runs, each in ``details`` and all in ``overview``."""
+
+    details: tuple[Table, ...]
+    overview: Table
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Document:
     """Everything about one table of a paper: its views, its caption and notes, and its cells.
 
-    ``views`` are written to Markdown and LaTeX; ``details`` (one a column with runs) to Markdown.
-    ``primary`` are the cells that verdicts rest on; ``cells`` are those under every reading.
+    ``views`` are written to Markdown and LaTeX, ``details`` (one a column with runs) to Markdown.
+    ``summary`` is None where nothing was run. ``primary`` are the cells that verdicts rest on;
+    ``cells`` are those under every reading.
     """
 
     name: str
@@ -61,5 +71,6 @@ class Document:
     notes: tuple[str, ...]
     views: tuple[Table, ...]
     details: tuple[Table, ...]
+    summary: Summary | None
     primary: tuple[Cell, ...]
     cells: tuple[Cell, ...]

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
 from bench.errors import RequestError
@@ -22,15 +21,11 @@ MAGIC = b"SQLite format 3\0"
 
 
 def sqlite_path(url: str) -> Path:
-    """The file that ``sqlite:///PATH`` names."""
-    expected = f"--db expects sqlite:///PATH, got '{url}'"
-    try:
-        parsed = make_url(url)
-    except ArgumentError:
-        raise RequestError(expected) from None
-    if parsed.drivername != "sqlite" or parsed.database in (None, "", ":memory:") or parsed.host:
-        raise RequestError(expected)
-    return Path(str(parsed.database)).expanduser()
+    """The file that ``sqlite:///PATH`` names; the path is taken as it is written."""
+    scheme, _, path = url.partition(":///")
+    if scheme != "sqlite" or path in ("", ":memory:"):
+        raise RequestError(f"--db expects sqlite:///PATH, got '{url}'")
+    return Path(path).expanduser()
 
 
 def _writable(path: Path) -> bool:
@@ -68,30 +63,28 @@ def check_file(path: Path, write: bool) -> None:
 def engine(path: Path, write: bool) -> Engine:
     """An engine for the file; the parent folder is created for writing only.
 
-    Foreign keys are enforced and a locked database is waited for. Writing sets WAL mode; reading
-    never changes the file, also when it lies in a read-only folder.
+    Foreign keys are enforced and a locked database is waited for. Reading never changes the file
+    and works in a read-only folder.
     """
     path = path.absolute()
     if write:
         path.parent.mkdir(parents=True, exist_ok=True)
-        query = "mode=rwc"
+        query = {"mode": "rwc"}
     elif _writable(path) and _writable(path.parent):
-        query = "mode=rw"
+        query = {"mode": "rw"}
     elif path.with_name(path.name + "-wal").exists():
-        query = "mode=ro"
+        query = {"mode": "ro"}
     else:
         # Without write access SQLite cannot make the files that WAL mode shares between readers.
-        query = "mode=ro&immutable=1"
-    url = f"sqlite:///file:{quote(str(path))}?{query}&uri=true"
+        query = {"mode": "ro", "immutable": "1"}
+    url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
     made = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
 
     @event.listens_for(made, "connect")
     def connected(connection: sqlite3.Connection, _record: Any) -> None:
         connection.isolation_level = None  # transactions are begun below, not by the driver
         connection.execute("PRAGMA foreign_keys = ON")
-        if write:
-            connection.execute("PRAGMA journal_mode = WAL")
-        else:
+        if not write:
             connection.execute("PRAGMA query_only = ON")
 
     @event.listens_for(made, "begin")
@@ -99,6 +92,15 @@ def engine(path: Path, write: bool) -> Engine:
         connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
 
     return made
+
+
+def set_wal(engine: Engine) -> None:
+    """Write-ahead logging from now on (kept in the file), so that readers do not block the writer."""
+    raw = engine.raw_connection()
+    try:
+        raw.cursor().execute("PRAGMA journal_mode = WAL")
+    finally:
+        raw.close()
 
 
 def writing(engine: Engine) -> Engine:

@@ -81,6 +81,7 @@ def prepare(engine: Engine, path: Path, create: bool) -> None:
 def _upgrade(engine: Engine) -> None:
     from alembic import command
 
+    connect.set_wal(engine)
     config = _config()
     # The write lock is held from the start: of two processes that come at once, the second one
     # finds the schema made.

@@ -49,6 +49,11 @@ def _frame(engine: Engine, statement: Select[Any]) -> pd.DataFrame:
         return pd.DataFrame(result.all(), columns=list(result.keys()))
 
 
+def _plain(value: Any) -> Any:
+    """A NumPy number as Python's own: the driver would store it as bytes."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def table(engine: Engine, model: type[Base]) -> pd.DataFrame:
     """A whole table, ordered by its primary key."""
     return _frame(engine, select(model.__table__).order_by(*model.__table__.primary_key))
@@ -62,7 +67,8 @@ def runs(engine: Engine, filters: Mapping[str, Any]) -> pd.DataFrame:
         if name not in columns:
             raise unknown("column of runs", name, columns.keys())
         several = isinstance(wanted, (list, tuple, set, frozenset))
-        statement = statement.where(columns[name].in_(list(wanted) if several else [wanted]))
+        values = [_plain(value) for value in (wanted if several else [wanted])]
+        statement = statement.where(columns[name].in_(values))
     return _frame(engine, statement)
 
 
@@ -115,7 +121,7 @@ def client_results(
 def curve(engine: Engine, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
     """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
     statement = select(Curve.data, Curve.rows, Curve.clients).where(
-        Curve.run_id == run_id, Curve.stage == stage, Curve.split == split
+        Curve.run_id == int(run_id), Curve.stage == stage, Curve.split == split
     )
     with engine.connect() as connection:
         row = connection.execute(statement).one_or_none()
@@ -126,7 +132,7 @@ def curve(engine: Engine, run_id: int, stage: str, split: str) -> NDArray[np.int
 
 def artefact(engine: Engine, run_id: int, name: str) -> NDArray[Any]:
     """An array kept with a run; raises ``KeyError`` where there is none."""
-    statement = select(Artefact.data).where(Artefact.run_id == run_id, Artefact.name == name)
+    statement = select(Artefact.data).where(Artefact.run_id == int(run_id), Artefact.name == name)
     with engine.connect() as connection:
         data = connection.execute(statement).scalar_one_or_none()
     if data is None:
@@ -136,6 +142,6 @@ def artefact(engine: Engine, run_id: int, name: str) -> NDArray[Any]:
 
 def artefact_names(engine: Engine, run_id: int) -> list[str]:
     """Names of the arrays kept with a run."""
-    statement = select(Artefact.name).where(Artefact.run_id == run_id).order_by(Artefact.name)
+    statement = select(Artefact.name).where(Artefact.run_id == int(run_id)).order_by(Artefact.name)
     with engine.connect() as connection:
         return list(connection.execute(statement).scalars())

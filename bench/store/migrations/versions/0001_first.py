@@ -53,10 +53,10 @@ def upgrade() -> None:
         sa.Column("partition_hash", sa.String(), nullable=False),
         sa.Column("environment_id", sa.Integer(), nullable=True),
         sa.Column("started", sa.DateTime(), nullable=False),
-        sa.Column("seconds_total", sa.Float(), nullable=False),
-        sa.Column("seconds_client", sa.Float(), nullable=False),
-        sa.Column("seconds_server", sa.Float(), nullable=False),
-        sa.Column("seconds_evaluation", sa.Float(), nullable=False),
+        sa.Column("seconds_total", sa.Double(), nullable=False),
+        sa.Column("seconds_client", sa.Double(), nullable=False),
+        sa.Column("seconds_server", sa.Double(), nullable=False),
+        sa.Column("seconds_evaluation", sa.Double(), nullable=False),
         sa.Column("peak_memory", sa.Integer(), nullable=False),
         sa.Column("bytes_up", sa.Integer(), nullable=False),
         sa.Column("bytes_down", sa.Integer(), nullable=False),
@@ -81,7 +81,7 @@ def upgrade() -> None:
         sa.Column("split", sa.String(), nullable=False),
         sa.Column("rule", sa.String(), nullable=False),
         sa.Column("metric", sa.String(), nullable=False),
-        sa.Column("value", sa.Float(), nullable=False),
+        sa.Column("value", sa.Double(), nullable=False),
         sa.Column("samples", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint(
             "run_id", "client", "stage", "split", "rule", "metric", name="pk_client_results"

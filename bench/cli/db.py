@@ -1,0 +1,39 @@
+"""``bench db``: look after the result database."""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from bench import paths
+from bench.store import migrate
+
+app = App(name="db", help="Look after the result database.")
+
+
+@app.command
+def upgrade(*, db: str | None = None) -> None:
+    """Bring an existing database to this version's schema.
+
+    Parameters
+    ----------
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    """
+    url = db or paths.default_database()
+    before, after = migrate.upgrade(url)
+    print(
+        f"{url}: schema {after}, nothing to do" if before == after else f"{url}: schema {before} to {after}"
+    )
+
+
+@app.command
+def check(*, db: str | None = None) -> None:
+    """Check that a database is whole and of this version's schema.
+
+    Parameters
+    ----------
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    """
+    url = db or paths.default_database()
+    print(f"{url}: schema {migrate.check(url)}, no damage found")

@@ -1,0 +1,121 @@
+"""``bench runs``: what the database holds of single runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from bench import paths
+from bench.store import open_store
+from bench.sweep.detail import run_detail, run_list
+
+app = App(name="runs", help="List stored runs and show one of them.")
+
+COLUMNS = (
+    "id",
+    "dataset",
+    "scenario",
+    "clients",
+    "method",
+    "seed",
+    "rounds",
+    "state",
+    "seconds",
+    "test",
+    "reason",
+)
+
+WIDTH = 120
+"""Columns of the list where the terminal is narrower or there is none."""
+
+
+@app.command(name="list")
+def list_(
+    *,
+    dataset: Annotated[list[str] | None, Parameter(name=["--dataset", "-d"], negative="")] = None,
+    method: Annotated[list[str] | None, Parameter(name=["--method", "-m"], negative="")] = None,
+    clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
+    scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
+    seed: Annotated[list[int] | None, Parameter(negative="")] = None,
+    state: Annotated[list[str] | None, Parameter(negative="")] = None,
+    db: str | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """List stored runs, oldest first.
+
+    Parameters
+    ----------
+    dataset
+        Only this data set; may be given several times, as may the others.
+    method
+        Only this method.
+    clients
+        Only this number of clients.
+    scenario
+        Only this scenario.
+    seed
+        Only this seed.
+    state
+        Only this state: done, failed, diverged, oom, no_data, not_applicable.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    as_json
+        Print a JSON list of objects.
+    """
+    filters = {
+        "dataset": dataset,
+        "method": method,
+        "clients": clients,
+        "scenario": scenario,
+        "seed": seed,
+        "state": state,
+    }
+    with open_store(db or paths.default_database(), create=False) as store:
+        runs = run_list(store, {key: value for key, value in filters.items() if value})
+    if as_json:
+        print(json.dumps(runs, indent=1))
+        return
+    console = Console(width=max(Console().width, WIDTH))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1))
+    for column in COLUMNS:
+        table.add_column(column, overflow="fold")
+    for run in runs:
+        table.add_row(*("" if run[column] is None else str(run[column]) for column in COLUMNS))
+    console.print(table)
+    console.print(
+        f"{len(runs):,} runs; test: percent, trained model, round of best validation", highlight=False
+    )
+
+
+@app.command
+def show(
+    run: int,
+    *,
+    db: str | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Show a run: its spec, state, costs, accuracies and the command that makes it again.
+
+    Parameters
+    ----------
+    run
+        The run's id, as 'bench runs list' prints it.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    as_json
+        Print a JSON object.
+    """
+    with open_store(db or paths.default_database(), create=False) as store:
+        detail = run_detail(store, run)
+    if as_json:
+        print(json.dumps(detail, indent=1))
+        return
+    console = Console()
+    for key, value in detail.items():
+        text = json.dumps(value, indent=1) if isinstance(value, (dict, list)) else str(value)
+        console.print(f"{key}: {text}", markup=False, highlight=False, soft_wrap=True)

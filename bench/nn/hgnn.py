@@ -1,0 +1,94 @@
+"""The linear HGNN of the hypergraph study (FedHGN, arXiv 2408.05160): ``Dropout(Z Theta1) Theta2``.
+
+``Z`` are features that the method has propagated over hyperedges before training, so that the
+client model sees rows only. No biases; dropout between the two matrices and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.federation.types import TRAIN, Client
+from bench.nn.base import ClientModel, Drop, Inputs, Output, fan_in_uniform
+from bench.spec import ClientSettings
+
+
+class RowInputs(Inputs):
+    """Feature rows of a block of clients, padded with zero rows to the longest client.
+
+    A step of training needs the training rows alone, a tenth of all rows in the study, so these
+    are laid out a second time: ``training_rows`` ``[clients, most training rows, width]`` and their
+    ``positions`` ``[clients, most training rows]``, padded with zero rows at position 0.
+    """
+
+    def __init__(self, clients: Sequence[Client], device: torch.device) -> None:
+        sizes = [len(client.ids) for client in clients]
+        self.lengths = torch.tensor(sizes, device=device)
+        self.items = max(sizes)
+        most, width = max(client.count(TRAIN) for client in clients), clients[0].features.shape[1]
+        rows = np.zeros((len(clients), self.items, width), np.float32)
+        training_rows = np.zeros((len(clients), most, width), np.float32)
+        positions = np.zeros((len(clients), most), np.int64)
+        for index, client in enumerate(clients):
+            dense = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
+            chosen = np.flatnonzero(client.roles == TRAIN)
+            rows[index, : sizes[index]] = dense
+            training_rows[index, : len(chosen)] = dense[chosen]
+            positions[index, : len(chosen)] = chosen
+        self.rows = torch.from_numpy(rows).to(device)
+        self.training_rows = torch.from_numpy(training_rows).to(device)
+        self.positions = torch.from_numpy(positions).to(device)
+
+    def product(self, weight: Tensor, training: bool) -> Tensor:
+        """``z_c w_c`` for every client, ``[clients, width, hidden]`` -> ``[clients, items, hidden]``.
+
+        In training the rows of other items are zero.
+        """
+        if not training:
+            return torch.bmm(self.rows, weight)
+        hidden = torch.bmm(self.training_rows, weight)
+        where = self.positions[:, :, None].expand_as(hidden)
+        return hidden.new_zeros(len(hidden), self.items, hidden.shape[2]).scatter_add(1, where, hidden)
+
+
+class HGNN(ClientModel):
+    """Two matrices on propagated features; the embedding is the product with the first."""
+
+    name = "hgnn"
+    family = "hypergraph"
+    head = frozenset({"theta2"})
+
+    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
+        self.inputs, self.hidden, self.classes = int(example.features.shape[1]), settings.hidden, classes
+        self.shapes = {"theta1": (self.inputs, self.hidden), "theta2": (self.hidden, classes)}
+        self.dropout_widths = (self.hidden,)
+
+    def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+        """Uniform within ``1 / sqrt(fan_in)``."""
+        return {name: fan_in_uniform(rng, shape[0], shape) for name, shape in self.shapes.items()}
+
+    def collate(self, clients: Sequence[Client], device: torch.device) -> RowInputs:
+        """Dense rows."""
+        return RowInputs(clients, device)
+
+    def forward(self, stack: Mapping[str, Tensor], inputs: RowInputs, drop: Drop | None) -> Output:
+        """The embedding is ``Z Theta1``; in training both are zero but for training items."""
+        embedding = inputs.product(stack["theta1"], training=drop is not None)
+        hidden = drop(embedding, 0) if drop else embedding
+        return Output(torch.bmm(hidden, stack["theta2"]), embedding)
+
+
+class HGNNRelu(HGNN):
+    """The same with a ReLU on the logits (the sigma of the paper's Eq. 6, as the released code has it)."""
+
+    name = "hgnn_relu"
+
+    def forward(self, stack: Mapping[str, Tensor], inputs: RowInputs, drop: Drop | None) -> Output:
+        """Classes whose logit is negative get no gradient; of equal logits the first class wins."""
+        logits, embedding = super().forward(stack, inputs, drop)
+        return Output(torch.relu(logits), embedding)

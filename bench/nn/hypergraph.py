@@ -1,0 +1,68 @@
+"""Propagation over hyperedges: ``L = D^-1/2 H S^-1 H^T D^-1/2`` (Feng et al., HGNN, AAAI 2019).
+
+``H`` ``[nodes, hyperedges]`` is the 0/1 incidence matrix, ``D`` the nodes' degrees (how many
+hyperedges contain a node), ``S`` the hyperedges' sizes; all hyperedges weigh 1. A node of degree 0
+has a zero row: it keeps nothing, not even its own features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bench.data import Ragged
+
+Rows = NDArray[np.float64]
+"""One row of features a node, or one sum of features a hyperedge."""
+
+
+@dataclass(frozen=True, eq=False)
+class Propagation:
+    """The two halves of ``L``: from nodes to hyperedges and back.
+
+    ``incidence`` ``[nodes, hyperedges]``; ``degrees`` ``[nodes]`` and ``sizes`` ``[hyperedges]``
+    are given apart, since a client that sees part of a hyperedge may know its true size.
+    """
+
+    incidence: sparse.csr_matrix
+    degrees: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, members: Ragged, nodes: int, sizes: NDArray[np.int64]) -> Propagation:
+        """Hyperedges by their members among ``nodes`` nodes, degrees counted from them."""
+        hyperedge = np.repeat(np.arange(len(members)), members.sizes)
+        ones = np.ones(len(members.values))
+        shape = (nodes, len(members))
+        incidence = sparse.csr_matrix((ones, (members.values, hyperedge)), shape=shape)
+        return cls(incidence, np.bincount(members.values, minlength=nodes), sizes)
+
+    def gather(self, features: Rows) -> Rows:
+        """``H^T D^-1/2 x``: for every hyperedge the sum over its members, ``[hyperedges, width]``."""
+        return np.asarray(self.incidence.T @ self._scaled(features))
+
+    def spread(self, sums: Rows) -> Rows:
+        """``D^-1/2 H S^-1 u``: for every node the mean sums of its hyperedges, ``[nodes, width]``."""
+        return self._scaled(np.asarray(self.incidence @ (sums / self.sizes[:, None])))
+
+    def _scaled(self, rows: Rows) -> Rows:
+        scale = np.zeros(len(self.degrees))
+        scale[self.degrees > 0] = self.degrees[self.degrees > 0] ** -0.5
+        return rows * scale[:, None]
+
+
+def dense_rows(features: sparse.csr_matrix | NDArray[np.float32]) -> Rows:
+    """A client's features as a dense float64 matrix."""
+    dense = features if isinstance(features, np.ndarray) else features.toarray()
+    return dense.astype(np.float64)
+
+
+def propagate(members: Ragged, features: Rows, layers: int) -> Rows:
+    """``L^layers x`` for hyperedges that lie among the rows of ``features`` ``[nodes, width]``."""
+    operator = Propagation.of(members, len(features), members.sizes)
+    for _ in range(layers):
+        features = operator.spread(operator.gather(features))
+    return features

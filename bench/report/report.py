@@ -1,0 +1,165 @@
+"""From a database to a folder of tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.errors import RequestError, unknown
+from bench.grids import load_grid
+from bench.report import figures, render
+from bench.report.cells import Selection
+from bench.report.expected import Expected, planned
+from bench.report.results import Results
+from bench.report.settings import Column
+from bench.report.source import Source
+from bench.report.study import Study
+from bench.report.table import Document
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be reported; an empty part means everything."""
+
+    studies: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    clients: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    grid: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What was built: documents and the files they were written to.
+
+    ``unrun`` names studies left out because nothing of them was run; ``elsewhere`` describes runs
+    that no study shows.
+    """
+
+    documents: tuple[Document, ...]
+    paths: tuple[Path, ...]
+    unrun: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+
+
+def _known(kind: str, asked: Iterable[str], known: Iterable[str]) -> None:
+    names = set(known)
+    for name in asked:
+        if name not in names:
+            raise unknown(kind, name, names)
+
+
+def choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
+    """The studies asked for; a grid narrows them to those that it belongs to."""
+    _known("study", request.studies, studies)
+    names = list(request.studies or studies)
+    if request.grid and not request.studies:
+        study = load_grid(request.grid).study
+        names = [study] if study in studies else names
+    return [studies[name]() for name in names]
+
+
+def select(request: Request, studies: Sequence[Study], results: Results, expected: Expected) -> Selection:
+    """The request as a selection.
+
+    Raises:
+        RequestError: a name or number of clients that occurs in no study and no run, or a
+            combination that no table has.
+    """
+    columns = {column for study in studies for table in study.tables for column in table.columns}
+    everywhere = columns | results.columns
+    methods = {row.method for study in studies for row in study.rows} | set(results.runs["method"])
+    _known("dataset", request.datasets, {column.dataset for column in everywhere})
+    _known("scenario", request.scenarios, {column.scenario for column in everywhere})
+    _known("number of clients", map(str, request.clients), {str(column.clients) for column in everywhere})
+    _known("method", request.methods, methods)
+    in_grid = request.grid is not None
+    asked = request.methods or ({method for _, method in expected} if in_grid else ())
+    readers = {row.method for study in studies for row in study.rows if row.reads and row.runs in asked}
+    wanted = set(asked) if request.methods else {*asked, *readers}
+    selection = Selection(
+        datasets=frozenset(request.datasets) or None,
+        scenarios=frozenset(request.scenarios) or None,
+        clients=frozenset(request.clients) or None,
+        methods=frozenset(wanted) or None,
+        columns=frozenset(column for column, _ in expected) if in_grid else None,
+    )
+    if not any(selection.has_column(column) for column in columns):
+        raise RequestError(
+            "no table of the studies "
+            f"{', '.join(study.name for study in studies)} has these data sets, scenarios and numbers of "
+            "clients together: leave one of the filters away"
+        )
+    return selection
+
+
+def _has(study: Study, wanted: Callable[[Column], bool]) -> bool:
+    return any(wanted(column) for table in study.tables for column in table.columns)
+
+
+def _elsewhere(results: Results, studies: Iterable[Study]) -> tuple[str, ...]:
+    """Columns with runs that no table of any study has."""
+    shown: set[Column] = {column for study in studies for table in study.tables for column in table.columns}
+    lines = []
+    for column in sorted(results.columns - shown):
+        methods = sorted({method for method in results.methods(column) if results.groups(column, method)})
+        lines.append(f"{column.dataset} {column.scenario} {column.clients}: {', '.join(methods)}")
+    return tuple(lines)
+
+
+def build(source: Source, request: Request, studies: dict[str, type[Study]], out: Path) -> Report:
+    """Write the report on a database into ``out`` and return what was built.
+
+    Unchanged results give byte-identical files. Nothing is written if the request is wrong.
+
+    Raises:
+        RequestError: an empty database, an unknown name, or filters that leave nothing.
+    """
+    chosen = choose(request, studies)
+    expected = planned([request.grid] if request.grid else [grid for study in chosen for grid in study.grids])
+    results = Results(source, expected)
+    if results.runs.empty:
+        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
+    selection = select(request, chosen, results, expected)
+    shown = [
+        study for study in chosen if request.studies or _has(study, results.columns.__contains__)
+    ] or chosen
+    built = []
+    for study in shown:
+        boards = study.boards(results, selection)
+        built.append((study.documents(boards, results), study.figures(boards, results)))
+    if not any(documents for documents, _ in built):
+        raise RequestError(
+            "no cell of the studies has all of these names together: leave one of the filters away"
+        )
+    if out.exists() and not out.is_dir():
+        raise RequestError(f"--out {out}: expected a folder, this is a file")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        paths = [path for documents, drawn in built for path in _save(documents, drawn, out)]
+        cells = out / "cells.csv"
+        render.cells_csv(
+            cells, (cell for documents, _ in built for each in documents for cell in each.primary)
+        )
+    except OSError as error:
+        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
+    return Report(
+        documents=tuple(document for documents, _ in built for document in documents),
+        paths=(*paths, cells),
+        unrun=tuple(
+            study.name for study in chosen if study not in shown and _has(study, selection.has_column)
+        ),
+        elsewhere=_elsewhere(results, [study() for study in studies.values()]),
+    )
+
+
+def _save(documents: Sequence[Document], drawn: Sequence[figures.Figure], out: Path) -> list[Path]:
+    paths = []
+    for document in documents:
+        own = [figure for figure in drawn if figure.document == document.name]
+        paths += render.save(document, own, out)
+    for figure in drawn:
+        paths += figures.save(figure, out)
+    return paths

@@ -1,0 +1,368 @@
+"""From a board's cells to tables, captions and notes."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from bench.report.cells import Board, Cell, Line
+from bench.report.layout import Reading, Target
+from bench.report.published import Published
+from bench.report.results import PARTITION, Group, Results
+from bench.report.settings import Column
+from bench.report.table import Document, Entry, Summary, Table
+from bench.report.verdicts import STATES
+
+if TYPE_CHECKING:
+    from bench.report.study import Study
+
+STAGES = {"received": "the model received from the server", "trained": "the model after local training"}
+RULES = {
+    "best_val": "at the round of best mean validation accuracy over clients",
+    "last": "at the last round",
+    "best_test": "at the round of best mean test accuracy, which looks at test data",
+    "client_best_val": "at each client's own step of best validation accuracy",
+}
+AVERAGES = {
+    "clients": "unweighted mean over clients",
+    "samples": "mean over clients weighted by test samples",
+}
+MARKS = {"reproduced": "=", "above": "^", "below": "v", "not comparable": "~"}
+LEGEND = (
+    "A verdict is 'reproduced' where measured and published mean differ by at most "
+    "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_p the published, s_m the measured standard deviation, "
+    "s_d the spread over partitions where several were run; else 'above' or 'below'."
+)
+
+Value = Callable[[Cell], "tuple[float, float | None] | None"]
+
+
+def with_std(mean: float, std: float | None) -> str:
+    """``74.32 ± 0.42``, or the mean alone where there is no standard deviation."""
+    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+
+
+def signed(difference: float | None) -> str:
+    """``+1.23``; ``-`` where there is none."""
+    return "-" if difference is None else f"{difference:+.2f}"
+
+
+def measured(cell: Cell) -> tuple[float, float | None] | None:
+    """Measured mean and std of a cell."""
+    return (cell.measured.mean, cell.measured.std) if cell.measured else None
+
+
+def printed(target: Published | None) -> str:
+    """A published value as text: its numbers, its status (``OOM``), or ``-``."""
+    if target is None:
+        return "-"
+    return target.status if target.mean is None else with_std(target.mean, target.std)
+
+
+def _published(cell: Cell) -> tuple[float, float | None] | None:
+    target = cell.target
+    return (target.mean, target.std) if target and target.mean is not None else None
+
+
+def _places(values: Mapping[Line, float]) -> dict[Line, int]:
+    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
+    order = sorted({round(value, 2) for line, value in values.items() if line.row.ranked}, reverse=True)[:2]
+    return {
+        line: order.index(round(value, 2)) + 1
+        for line, value in values.items()
+        if line.row.ranked and round(value, 2) in order
+    }
+
+
+def label(study: Study, column: Column) -> str:
+    """``Cora 10``."""
+    return f"{study.title_of(column.dataset)} {column.clients}"
+
+
+def line_label(line: Line) -> str:
+    """A row's title, with its setting where that is not the usual one."""
+    return f"{line.row.title} [{line.setting}]" if line.setting else line.row.title
+
+
+def _groups(study: Study, columns: Iterable[Column]) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (study.title_of(dataset), len(list(part))) for dataset, part in groupby(columns, lambda c: c.dataset)
+    )
+
+
+def _view(
+    study: Study,
+    board: Board,
+    target: Target,
+    reading: Reading,
+    name: str,
+    title: str,
+    text: Callable[[Cell], str],
+    value: Value | None = None,
+) -> Table:
+    """A table of the board's lines by its columns; lines without a text are left out."""
+    entries: dict[tuple[Line, Column], Entry] = {}
+    for column in board.columns:
+        cells = {
+            line: cell
+            for line in board.rows
+            if (cell := board.cells.get((target, reading, column, line))) is not None
+        }
+        values = {line: found[0] for line, cell in cells.items() if value and (found := value(cell))}
+        places = _places(values)
+        for line, cell in cells.items():
+            entries[line, column] = Entry(text(cell), places.get(line, 0))
+    rows = tuple(
+        (line_label(line), tuple(entries.get((line, column), Entry("-")) for column in board.columns))
+        for line in board.rows
+        if any((line, column) in entries for column in board.columns)
+    )
+    columns = tuple(str(column.clients) for column in board.columns)
+    return Table(name, title, "Method", _groups(study, board.columns), columns, rows)
+
+
+def _measured_text(cell: Cell) -> str:
+    return with_std(cell.measured.mean, cell.measured.std) if cell.measured else "-"
+
+
+def _verdict_text(cell: Cell) -> str:
+    if cell.difference is None:
+        return "-" if cell.verdict == "not published" else cell.verdict
+    return f"{signed(cell.difference)} {cell.verdict}"
+
+
+def verdict_view(study: Study, board: Board, target: Target) -> Table:
+    """Difference and verdict of every cell beside one published table."""
+    title = f"Measured minus published ({target.label}), and verdict"
+    return _view(study, board, target, study.primary, f"verdict_{_slug(target)}", title, _verdict_text)
+
+
+def measured_view(study: Study, board: Board, reading: Reading) -> Table:
+    """Measured mean and standard deviation under a reading."""
+    first = board.table.targets[0]
+    title = f"Measured: {STAGES[reading.stage]}, {RULES[reading.rule]}"
+    name = f"measured_{reading.stage}_{reading.rule}"
+    return _view(study, board, first, reading, name, title, _measured_text, measured)
+
+
+def published_view(study: Study, board: Board, target: Target) -> Table:
+    """The published numbers."""
+
+    def text(cell: Cell) -> str:
+        return printed(cell.target)
+
+    view = _view(
+        study,
+        board,
+        target,
+        study.primary,
+        f"published_{_slug(target)}",
+        f"Published ({target.label})",
+        text,
+        _published,
+    )
+    rows = tuple(row for row in view.rows if any(entry.text != "-" for entry in row[1]))
+    return Table(view.name, view.title, view.stub, view.groups, view.columns, rows)
+
+
+def _slug(target: Target) -> str:
+    return target.label.lower().replace(" ", "_")
+
+
+def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
+    """One column of a table with everything beside each other, a row a method.
+
+    ``full`` adds the number of seeds, the other readings and further published tables.
+    """
+    main, *others = board.table.targets
+    heads = ["Measured", "Published", "Difference" if full else "Diff.", "Verdict"]
+    if full:
+        heads = ["Seeds", *heads]
+        heads += [f"{reading.stage}, {reading.rule}" for reading in study.readings]
+        heads += [f"Published ({target.label})" for target in others]
+    lines = [line for line in board.rows if (main, study.primary, column, line) in board.cells]
+    means = {
+        line: cell.measured.mean
+        for line in lines
+        if (cell := board.cells[main, study.primary, column, line]).measured is not None
+    }
+    places = _places(means)
+    rows = []
+    for line in lines:
+        cell = board.cells[main, study.primary, column, line]
+        verdict = "-" if cell.verdict == "not published" else cell.verdict
+        entries = [
+            Entry(_measured_text(cell), places.get(line, 0)),
+            Entry(printed(cell.target)),
+            Entry(signed(cell.difference)),
+            Entry(verdict),
+        ]
+        if full:
+            beside = [board.cells.get((main, reading, column, line)) for reading in study.readings]
+            earlier = [board.cells.get((target, study.primary, column, line)) for target in others]
+            entries = [
+                Entry(str(cell.measured.n) if cell.measured else "-"),
+                *entries,
+                *(Entry(_measured_text(other) if other else "-") for other in beside),
+                *(Entry(printed(other.target) if other else "-") for other in earlier),
+            ]
+        rows.append((line_label(line), tuple(entries)))
+    title = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients} clients"
+    name = f"{column.dataset}_{column.scenario}_{column.clients}"
+    return Table(name, title, "Method", (("", len(heads)),), tuple(heads), tuple(rows))
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """``0-4, 7`` for 0, 1, 2, 3, 4, 7."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
+
+
+def _protocol(group: Group) -> tuple[int, str]:
+    get = group.settings.get
+    split = "/".join(f"{share:g}" for share in get("protocol.split", ()))
+    rounds = int(get("protocol.rounds", 0))
+    return rounds, (
+        f"{rounds} rounds, {get('protocol.local_epochs')} local epochs, split {split}, "
+        f"partition seed {get(PARTITION)}"
+    )
+
+
+def _protocols(study: Study, groups: list[Group]) -> str:
+    """The protocol of the runs by data set: the most frequent one of the usual setting."""
+    found: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
+    for group in groups:
+        if not group.setting:
+            found[group.column.dataset][_protocol(group)] += 1
+    parts = []
+    for dataset, protocols in sorted(found.items()):
+        (_, text), _ = max(protocols.items(), key=lambda item: (item[1], item[0]))
+        parts.append(f"{study.title_of(dataset)}: {text}")
+    return "; ".join(parts)
+
+
+def describe(environment: Mapping[str, Any]) -> str:
+    """The hardware and main versions of an environment on one line."""
+    threads, packages = environment.get("threads"), environment.get("packages", {})
+    parts = [
+        environment.get("accelerator"),
+        environment.get("processor"),
+        f"{threads} thread{'' if threads == 1 else 's'}" if threads else "",
+        f"Python {environment['python']}" if environment.get("python") else "",
+        f"torch {packages['torch']}" if packages.get("torch") else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
+    """What a reader must know of a table: comparison, protocol, seeds, partitions, environment."""
+    groups = [group for group in board.groups() if not group.done.empty]
+    lines = [
+        f"Test accuracy in percent, {AVERAGES[study.average]}; mean ± sample standard deviation over seeds.",
+        f"Primary comparison: {STAGES[study.primary.stage]}, {RULES[study.primary.rule]} "
+        f"(stage {study.primary.stage}, rule {study.primary.rule}).",
+        *study.remarks,
+        LEGEND,
+    ]
+    if not groups:
+        return (*lines, "Nothing of this table has been run yet.")
+    seeds = _ranges(seed for group in groups for seed in group.seeds)
+    hashes = sorted(
+        {
+            (label(study, group.column), digest[:8])
+            for group in groups
+            for digest in group.done["partition_hash"]
+            if digest
+        }
+    )
+    lines.append(f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.")
+    if hashes:
+        lines.append("Partitions: " + ", ".join(f"{where} {digest}" for where, digest in hashes) + ".")
+    devices = sorted({device for group in groups for device in group.done["device"] if device})
+    made = sorted({describe(environment) for environment in results.environments(groups)} - {""})
+    if devices:
+        lines.append(f"Devices: {', '.join(devices)}.")
+    if made:
+        lines.append("Environment: " + "; ".join(made) + ".")
+    return tuple(lines)
+
+
+def notes(study: Study, board: Board) -> tuple[str, ...]:
+    """Why cells are missing or not comparable: one note a verdict and reason, with its cells."""
+    main = board.table.targets[0]
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for (target, reading, column, line), cell in board.cells.items():
+        if target is main and reading == study.primary and (cell.reason or cell.measured is None):
+            # What is not implemented says so of itself, in other words for each.
+            reason = "" if cell.verdict == STATES["not_implemented"] else cell.reason
+            head = f"{cell.verdict} ({reason})" if reason else cell.verdict
+            found[head][line_label(line)].append(label(study, column))
+    every = [label(study, column) for column in board.columns]
+    result = []
+    for head, by_method in sorted(found.items()):
+        by_cells: dict[str, list[str]] = defaultdict(list)
+        for method, where in by_method.items():
+            by_cells["all columns" if where == every and len(every) > 1 else ", ".join(where)].append(method)
+        cells = "; ".join(f"{', '.join(methods)} ({where})" for where, methods in by_cells.items())
+        result.append(f"{head}: {cells}")
+    return tuple(result)
+
+
+def _with_runs(board: Board) -> Board:
+    """The board's columns where anything was run."""
+    ran = {group.column for group in board.groups()}
+    columns = tuple(column for column in board.columns if column in ran)
+    return replace(
+        board, columns=columns, cells={key: cell for key, cell in board.cells.items() if key[2] in ran}
+    )
+
+
+def summary(study: Study, board: Board) -> Summary | None:
+    """What a terminal shows of a table; None where nothing was run."""
+    ran = _with_runs(board)
+    if not ran.columns:
+        return None
+    overview = _view(
+        study,
+        ran,
+        board.table.targets[0],
+        study.primary,
+        "overview",
+        "Measured; against published: " + ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items()),
+        lambda cell: f"{cell.measured.mean:.2f} {MARKS.get(cell.verdict, ' ')}" if cell.measured else "-",
+        measured,
+    )
+    details = tuple(detail(study, ran, column, full=False) for column in ran.columns)
+    return Summary(details, overview, notes(study, ran))
+
+
+def document(study: Study, board: Board, results: Results) -> Document:
+    """Everything about one table of the paper."""
+    main, *others = board.table.targets
+    views = [
+        measured_view(study, board, study.primary),
+        published_view(study, board, main),
+        verdict_view(study, board, main),
+    ]
+    for target in others:
+        views += [published_view(study, board, target), verdict_view(study, board, target)]
+    views += [measured_view(study, board, reading) for reading in study.readings]
+    return Document(
+        name=f"{study.name}_{board.table.name}",
+        title=f"{study.title}: {board.table.title}",
+        caption=caption(study, board, results),
+        notes=notes(study, board),
+        views=tuple(view for view in views if view.rows),
+        details=tuple(detail(study, board, column, full=True) for column in _with_runs(board).columns),
+        summary=summary(study, board),
+        primary=tuple(cell for key, cell in board.cells.items() if key[1] == study.primary),
+        cells=tuple(board.cells.values()),
+    )

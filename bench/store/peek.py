@@ -1,0 +1,25 @@
+"""What a database holds, before it is known whether it will be written."""
+
+from __future__ import annotations
+
+from bench.store import connect
+from bench.store.queries import Stored, Timing
+from bench.store.store import open_store
+
+
+def stored_runs(url: str, write: bool) -> tuple[dict[str, Stored], list[Timing]]:
+    """Stored runs by spec hash, and what they cost; nothing where there is no database yet.
+
+    With ``write``, a database that could not be written is refused now, before anything is run.
+    Nothing is created.
+
+    Raises:
+        RequestError: as ``open_store``.
+    """
+    path = connect.sqlite_path(url)
+    if write:
+        connect.check_file(path, write=True)
+    if not path.exists() or path.stat().st_size == 0:
+        return {}, []
+    with open_store(url, create=False) as store:
+        return store.states(), store.history()

@@ -1,0 +1,33 @@
+"""The command that makes a run again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from bench.resolve import resolve
+from bench.spec import RunSpec
+
+
+def command(spec: RunSpec) -> str:
+    """A ``bench sweep`` line with whatever differs from the defaults written out.
+
+    Raises:
+        RequestError: the method or data set is not installed.
+    """
+    names = (spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+    default = resolve(*names)
+    words = ["bench", "sweep"]
+    options = ("-d", "-s", "-k", "-m", "--seed")
+    for option, value in zip(options, names, strict=True):
+        words += [option, str(value)]
+    for section, own, usual in (
+        ("protocol", spec.protocol.model_dump(mode="json"), default.protocol.model_dump(mode="json")),
+        ("client", spec.client.model_dump(mode="json"), default.client.model_dump(mode="json")),
+        ("method", spec.hyper, default.hyper),
+    ):
+        for key, value in own.items():
+            if value != usual.get(key):
+                # JSON writes numbers, truth values, lists and quoted texts as TOML does.
+                words += ["--set", f"{section}.{key}={json.dumps(value, ensure_ascii=False)}"]
+    return shlex.join(words)

@@ -1,0 +1,58 @@
+"""Stored runs as plain values, for people and programs that look at single ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from bench.errors import RequestError
+from bench.spec import RunSpec
+from bench.store import Store
+from bench.sweep.command import command
+
+
+def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Names, state, seconds and test accuracy (percent; mean over clients of the trained model at
+    the round of best validation accuracy; None without one) of the runs that the filters leave.
+    """
+    runs = store.runs(**filters)
+    results = store.client_results(runs["id"], stage="trained", split="test", rule="best_val")
+    means = (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
+    names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
+    rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
+    for row, seconds in zip(rows, runs["seconds_total"], strict=True):
+        row["seconds"] = round(float(seconds), 2)
+        row["test"] = means.get(row["id"])
+    return rows
+
+
+def run_detail(store: Store, run_id: int) -> dict[str, Any]:
+    """Everything stored of a run but its arrays, accuracies as means over clients, and the command
+    that makes it again.
+
+    Raises:
+        RequestError: no such run.
+    """
+    runs = store.runs(id=run_id)
+    if runs.empty:
+        raise RequestError(f"no run {run_id} in {store.url}: 'bench runs list' prints the ids")
+    row: dict[str, Any] = json.loads(runs.to_json(orient="records", date_format="iso"))[0]
+    row["spec"] = json.loads(row["spec"])
+    row["environment"] = _environment(store, row.pop("environment_id"))
+    results = store.client_results([run_id])
+    readings = results["stage"] + " " + results["split"] + " " + results["rule"]
+    means = results["value"].groupby(readings).mean()
+    row["accuracy"] = {str(reading): round(float(value), 6) for reading, value in means.items()}
+    row["arrays"] = store.artefact_names(run_id)
+    try:
+        row["command"] = command(RunSpec.model_validate(row["spec"]))
+    except RequestError as error:
+        row["command"] = f"not available here: {error}"
+    return row
+
+
+def _environment(store: Store, environment_id: int) -> dict[str, Any]:
+    environments = store.environments().set_index("id")["description"]
+    found: dict[str, Any] = json.loads(environments.loc[environment_id])
+    return found

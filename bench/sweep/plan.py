@@ -1,0 +1,150 @@
+"""What of a grid is done, what is missing and why, and what running the rest would cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from bench import registry
+from bench.grids import Planned
+from bench.sources import Sources
+from bench.spec import RunSpec
+from bench.store.queries import Stored, Timing
+from bench.sweep import fingerprint
+from bench.sweep.estimate import Estimator
+
+Status = Literal[
+    "done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data", "not_implemented"
+]
+SETTLED: frozenset[str] = frozenset({"done", "diverged", "not_applicable"})
+"""States that running again with the same code would only repeat."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A planned run and where it stands. ``seconds`` is the expected time of a run to do.
+
+    ``changed``: it is settled, but its code's sources have changed since, without a new numerics
+    version.
+    """
+
+    planned: Planned
+    status: Status
+    reason: str = ""
+    run_id: int | None = None
+    seconds: float | None = None
+    changed: bool = False
+
+    @property
+    def spec(self) -> RunSpec:
+        """The run's spec; not to be asked of what is not implemented."""
+        assert self.planned.spec is not None
+        return self.planned.spec
+
+    @property
+    def to_run(self) -> bool:
+        """Whether a sweep runs it."""
+        return self.status not in SETTLED and self.status != "not_implemented"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every planned run in the order in which it would be run."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of runs by status."""
+        return dict(Counter(step.status for step in self.steps))
+
+    @property
+    def to_run(self) -> list[Step]:
+        """Runs that a sweep does, each spec once."""
+        unique: dict[str, Step] = {}
+        for step in self.steps:
+            if step.to_run:
+                unique.setdefault(step.spec.hash, step)
+        return list(unique.values())
+
+    @property
+    def ready(self) -> list[Step]:
+        """Runs to do whose data are at hand; a sweep tries to download those of the others."""
+        return [step for step in self.to_run if step.status != "no_data"]
+
+    @property
+    def seconds(self) -> float:
+        """Expected seconds of the ready runs whose time is known, one after the other."""
+        return sum(step.seconds or 0.0 for step in self.ready)
+
+    @property
+    def unknown_times(self) -> int:
+        """Number of ready runs without an expectation."""
+        return sum(step.seconds is None for step in self.ready)
+
+
+def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
+    """A function from a data set to why its raw files are not at hand; empty where they are."""
+    sources = Sources(roots, download=False)
+
+    @cache
+    def lacking(dataset: str) -> str:
+        names = [file.path for file in registry.dataset(dataset).files if sources.at_hand(file) is None]
+        rest = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"not in any data root: {names[0]}{rest}" if names else ""
+
+    return lacking
+
+
+def make_plan(
+    planned: Iterable[Planned],
+    stored: Mapping[str, Stored],
+    history: Iterable[Timing],
+    lacking: Callable[[str], str],
+) -> Plan:
+    """Compare a grid's runs with what a database holds.
+
+    A settled run (done, diverged, not applicable) is ``stale`` when its method's or the engine's
+    numerics version was older than the installed code's. ``lacking`` says why a data set is not at
+    hand.
+    """
+    estimator = Estimator(history)
+    return Plan(tuple(_step(each, stored, estimator, lacking) for each in planned))
+
+
+def _step(
+    planned: Planned, stored: Mapping[str, Stored], estimator: Estimator, lacking: Callable[[str], str]
+) -> Step:
+    spec = planned.spec
+    if spec is None:
+        return Step(planned, "not_implemented", planned.reason)
+    old = stored.get(spec.hash)
+    if old is not None and old.state in SETTLED:
+        code = fingerprint.code(spec.method)
+        stale = _stale(old, code)
+        if not stale:
+            changed = old.source_hash != code.source
+            return Step(planned, old.state, old.reason, old.id, changed=changed)  # type: ignore[arg-type]
+    missing = lacking(spec.dataset)
+    seconds = estimator.seconds(spec)
+    run_id = old.id if old else None
+    if missing:
+        return Step(planned, "no_data", missing, run_id, seconds)
+    if old is None or old.state == "no_data":
+        return Step(planned, "missing", "", run_id, seconds)
+    if old.state in SETTLED:
+        return Step(planned, "stale", stale, run_id, seconds)
+    return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, run_id, seconds)
+
+
+def _stale(old: Stored, code: fingerprint.Code) -> str:
+    """Why a stored run's numbers are of older code; empty where they are not."""
+    if old.method_numerics < code.method_numerics:
+        return f"method numerics {old.method_numerics}, now {code.method_numerics}"
+    if old.engine_numerics < code.engine_numerics:
+        return f"engine numerics {old.engine_numerics}, now {code.engine_numerics}"
+    return ""

@@ -1,0 +1,131 @@
+"""What a sweep shows while it runs: a bar with an estimate on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from bench import registry
+from bench.store.store import accuracies
+from bench.sweep.plan import Step
+
+if TYPE_CHECKING:
+    from bench.engine.result import RunResult
+
+
+class Reporter(Protocol):
+    """Hears of everything that a sweep does; used as a context manager around it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def started(self, total: int) -> None:
+        """``total`` runs are to be done."""
+
+    def finished(self, step: Step, result: RunResult) -> None:
+        """A run has ended and is stored."""
+
+
+def test_accuracy(method: str, result: RunResult) -> float:
+    """Mean over clients of the test accuracy in percent, at the round of best mean validation
+    accuracy, of the model that the method deploys.
+    """
+    stage = registry.method(method).stage
+    values: list[float] = [
+        row["value"]
+        for row in accuracies(result)
+        if (row["stage"], row["split"], row["rule"]) == (stage, "test", "best_val")
+    ]
+    return 100 * sum(values) / len(values)
+
+
+def line(step: Step, result: RunResult) -> str:
+    """One line on a finished run."""
+    planned = step.planned
+    names = f"{planned.method} {planned.dataset} {planned.scenario} {planned.clients} seed {planned.seed}"
+    if result.state == "done":
+        accuracy = test_accuracy(planned.method, result)
+        return f"{names}: done {result.seconds['total']:.1f} s, test {accuracy:.1f} %"
+    return f"{names}: {result.state.replace('_', ' ')}: {result.reason}"
+
+
+class PlainLines:
+    """One numbered line a run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = self._done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def started(self, total: int) -> None:
+        """Remember the total."""
+        self._total = total
+
+    def finished(self, step: Step, result: RunResult) -> None:
+        """Print the line."""
+        self._done += 1
+        number = str(self._done).rjust(len(str(self._total)))
+        text = f"[{number}/{self._total}] {line(step, result)}"
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Bar:
+    """A progress bar with the time left, below the lines of the finished runs."""
+
+    def __init__(self, console: Console) -> None:
+        self._lines = PlainLines(console)
+        self._progress = Progress(
+            TextColumn("runs"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("runs", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def started(self, total: int) -> None:
+        """Set the bar's length."""
+        self._lines.started(total)
+        self._progress.update(self._task, total=total)
+
+    def finished(self, step: Step, result: RunResult) -> None:
+        """Print the line and advance the bar."""
+        self._lines.finished(step, result)
+        self._progress.advance(self._task)
+
+
+def reporter(console: Console) -> Reporter:
+    """The display that fits where ``console`` writes to."""
+    return Bar(console) if console.is_terminal else PlainLines(console)

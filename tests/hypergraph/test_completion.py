@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
+from hypergraph_toys import (
+    Recorder,
+    centralised,
+    clients_of,
+    federation_of,
+    hypergraph,
+    partitioned,
+    relative_error,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bench.data import Hypergraph
+from bench.engine.task import Wire
+from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
+from bench.federation.types import Client, ClientHyperedges
+from bench.nn.hypergraph import Propagation, dense_rows
+
+
+def owners(data: Hypergraph, clients: Sequence[Client]) -> dict[int, set[int]]:
+    """The clients that hold nodes of every hyperedge, from the whole hypergraph."""
+    owner = {int(node): number for number, client in enumerate(clients) for node in client.ids}
+    return {
+        index: {owner[int(node)] for node in data.hyperedges[index]} for index in range(len(data.hyperedges))
+    }
+
+
+def partition(data: Hypergraph, count: int) -> tuple[Client, ...]:
+    return hypergraph_clients(data, LabelDirichlet().draw(data, count, 0, (10.0, 20.0, 40.0)))
+
+
+def test_hand_example() -> None:
+    # Nodes 0, 1 at A; 2, 3 at B. Hyperedge 0 = {0, 1, 2} on the border, 1 = {2, 3} inside B.
+    clients = clients_of(hypergraph([[1], [2], [3], [4]], [{0, 1, 2}, {2, 3}]), [0, 0, 1, 1])
+    wire = Recorder()
+    rows = completed(clients, wire)
+    assert np.concatenate(rows).ravel() == pytest.approx([1.93270, 1.93270, 3.29156, 2.72227], abs=1e-5)
+    # Degrees 1, 1, 2, 1: A sends 1 + 2 and B 3 / sqrt(2), then the same of the propagated rows.
+    assert [ids.tolist() for ids, _ in wire.uploads + wire.downloads] == [[0]] * 8
+    sent = [values.item() for _, values in wire.uploads]
+    assert sent == pytest.approx([3.0, 2.12132, 3.41421, 2.38388], abs=1e-5)
+    returned = [values.item() for _, values in wire.downloads]
+    assert returned == pytest.approx([5.12132, 5.12132, 5.79809, 5.79809], abs=1e-5)
+    assert all(
+        ids.dtype == np.int64 and values.dtype == np.float32 for ids, values in wire.uploads + wire.downloads
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(partitioned())
+def test_completion_is_centralised_propagation(case: tuple[Hypergraph, list[int]]) -> None:
+    data, owner = case
+    clients, wire = clients_of(data, owner), Recorder()
+    rows = completed(clients, wire)
+    expected = centralised(data)
+    assert relative_error(clients, rows, expected) < 1e-6
+    isolated = np.setdiff1d(np.arange(len(owner)), data.hyperedges.values)
+    for client, part in zip(clients, rows, strict=True):
+        assert not part[np.isin(client.ids, isolated)].any()
+    # Sent are the border hyperedges and nothing else; every client gets back what it sent ids of.
+    holders = owners(data, clients)
+    for messages in (wire.uploads, wire.downloads):
+        assert [ids.tolist() for ids, _ in messages] == LAYERS * [
+            [edge for edge, at in holders.items() if len(at) > 1 and number in at]
+            for number in range(len(clients))
+        ]
+    pairs = sum(len(at) for at in holders.values() if len(at) > 1)
+    assert wire.bytes_up == wire.bytes_down == LAYERS * pairs * (8 + 4 * 3)
+
+
+@settings(deadline=None, max_examples=50)
+@given(partitioned(), st.integers(0, 99))
+def test_order_of_nodes_and_hyperedges_changes_nothing(case: tuple[Hypergraph, list[int]], seed: int) -> None:
+    data, owner = case
+    rng = np.random.default_rng(seed)
+    new = rng.permutation(len(owner))  # node v is called new[v]
+    order = rng.permutation(len(data.hyperedges))
+    features, owners_of = np.empty_like(data.features), np.empty(len(owner), np.int64)
+    features[new], owners_of[new] = data.features, owner
+    other = hypergraph(features, [new[data.hyperedges[index]] for index in order])
+    result = np.zeros((2, *data.features.shape))
+    for index, clients in enumerate((clients_of(data, owner), clients_of(other, owners_of))):
+        for client, part in zip(clients, completed(clients, Wire()), strict=True):
+            result[index, client.ids] = part
+    np.testing.assert_allclose(result[1][new], result[0], rtol=1e-5, atol=1e-6)
+
+
+def test_one_client_sends_nothing() -> None:
+    data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
+    wire = Wire()
+    (rows,) = completed(clients_of(data, [0, 0, 0, 0]), wire)
+    assert (wire.bytes_up, wire.bytes_down) == (0, 0)
+    np.testing.assert_allclose(rows, centralised(data), rtol=1e-12)
+
+
+def test_uploads_add_up_to_the_sums_of_the_whole_hyperedge() -> None:
+    data = hypergraph(np.arange(12).reshape(6, 2), [{0, 2, 4}, {1, 2}, {0, 5}, {2, 3, 4, 5}])
+    wire = Recorder()
+    completed(clients_of(data, [0, 0, 1, 1, 2, 2]), wire)
+    degree = [2, 1, 3, 1, 2, 2]
+    for edge in range(4):
+        nodes = data.hyperedges[edge]
+        whole = sum(data.features[node] / np.sqrt(degree[node]) for node in nodes)
+        sent = sum(values[ids == edge].sum(axis=0) for ids, values in wire.uploads[:3])
+        np.testing.assert_allclose(sent, whole, rtol=1e-6)
+
+
+Substitute = Callable[[Propagation, ClientHyperedges], Propagation]
+
+
+def with_local_degrees(operator: Propagation, known: ClientHyperedges) -> Propagation:
+    """Degrees counted in the trimmed hypergraph."""
+    own = trimmed(known, 2)
+    return replace(operator, degrees=np.bincount(own.values, minlength=len(operator.degrees)))
+
+
+def with_local_sizes(operator: Propagation, known: ClientHyperedges) -> Propagation:
+    """A hyperedge counts for as many nodes as the client has in it."""
+    return replace(operator, sizes=known.members.sizes)
+
+
+def completed_with(clients: Sequence[Client], change: Substitute) -> list[NDArray[Any]]:
+    """``completed``, with the operators changed."""
+    known = [client.hyperedges for client in clients if client.hyperedges is not None]
+    rows = [dense_rows(client.features) for client in clients]
+    operators = [
+        change(Propagation.of(own.members, len(x), own.sizes), own)
+        for own, x in zip(known, rows, strict=True)
+    ]
+    for _ in range(LAYERS):
+        rows = complete(known, operators, rows, Wire())
+    return rows
+
+
+@pytest.mark.parametrize("change", [with_local_degrees, with_local_sizes])
+def test_local_degrees_or_sizes_are_not_enough(change: Substitute) -> None:
+    data = hypergraph(np.eye(6), [{0, 1, 3}, {1, 2, 4}, {0, 2, 5}, {0, 1}, {3, 4, 5}])
+    clients = clients_of(data, [0, 0, 0, 1, 1, 1])
+    unchanged = completed_with(clients, lambda operator, known: operator)
+    assert relative_error(clients, unchanged, centralised(data)) < 1e-6
+    assert relative_error(clients, completed_with(clients, change), centralised(data)) > 0.1
+
+
+@pytest.fixture(scope="module")
+def expected(coraca: Hypergraph) -> NDArray[np.float64]:
+    return centralised(coraca)
+
+
+@pytest.mark.parametrize(("count", "pairs"), [(3, 1929), (6, 2702), (9, 3089)])
+def test_coraca_completed_is_centralised(
+    coraca: Hypergraph, expected: NDArray[np.float64], count: int, pairs: int
+) -> None:
+    clients, wire = partition(coraca, count), Wire()
+    assert relative_error(clients, completed(clients, wire), expected) < 1e-6
+    sent = sum(len(at) for at in owners(coraca, clients).values() if len(at) > 1)
+    assert sent == pytest.approx(pairs, rel=0.05)  # the mean over ten partitions that others drew
+    assert wire.bytes_up == wire.bytes_down == 2 * sent * (8 + 4 * 1433)
+
+
+@pytest.mark.parametrize("change", [with_local_degrees, with_local_sizes])
+@pytest.mark.parametrize("count", [3, 9])
+def test_coraca_needs_true_degrees_and_sizes(
+    coraca: Hypergraph, expected: NDArray[np.float64], count: int, change: Substitute
+) -> None:
+    clients = partition(coraca, count)
+    assert relative_error(clients, completed_with(clients, change), expected) > 0.1
+
+
+def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:
+    from bench import registry
+
+    federation = federation_of(coraca, partition(coraca, 3))
+    kind = registry.method("fedhgn_hc")
+    changed = kind.inputs(object.__new__(kind), federation, Wire())
+    for before, after in zip(federation.clients, changed.clients, strict=True):
+        assert isinstance(after.features, np.ndarray)
+        assert after.features.dtype == np.float32
+        assert replace(after, features=before.features).__dict__ == before.__dict__

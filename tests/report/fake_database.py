@@ -1,0 +1,136 @@
+"""A result database in memory, filled by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bench.spec import Protocol, RunSpec
+
+RUN_COLUMNS = (
+    "id",
+    "spec",
+    "dataset",
+    "scenario",
+    "clients",
+    "method",
+    "seed",
+    "state",
+    "reason",
+    "partition_hash",
+    "environment_id",
+    "device",
+)
+RESULT_COLUMNS = ("run_id", "client", "stage", "split", "rule", "metric", "value", "samples")
+
+CORA = Protocol(rounds=100, local_epochs=3)
+
+
+class FakeDatabase:
+    """Answers as ``bench.store.Store`` does."""
+
+    def __init__(self) -> None:
+        self._runs: list[dict[str, Any]] = []
+        self._results: list[dict[str, Any]] = []
+        self._curves: dict[tuple[int, str, str], NDArray[np.int32]] = {}
+
+    def add(
+        self,
+        method: str,
+        seed: int,
+        correct: Sequence[int] | None,
+        *,
+        samples: Sequence[int] | None = None,
+        dataset: str = "cora",
+        scenario: str = "non-overlapping",
+        clients: int = 10,
+        protocol: Protocol = CORA,
+        hyper: dict[str, Any] | None = None,
+        stages: Iterable[str] = ("received", "trained"),
+        rules: Iterable[str] = ("best_val", "last", "best_test", "client_best_val"),
+        state: str = "done",
+        reason: str = "",
+        curve: Sequence[Sequence[int]] | None = None,
+        shift: dict[tuple[str, str], int] | None = None,
+    ) -> int:
+        """Add a run whose client ``c`` has ``correct[c]`` of ``samples[c]`` (100 unless given) right.
+
+        ``shift[stage, rule]`` is added to every client's count under that stage and rule.
+        """
+        spec = RunSpec(
+            dataset=dataset,
+            scenario=scenario,
+            clients=clients,
+            method=method,
+            seed=seed,
+            protocol=protocol,
+            hyper=hyper or {},
+        )
+        run = len(self._runs) + 1
+        self._runs.append(
+            {
+                "id": run,
+                "spec": spec.canonical(),
+                "dataset": dataset,
+                "scenario": scenario,
+                "clients": clients,
+                "method": method,
+                "seed": seed,
+                "state": state,
+                "reason": reason,
+                "partition_hash": "abcdef0123456789" if state == "done" else "",
+                "environment_id": 1,
+                "device": "cpu",
+            }
+        )
+        if correct is None:
+            return run
+        sizes = list(samples or [100] * len(correct))
+        for stage in stages:
+            for rule in rules:
+                more = (shift or {}).get((stage, rule), 0)
+                self._results.extend(
+                    {
+                        "run_id": run,
+                        "client": client,
+                        "stage": stage,
+                        "split": "test",
+                        "rule": rule,
+                        "metric": "accuracy",
+                        "value": (right + more) / size,
+                        "samples": size,
+                    }
+                    for client, (right, size) in enumerate(zip(correct, sizes, strict=True))
+                )
+            if curve is not None:
+                self._curves[run, stage, "test"] = np.array(curve, np.int32)
+        return run
+
+    def runs(self, **filters: Any) -> pd.DataFrame:
+        assert not filters
+        return pd.DataFrame(self._runs, columns=list(RUN_COLUMNS))
+
+    def client_results(
+        self,
+        run_ids: Iterable[int],
+        stage: str | None = None,
+        split: str | None = None,
+        rule: str | None = None,
+    ) -> pd.DataFrame:
+        frame = pd.DataFrame(self._results, columns=list(RESULT_COLUMNS))
+        keep = frame["run_id"].isin(list(run_ids))
+        for name, value in (("stage", stage), ("split", split), ("rule", rule)):
+            if value is not None:
+                keep &= frame[name] == value
+        return frame[keep].reset_index(drop=True)
+
+    def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
+        return self._curves[run_id, stage, split]
+
+    def environments(self) -> pd.DataFrame:
+        text = '{"processor":"A_CPU","threads":1,"python":"3.11.0","packages":{"torch":"2.13.0"}}'
+        return pd.DataFrame([{"id": 1, "hash": "e", "description": text}])

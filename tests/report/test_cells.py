@@ -1,0 +1,321 @@
+import math
+
+import pytest
+from bench.reports.fedhgn import FedHGN
+from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
+from fake_database import CORA, FakeDatabase
+
+from bench.report.cells import Board, Cell, Selection
+from bench.report.expected import Expectation, Expected
+from bench.report.published import accuracies
+from bench.report.results import Results
+from bench.report.settings import PER_SEED, Column, difference, settings_of
+from bench.spec import Protocol, RunSpec
+
+CORA_10 = Column("cora", "non-overlapping", 10)
+CORA_20 = Column("cora", "non-overlapping", 20)
+
+
+def usual(protocol: Protocol = CORA, **hyper: float) -> Expectation:
+    spec = RunSpec(
+        dataset="cora", scenario="s", clients=1, method="m", seed=0, protocol=protocol, hyper=dict(hyper)
+    )
+    return Expectation(settings_of(spec.model_dump(mode="json")))
+
+
+def board(database: FakeDatabase, expected: Expected | None = None, **selection: frozenset[str]) -> Board:
+    results = Results(database, expected or {})
+    return FedSheafHN().boards(results, Selection(**selection))[0]  # type: ignore[arg-type]
+
+
+def find(board: Board, method: str, column: Column = CORA_10, **wanted: str) -> list[Cell]:
+    """Cells of a method beside the main published table, under the primary reading unless named."""
+    wanted = {"table": "Table 1", "stage": "trained", "rule": "best_val", **wanted}
+    return [
+        cell
+        for cell in board.cells.values()
+        if cell.method == method
+        and cell.column == column
+        and all(getattr(cell, name) == value for name, value in wanted.items())
+    ]
+
+
+def one(board: Board, method: str, column: Column = CORA_10, **wanted: str) -> Cell:
+    (cell,) = find(board, method, column, **wanted)
+    return cell
+
+
+def test_mean_over_clients_then_sample_std_over_seeds() -> None:
+    database = FakeDatabase()
+    database.add("local", 0, [60, 80])  # 70 %
+    database.add("local", 1, [70, 76])  # 73 %
+    database.add("local", 2, [71, 72])  # 71.5 %
+    measured = one(board(database), "local").measured
+    assert measured is not None
+    assert measured.n == 3
+    assert measured.mean == pytest.approx(71.5)
+    assert measured.std == pytest.approx(1.5)  # sqrt((1.5² + 1.5² + 0²) / 2)
+
+
+def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("local", seed, [10, 90], samples=[10, 190])  # 100 % of 10, 47.37 % of 190
+        database.add(
+            "local_hgnn",
+            seed,
+            [10, 90],
+            samples=[10, 190],
+            dataset="coraca",
+            scenario="label-dirichlet",
+            clients=3,
+            protocol=Protocol(rounds=200, local_epochs=3, split=(10, 20, 40)),
+        )
+    clients = one(board(database), "local").measured
+    assert clients is not None
+    assert clients.mean == pytest.approx((100 + 100 * 90 / 190) / 2)
+    hypergraphs = FedHGN().boards(Results(database, {}), Selection())[0]
+    cells = [cell for cell in hypergraphs.cells.values() if cell.method == "local_hgnn" and cell.measured]
+    (pooled,) = [cell for cell in cells if cell.rule == "client_best_val"]
+    assert pooled.measured is not None
+    assert pooled.measured.mean == pytest.approx(100 * 100 / 200)
+
+
+def test_difference_and_verdict_against_both_versions() -> None:
+    # Final: 71.26 ± 0.29; earlier: 79.94, which is FED-PUB's number.
+    database = FakeDatabase()
+    database.add("local", 0, [72, 72])
+    database.add("local", 1, [71, 71])
+    final = one(board(database), "local")
+    assert final.difference == pytest.approx(71.5 - 71.26)
+    assert (final.verdict, final.reason) == ("reproduced", "")
+    earlier = one(board(database), "local", table="earlier Table 1")
+    assert earlier.difference == pytest.approx(71.5 - 79.94)
+    assert earlier.verdict == "not comparable"
+    assert "FED-PUB" in earlier.reason
+
+
+def test_the_earlier_version_has_only_its_own_cells() -> None:
+    made = board(FakeDatabaseWithOneRun())
+    assert find(made, "fedprox") != []
+    assert find(made, "fedprox", table="earlier Table 1") == []
+
+
+class FakeDatabaseWithOneRun(FakeDatabase):
+    def __init__(self) -> None:
+        super().__init__()
+        self.add("local", 0, [72, 72])
+
+
+def test_values_taken_over_from_another_paper_are_no_targets() -> None:
+    final = {method: cells for (paper, method), cells in FOREIGN.items() if paper == "fedsheafhn_final"}
+    own = {"fedavg", "fedper", "pfedhn", "pfedgraph", "fggp", "flow", "fedsheafhn"}
+    assert not own & set(final)
+    assert len(final["fedprox"]) == len(final["fedsage_plus"]) == 24
+    assert {dataset for dataset, _ in final["local"]} == {"citeseer", "pubmed", "ogbn-arxiv", "cora"}
+    assert {n for dataset, n in final["local"] if dataset == "cora"} == {30}
+    assert len(DATASETS) == 6
+
+
+def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
+    final, earlier = accuracies("fedsheafhn_final"), accuracies("fedsheafhn_earlier")
+    for method in ("local", "fedpub"):
+        unchanged = {
+            (key.dataset, key.clients)
+            for key, value in final.items()
+            if key.method == method
+            and key.table in ("Table 1", "Table 2")
+            and (value.mean, value.std) == (earlier[key].mean, earlier[key].std)
+        }
+        assert FOREIGN["fedsheafhn_final", method] == unchanged
+
+
+def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add(
+            "fedavg", seed, [70, 74], shift={("trained", "best_test"): 2, ("received", "best_val"): -30}
+        )
+    made = board(database)
+    means = {
+        reading: one(made, "fedavg", stage=reading[0], rule=reading[1]).measured
+        for reading in (("trained", "best_val"), ("trained", "best_test"), ("received", "best_val"))
+    }
+    assert [round(found.mean, 6) for found in means.values() if found] == [72.0, 74.0, 42.0]
+
+
+def test_fedavg_ft_reads_fedavgs_own_runs_after_training() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("fedavg", seed, [70, 74], shift={("received", "best_val"): -30})
+    made = board(database)
+    assert one(made, "fedavg_ft").measured == one(made, "fedavg").measured
+    assert find(made, "fedavg_ft", stage="received") == []
+
+
+def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> None:
+    database = FakeDatabase()
+    database.add("fedsheafhn_released", 0, [80, 82])
+    made = board(database)
+    assert [line.row.method for line in made.rows][-1] == "fedsheafhn_released"
+    assert one(made, "fedsheafhn_released").verdict == "not published"
+    assert find(made, "fedsheafhn_released", CORA_20) == []
+
+
+def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> None:
+    database = FakeDatabaseWithOneRun()
+    database.add("flow", 0, None, state="failed", reason="ValueError: bad\nmore")
+    database.add("flow", 1, None, state="failed", reason="ValueError: bad\nmore")
+    database.add("fedper", 0, None, state="diverged", reason="round 7")
+    database.add("pfedhn", 0, None, state="oom", reason="out of memory")
+    database.add("fedavg", 0, None, dataset="pubmed", state="no_data", reason="ind.pubmed.x is missing")
+    expected = {
+        (CORA_10, "fggp"): Expectation(state="not_implemented", reason="method 'fggp' is not implemented"),
+        (CORA_10, "fedprox"): usual(),
+    }
+    made = board(database, expected)
+    assert one(made, "local").reason == "1 seed: a verdict needs at least two"
+    reasons = {
+        (cell.method, cell.column.dataset, cell.column.clients): (cell.verdict, cell.reason)
+        for cell in made.cells.values()
+        if cell.measured is None
+        and cell.table == "Table 1"
+        and (cell.stage, cell.rule) == ("trained", "best_val")
+    }
+    assert reasons["flow", "cora", 10] == ("failed", "seed 0: ValueError: bad")
+    assert reasons["fedper", "cora", 10] == ("diverged", "seed 0: round 7")
+    assert reasons["pfedhn", "cora", 10] == ("oom", "seed 0: out of memory")
+    assert reasons["fedavg", "pubmed", 10] == ("no data", "seed 0: ind.pubmed.x is missing")
+    assert reasons["fggp", "cora", 10] == ("not implemented", "method 'fggp' is not implemented")
+    assert reasons["fedprox", "cora", 10] == ("not run", "")
+    printed = {
+        (key.method, key.dataset, key.clients)
+        for key in accuracies("fedsheafhn_final")
+        if key[0] == "Table 1"
+    }
+    assert len(printed) == 12 * 11
+    assert set(reasons) - {("fedavg_ft", "pubmed", 10)} == printed - {("local", "cora", 10)}
+
+
+def test_runs_without_numbers_are_named_beside_those_with() -> None:
+    database = FakeDatabase()
+    database.add("fedavg", 0, [72, 72])
+    database.add("fedavg", 1, [73, 73])
+    database.add("fedavg", 2, None, state="diverged", reason="round 4")
+    cell = one(board(database), "fedavg")
+    assert cell.measured is not None
+    assert cell.measured.n == 2
+    assert cell.verdict == "reproduced"
+    assert cell.reason == "1 of 3 runs without numbers (diverged, seed 2: round 4)"
+
+
+def test_runs_of_different_specs_are_never_mixed() -> None:
+    database = FakeDatabase()
+    short = CORA.model_copy(update={"rounds": 8})
+    for seed in (0, 1):
+        database.add("fedavg", seed, [72, 72], hyper={})
+        database.add("fedavg", seed, [40, 40], protocol=short)
+    made = board(database, {(CORA_10, "fedavg"): usual()})
+    assert [cell.setting for cell in find(made, "fedavg")] == ["", "protocol.rounds=8"]
+    full, eight = find(made, "fedavg")
+    assert full.measured is not None
+    assert eight.measured is not None
+    assert (full.measured.mean, eight.measured.mean) == (pytest.approx(72), pytest.approx(40))
+    assert eight.verdict == "not comparable"
+    assert eight.reason == "protocol differs: run with protocol.rounds=8, the paper has protocol.rounds=100"
+
+
+def test_only_unusual_runs_leave_the_usual_cell_unrun() -> None:
+    database = FakeDatabase()
+    database.add("fedprox", 0, [70], hyper={"mu": 0.1})
+    made = board(database, {(CORA_10, "fedprox"): usual(mu=0.01)})
+    cells = {cell.setting: cell.verdict for cell in find(made, "fedprox")}
+    assert cells == {"": "not run", "method.mu=0.1": "not comparable"}
+
+
+def test_spread_over_partitions_widens_the_tolerance() -> None:
+    # Published FedAvg on Cora/10: 72.38 ± 2.45; pFedHN: 65.24 ± 0.21.
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("pfedhn", seed, [68, 68])
+    expected = {(CORA_10, "pfedhn"): usual()}
+    assert one(board(database, expected), "pfedhn").verdict == "above"
+    for seed in (0, 1):
+        database.add("pfedhn", seed, [64, 64], protocol=CORA.model_copy(update={"partition_seed": 1}))
+    # Means 68 and 64: s_d = 2.83, tolerance 2 * sqrt(0.21² + 2.83²) = 5.67 > 2.76.
+    assert 2 * math.hypot(0.21, math.sqrt(8)) > 68 - 65.24
+    cells = find(board(database, expected), "pfedhn")
+    assert [cell.setting for cell in cells] == ["", "protocol.partition_seed=1"]
+    assert [cell.verdict for cell in cells] == ["reproduced", "reproduced"]
+
+
+def test_a_partition_for_every_seed_is_one_cell() -> None:
+    column = Column("coraca", "label-dirichlet", 3)
+    protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40), evaluate="epoch")
+    database = FakeDatabase()
+    for seed in (0, 1, 2):
+        database.add(
+            "fedhgn",
+            seed,
+            [58, 57 + seed, 59],
+            dataset="coraca",
+            scenario="label-dirichlet",
+            clients=3,
+            protocol=protocol.model_copy(update={"partition_seed": seed}),
+        )
+    settings = {**usual(protocol).settings, "protocol.partition_seed": PER_SEED}
+    made = FedHGN().boards(Results(database, {(column, "fedhgn"): Expectation(settings)}), Selection())[0]
+    (cell,) = [
+        cell
+        for cell in made.cells.values()
+        if cell.method == "fedhgn" and cell.rule == "client_best_val" and cell.measured
+    ]
+    assert cell.setting == ""
+    assert cell.measured is not None
+    assert cell.measured.n == 3
+    assert cell.measured.mean == pytest.approx((174 + 175 + 176) / 9)
+    assert cell.verdict == "reproduced"  # published 58.31 ± 2.29
+
+
+def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add(
+            "global_hgnn",
+            seed,
+            [70],
+            dataset="coraca",
+            scenario="label-dirichlet",
+            clients=1,
+            protocol=Protocol(rounds=600, local_epochs=3, split=(10, 20, 40)),
+        )
+    made = FedHGN().boards(Results(database, {}), Selection())[0]
+    cells = [
+        cell
+        for cell in made.cells.values()
+        if cell.method == "global_hgnn" and cell.rule == "client_best_val"
+    ]
+    (cell,) = cells
+    assert cell.target is not None
+    assert cell.target.mean == 69.53
+    assert cell.verdict == "reproduced"
+
+
+def test_settings_are_named_as_on_the_command_line() -> None:
+    reference = settings_of(
+        RunSpec(dataset="d", scenario="s", clients=1, method="m", seed=0, hyper={"mu": 0.1}).model_dump(
+            mode="json"
+        )
+    )
+    other = {**reference, "method.mu": 0.5, "protocol.rounds": 8}
+    assert difference(other, reference) == "method.mu=0.5;protocol.rounds=8"
+    assert difference(reference, reference) == ""
+
+
+def test_clients_without_test_samples_do_not_count() -> None:
+    database = FakeDatabase()
+    database.add("local", 0, [50, 100])
+    database._results.append({**database._results[0], "client": 9, "value": 0.0, "samples": 0})
+    measured = one(board(database), "local").measured
+    assert measured is not None
+    assert measured.mean == pytest.approx(75)

@@ -1,0 +1,57 @@
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from bench.errors import RequestError
+from bench.report.published import PAPERS, accuracies, published
+
+FOLDER = Path(__file__).parents[2] / "results" / "published"
+
+
+def test_percent_stays_and_fractions_become_percent() -> None:
+    value = accuracies("fedsheafhn_final")[("Table 1", "cora", "non-overlapping", 10, "local")]
+    assert (value.mean, value.std, value.unit) == (71.26, 0.29, "percent")
+    value = accuracies("fedhgn")[("Table 2", "coauthorship_cora", "label-dirichlet", 3, "local_hgnn")]
+    assert (value.mean, value.std, value.unit) == (53.53, 2.34, "percent")
+
+
+def test_out_of_memory_has_a_status_and_no_mean() -> None:
+    value = accuracies("fedsheafhn_final")[("Table 1", "ogbn-arxiv", "non-overlapping", 10, "fggp")]
+    assert (value.mean, value.std, value.status) == (None, None, "OOM")
+    lost = [value for paper in PAPERS for value in published(paper) if value.mean is None]
+    assert len(lost) == 4
+    assert {value.status for value in lost} == {"OOM"}
+
+
+def test_a_value_over_the_whole_data_set_has_no_number_of_clients() -> None:
+    value = accuracies("fedhgn")[("Table 2", "coauthorship_cora", "global", None, "global_hgnn")]
+    assert value.mean == 69.53
+
+
+def test_what_is_no_accuracy_stays_as_printed() -> None:
+    shares = [value for value in published("fedsheafhn_final") if value.unit == "fraction"]
+    assert len(shares) == 60
+    assert all(value.metric != "accuracy" for value in shares)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_row_is_read(paper: str) -> None:
+    with (FOLDER / f"{paper}.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert Counter(row["table"] for row in rows) == Counter(value.table for value in published(paper))
+    no_std = sum(row["std"] == "" for row in rows)
+    assert sum(value.std is None for value in published(paper)) == no_std
+
+
+def test_main_tables_are_complete() -> None:
+    final = [key for key in accuracies("fedsheafhn_final") if key.table in ("Table 1", "Table 2")]
+    assert len(final) == 6 * 4 * 11
+    earlier = [key for key in accuracies("fedsheafhn_earlier") if key.table in ("Table 1", "Table 2")]
+    assert len(earlier) == 6 * 4 * 8
+
+
+def test_unknown_paper_names_the_nearest() -> None:
+    with pytest.raises(RequestError, match="did you mean 'fedhgn'"):
+        published("fedhgnn")

@@ -1,0 +1,383 @@
+"""The result database: what goes in comes out, and what cannot be used is refused in one line."""
+
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.spec import Protocol, RunSpec
+from bench.store import Context, Store, connect, migrate, open_store
+from bench.store.models import Base
+
+SPLITS = ("train", "val", "test")
+STARTED = datetime(2026, 1, 2, 3, 4, 5)
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def spec_of(clients: int, seed: int = 0, **protocol: int) -> RunSpec:
+    return RunSpec(
+        dataset="cora",
+        scenario="non-overlapping",
+        clients=clients,
+        method="local",
+        seed=seed,
+        protocol=Protocol(**protocol),
+    )
+
+
+def context_of(**values: object) -> Context:
+    base = {
+        "started": STARTED,
+        "environment": {"python": "3"},
+        "code_version": "1",
+        "method_numerics": 1,
+        "engine_numerics": 1,
+    }
+    return Context(**{**base, **values})
+
+
+@st.composite
+def results(draw: st.DrawFn) -> RunResult:
+    """Finished runs; some clients lack samples in a split; ``trained`` may have more rows."""
+    clients, rows = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    epochs = draw(st.integers(1, 3))
+    samples = {split: draw(arrays(np.int32, clients, elements=st.integers(0, 9))) for split in SPLITS}
+    correct = {
+        (stage, split): np.minimum(
+            draw(arrays(np.int32, (rows * factor, clients), elements=st.integers(0, 9))), samples[split]
+        )
+        for stage, factor in (("received", 1), ("trained", epochs))
+        for split in SPLITS
+    }
+    return RunResult("done", correct=correct, samples=samples, partition_hash="p", seconds={"total": 1.5})
+
+
+def chosen_row(result: RunResult, stage: str, rule: str, client: int) -> int:
+    """The row that a rule reads, written as loops over rows and clients."""
+    rows = len(result.correct[stage, "val"])
+    if rule == "last":
+        return rows - 1
+    split = "test" if rule == "best_test" else "val"
+    counts, samples = result.correct[stage, split], result.samples[split]
+    best, best_row = -1.0, 0
+    for row in range(rows):
+        if rule == "client_best_val":
+            score = float(counts[row, client])
+        else:
+            scores = [counts[row, c] / samples[c] for c in range(len(samples)) if samples[c]]
+            score = float(np.mean(scores)) if scores else 0.0
+        if score > best:
+            best, best_row = score, row
+    return best_row
+
+
+@settings(max_examples=40, deadline=None)
+@given(result=results())
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult) -> None:
+    clients = len(result.samples["val"])
+    path = tmp_path_factory.mktemp("store") / "a.db"
+    with open_store(url_of(path), create=True) as store:
+        run = store.save(spec_of(clients), result, context_of())
+    with open_store(url_of(path), create=False) as store:
+        frame = store.client_results([run])
+        for (stage, split), counts in result.correct.items():
+            np.testing.assert_array_equal(store.curve(run, stage, split), counts)
+    stored = {
+        (row.stage, row.split, row.rule, row.client): (row.value, row.samples) for row in frame.itertuples()
+    }
+    expected = {}
+    for stage in ("received", "trained"):
+        for rule in ("best_val", "last", "best_test", "client_best_val"):
+            for client in range(clients):
+                row = chosen_row(result, stage, rule, client)
+                for split in SPLITS:
+                    n = int(result.samples[split][client])
+                    if n:
+                        expected[stage, split, rule, client] = (
+                            result.correct[stage, split][row, client] / n,
+                            n,
+                        )
+    assert stored == expected
+    assert set(frame["metric"]) <= {"accuracy"}
+
+
+def done(clients: int = 2, value: int = 1) -> RunResult:
+    correct = {
+        (stage, split): np.full((3, clients), value, np.int32)
+        for stage in ("received", "trained")
+        for split in SPLITS
+    }
+    return RunResult(
+        "done",
+        correct=correct,
+        samples={split: np.full(clients, 4, np.int32) for split in SPLITS},
+        loss=np.array([0.5, 0.25], np.float32),
+        artefacts={"mixing": np.eye(clients, dtype=np.float32)},
+        seconds={"client": 1.0, "server": 2.0, "evaluation": 3.0, "total": 7.0},
+        peak_memory=2**40,
+        bytes_up=2**41,
+        partition_hash="p" * 64,
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(url_of(tmp_path / "bench.db"), create=True)
+
+
+def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
+    spec = spec_of(2, seed=7, rounds=8)
+    store.save(spec, done(), context_of(source_hash="abc", method_numerics=3, provenance={"metis": 5}))
+    row = store.runs().iloc[0]
+    assert RunSpec.model_validate_json(row["spec"]) == spec
+    assert row["spec_hash"] == spec.hash
+    assert (row["dataset"], row["clients"], row["seed"], row["rounds"]) == ("cora", 2, 7, 8)
+    assert (row["seconds_client"], row["seconds_server"], row["seconds_evaluation"]) == (1.0, 2.0, 3.0)
+    assert (row["seconds_total"], row["peak_memory"], row["bytes_up"]) == (7.0, 2**40, 2**41)
+    assert (row["method_numerics"], row["source_hash"], row["started"]) == (3, "abc", STARTED)
+    assert json.loads(store.partitions().iloc[0]["provenance"]) == {"metis": 5}
+    assert json.loads(store.environments().iloc[0]["description"]) == {"python": "3"}
+    np.testing.assert_array_equal(store.artefact(row["id"], "loss"), np.array([0.5, 0.25], np.float32))
+    np.testing.assert_array_equal(store.artefact(row["id"], "mixing"), np.eye(2))
+
+
+def test_a_repeated_run_replaces_the_old_one_with_all_that_belongs_to_it(store: Store) -> None:
+    spec = spec_of(2)
+    failed = store.save(spec, RunResult("failed", "why", "trace"), context_of())
+    assert store.runs().iloc[0]["reason"] == "why"
+    assert store.client_results([failed]).empty
+    first = store.save(spec, done(), context_of())
+    second = store.save(spec, done(value=3), context_of())
+    assert len(store.runs()) == 1
+    assert first == second == failed
+    assert set(store.client_results([second])["value"]) == {0.75}
+    store.save(spec, RunResult("diverged", "nan in round 3"), context_of())
+    assert store.client_results([second]).empty
+    with pytest.raises(KeyError):
+        store.curve(second, "trained", "val")
+
+
+def test_environments_and_partitions_are_kept_once(store: Store) -> None:
+    for seed in range(3):
+        store.save(spec_of(2, seed=seed), done(), context_of(environment={"b": 1, "a": 2}))
+    store.save(spec_of(2, seed=3), done(), context_of(environment={"a": 2, "b": 1}))
+    assert len(store.environments()) == 1
+    assert len(store.partitions()) == 1
+
+
+def test_a_save_that_breaks_in_the_middle_leaves_the_old_run(store: Store) -> None:
+    spec = spec_of(2)
+    run = store.save(spec, done(), context_of())
+    broken = done(value=3)
+    broken.artefacts = {"bad": np.array([object()])}  # cannot be stored: pickle is not allowed
+    with pytest.raises(ValueError, match="pickle"):
+        store.save(spec, broken, context_of())
+    assert set(store.client_results([run])["value"]) == {0.25}
+
+
+def test_filters(store: Store) -> None:
+    ids = [store.save(spec_of(2, seed=seed), done(), context_of()) for seed in range(3)]
+    store.save(spec_of(2, seed=9), RunResult("oom", "too big"), context_of())
+    assert list(store.runs(state="done", seed=[0, 2])["id"]) == [ids[0], ids[2]]
+    assert list(store.runs(dataset="cora", seed=9)["state"]) == ["oom"]
+    some = store.client_results(ids[:2], stage="trained", split="test", rule="last")
+    assert len(some) == 4
+    assert set(some["run_id"]) == set(ids[:2])
+    assert store.client_results([]).empty
+    with pytest.raises(RequestError, match=r"datset.*dataset"):
+        store.runs(datset="cora")
+
+
+def test_settings_of_the_connection(store: Store, tmp_path: Path) -> None:
+    store.save(spec_of(2), done(), context_of())
+    with sqlite3.connect(tmp_path / "bench.db") as raw:
+        assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        columns = [row[1] for row in raw.execute("PRAGMA table_info(client_results)")]
+    assert columns == ["run_id", "client", "stage", "split", "rule", "metric", "value", "samples"]
+
+
+def test_the_migrated_schema_is_that_of_the_models(store: Store) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+
+    with store._engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    assert migrate.revisions()[-1] == migrate.HEAD
+
+
+def test_reading_changes_nothing_and_cannot_write(store: Store, tmp_path: Path) -> None:
+    store.save(spec_of(2), done(), context_of())
+    store.close()
+    before = (tmp_path / "bench.db").read_bytes()
+    with open_store(url_of(tmp_path / "bench.db"), create=False) as reader:
+        assert len(reader.runs()) == 1
+        with pytest.raises(RequestError, match="readonly"):
+            reader.save(spec_of(2, seed=1), done(), context_of())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.db"]
+    assert (tmp_path / "bench.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("part", ["file", "folder"])
+def test_read_only_is_refused_for_writing_and_read(tmp_path: Path, part: str) -> None:
+    folder = tmp_path / "kept"
+    path = folder / "bench.db"
+    with open_store(url_of(path), create=True) as store:
+        store.save(spec_of(2), done(), context_of())
+    target = path if part == "file" else folder
+    mode = target.stat().st_mode
+    target.chmod(mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    try:
+        with pytest.raises(RequestError, match="read-only"):
+            open_store(url_of(path), create=True)
+        with open_store(url_of(path), create=False) as store:
+            assert len(store.runs()) == 1
+        assert os.listdir(folder) == ["bench.db"]
+    finally:
+        target.chmod(mode)
+
+
+def test_what_is_no_result_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    text = tmp_path / "notes.db"
+    text.write_text("not a database, though long enough to hold a header")
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as raw:
+        raw.execute("CREATE TABLE songs (title)")
+    raw.close()
+    cases = {
+        url_of(text): "this file is not one",
+        url_of(other): "other tables .songs.",
+        url_of(tmp_path): "this is a folder",
+        "mysql://host/name": "expects sqlite:///PATH",
+        "sqlite://": "expects sqlite:///PATH",
+        "sqlite:///:memory:": "expects sqlite:///PATH",
+        str(tmp_path / "a.db"): "expects sqlite:///PATH",
+    }
+    before = {path: path.read_bytes() for path in (text, other)}
+    for url, message in cases.items():
+        for create in (True, False):
+            with pytest.raises(RequestError, match=message) as caught:
+                open_store(url, create)
+            assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in before} == before
+    assert sorted(tmp_path.iterdir()) == sorted(before)
+
+
+def test_a_missing_database_is_made_for_writing_only(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "bench.db"
+    with pytest.raises(RequestError, match="no database at"):
+        open_store(url_of(path), create=False)
+    assert not list(tmp_path.iterdir())
+    open_store(url_of(path), create=True).close()
+    assert migrate.check(url_of(path)) == migrate.HEAD
+
+
+def set_revision(path: Path, revision: str) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    raw.close()
+
+
+def test_a_newer_schema_is_refused(store: Store, tmp_path: Path) -> None:
+    store.close()
+    url = url_of(tmp_path / "bench.db")
+    set_revision(tmp_path / "bench.db", "9999")
+    for attempt in (
+        lambda: open_store(url, create=True),
+        lambda: open_store(url, create=False),
+        lambda: migrate.upgrade(url),
+        lambda: migrate.check(url),
+    ):
+        with pytest.raises(RequestError, match="9999, newer than"):
+            attempt()
+
+
+def test_upgrade_from_empty_and_again(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    assert migrate.upgrade(url_of(path)) == (None, migrate.HEAD)
+    assert migrate.upgrade(url_of(path)) == (migrate.HEAD, migrate.HEAD)
+    assert migrate.check(url_of(path)) == migrate.HEAD
+
+
+def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
+    store.save(spec_of(2), done(), context_of())
+    store.close()
+    path = tmp_path / "bench.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("DELETE FROM runs")  # foreign keys are off in a plain connection
+    raw.close()
+    with pytest.raises(RequestError, match="rows without their run"):
+        migrate.check(url_of(path))
+    content = bytearray(path.read_bytes())
+    content[4096:-4096] = os.urandom(len(content) - 8192)
+    path.write_bytes(content)
+    with pytest.raises(RequestError, match=r"damaged|malformed|cannot open"):
+        migrate.check(url_of(path))
+
+
+WRITER = """
+import sys
+from datetime import datetime
+import numpy as np
+from bench.engine.result import RunResult
+from bench.spec import RunSpec
+from bench.store import Context, open_store
+url, number = sys.argv[1], int(sys.argv[2])
+with open_store(url, create=True) as store:
+    for seed in range(5):
+        spec = RunSpec(dataset="cora", scenario="x", clients=1, method="local", seed=10 * number + seed)
+        store.save(spec, RunResult("failed", "r"), Context(datetime(2026, 1, 1), {}, "1", 1, 1))
+"""
+
+
+def test_processes_that_create_and_write_at_once_lose_nothing(tmp_path: Path) -> None:
+    url = url_of(tmp_path / "bench.db")
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, url, str(n)], stderr=subprocess.PIPE)
+        for n in range(4)
+    ]
+    errors = [writer.communicate()[1].decode() for writer in writers]
+    assert [writer.returncode for writer in writers] == [0] * 4, errors
+    with open_store(url, create=False) as store:
+        assert sorted(store.runs()["seed"]) == [10 * n + seed for n in range(4) for seed in range(5)]
+
+
+def test_a_path_with_odd_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a b %41 #1 é" / "bench.db"
+    open_store(url_of(path), create=True).close()
+    assert path.exists()
+    with open_store(url_of(path), create=False) as store:
+        assert store.runs().empty
+
+
+def test_a_locked_database_can_be_read_and_is_reported_when_written(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save(spec_of(2), done(), context_of())
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.1)
+    url = url_of(tmp_path / "bench.db")
+    other = sqlite3.connect(tmp_path / "bench.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with open_store(url, create=True) as waiting:
+        assert len(waiting.runs()) == 1
+        with pytest.raises(RequestError, match="locked"):
+            waiting.save(spec_of(2, seed=1), done(), context_of())
+        other.execute("ROLLBACK")
+        waiting.save(spec_of(2, seed=1), done(), context_of())
+    other.close()
+    assert len(store.runs()) == 2

@@ -1,0 +1,73 @@
+"""Small grids and stand-ins for federations."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.errors import NoDataError, RequestError
+from bench.grids import Grid, Planned, expand
+from bench.grids.grid import Setting
+from bench.store import open_store
+from bench.store.peek import stored_runs
+from bench.sweep.devices import Slots
+from bench.sweep.plan import Plan, make_plan
+
+
+@dataclass
+class FakeFederation:
+    """What the sweep reads of a federation."""
+
+    provenance: dict[str, Any] = field(default_factory=lambda: {"made": "up"})
+
+
+def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """Whatever was asked for."""
+    return FakeFederation()
+
+
+def too_many_clients(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """Refuses some request."""
+    if key[2] > 10:
+        raise RequestError(f"clients: expected at most 10, got {key[2]}")
+    return FakeFederation()
+
+
+def no_citeseer(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """Has every data set but one."""
+    if key[0] == "citeseer":
+        raise NoDataError("missing citeseer.x")
+    return FakeFederation()
+
+
+def grid(
+    datasets: tuple[str, ...] = ("cora",),
+    methods: tuple[str, ...] = ("local", "fedavg"),
+    seeds: tuple[int, ...] = (0, 1),
+    clients: tuple[int, ...] = (3,),
+) -> Grid:
+    """A small grid on embedded data."""
+    setting = Setting(datasets=datasets, scenario="non-overlapping", clients=clients)
+    return Grid(title="test", methods=methods, seeds=seeds, settings=(setting,))
+
+
+def plan_for(database: str, planned: list[Planned] | None = None) -> Plan:
+    """The plan of some runs against a database."""
+    stored, history = stored_runs(database, write=True)
+    return make_plan(expand(grid()) if planned is None else planned, stored, history, lambda dataset: "")
+
+
+def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every stored accuracy by spec hash."""
+    with open_store(database, create=False) as store:
+        runs = store.runs()
+        results = store.client_results(runs["id"]).drop(columns="run_id")
+        ids = store.client_results(runs["id"])["run_id"]
+        return {
+            row.spec_hash: [tuple(values) for values in results[ids == row.id].itertuples(index=False)]
+            for row in runs.itertuples()
+        }
+
+
+def cpu(jobs: int) -> Slots:
+    """Processor slots with one thread each."""
+    return Slots(("cpu",) * jobs, 1)
