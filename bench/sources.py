@@ -20,9 +20,10 @@ from bench.errors import NoDataError, RequestError
 class RawFile:
     """A raw file: its path below a data root, its checksum, and where it can be downloaded.
 
-    ``also`` lists other paths that users have it at, names that other data sets may share. It comes either from ``url`` or as the
-    ``member`` of an ``archive``, itself a raw file. Without ``sha256`` its ``md5`` is checked; a
-    file without either has no published checksum of its own, only its archive has.
+    ``also`` lists other paths that users have it at, which other data sets may share. It comes
+    either from ``url`` or as the ``member`` of an ``archive``, itself a raw file. Without
+    ``sha256`` its ``md5`` is checked; a file without either has no published checksum of its own,
+    only its archive has.
     """
 
     path: str
@@ -141,8 +142,8 @@ class Sources:
         archive = missing[0].archive
         instead = f" (or {archive.path})" if archive else ""
         return (
-            f"missing {names}{other}; {reason}; put {'it' if len(missing) == 1 else 'them'}{instead} below one of "
-            f"{roots}, or name the folder that has it with --data-root or BENCH_DATA"
+            f"missing {names}{other}; {reason}; put what is missing{instead} at that path below "
+            f"one of {roots}, or name the folder that has it with --data-root or BENCH_DATA"
         )
 
     def _obtain(self, file: RawFile) -> None:

@@ -63,7 +63,7 @@ class RunSpec(_Part):
     seed: Annotated[int, Field(ge=0)]
     protocol: Protocol = Protocol()
     client: ClientSettings = ClientSettings()
-    hyper: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    hyper: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""

@@ -47,7 +47,9 @@ def read_pickle(path: Path) -> Any:
             return _Restricted(file, encoding="latin1").load()
         except Exception as error:  # a damaged pickle may raise anything
             reason = str(error) or type(error).__name__
-            raise RequestError(f"{path} is refused as a data file: {reason}; replace it by the original") from None
+            raise RequestError(
+                f"{path} is refused as a data file: {reason}; replace it by the original"
+            ) from None
 
 
 def csr(matrix: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -23,7 +23,9 @@ from ._prepare import largest_component, normalise_rows, undirected
 def read_raw(path: Path) -> Graph:
     """The whole graph from the raw file, as PyG's ``Amazon``: features 1 where above 0, edges both ways."""
     with np.load(path, allow_pickle=False) as raw:
-        features = sparse.csr_matrix((raw["attr_data"], raw["attr_indices"], raw["attr_indptr"]), raw["attr_shape"])
+        features = sparse.csr_matrix(
+            (raw["attr_data"], raw["attr_indices"], raw["attr_indptr"]), raw["attr_shape"]
+        )
         links = sparse.csr_matrix((raw["adj_data"], raw["adj_indices"], raw["adj_indptr"]), raw["adj_shape"])
         labels = raw["labels"].astype(np.int64)
     present = sparse.csr_matrix(features > 0, dtype=np.float32)
@@ -56,7 +58,9 @@ class Computers(_CoPurchases):
     name = "computers"
     title = "Computers"
     protocol = Protocol(rounds=100, local_epochs=10)
-    files: ClassVar = _raw_file("Computers", "736ba1d9fd85eac2da83a5ad25c463f04b0031a6ca01563f90a7099d9e8ffb2c")
+    files: ClassVar = _raw_file(
+        "Computers", "736ba1d9fd85eac2da83a5ad25c463f04b0031a6ca01563f90a7099d9e8ffb2c"
+    )
 
 
 class Photo(_CoPurchases):

@@ -51,4 +51,6 @@ class CoraCA(Dataset):
         """All papers, rows of features summing to 1, cleaned hyperedges in the raw file's order."""
         features, authors, topics = (read_pickle(path) for path in sources.get_all(self.files))
         labels = np.array(topics, np.int64)
-        return Hypergraph(l1_normalise_rows(csr(features)), labels, clean(authors.values()), int(labels.max()) + 1)
+        return Hypergraph(
+            l1_normalise_rows(csr(features)), labels, clean(authors.values()), int(labels.max()) + 1
+        )

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from bench.data import Graph
@@ -46,6 +45,8 @@ def read_table(path: Path, dtype: type[np.generic], columns: int, rows: int | No
     Raises:
         RequestError: the file is damaged or has another shape.
     """
+    import pandas as pd  # slow to import, and needed here alone
+
     try:
         table = pd.read_csv(path, header=None).to_numpy(dtype)
     except (OSError, EOFError, zlib.error, ValueError) as error:
@@ -88,7 +89,9 @@ class OgbnArxiv(Dataset):
         labels = read_table(label_list, np.int64, 1, nodes).ravel()
         pairs = read_table(edge_table, np.int64, 2, citations).T
         if pairs.min() < 0 or pairs.max() >= nodes:
-            raise RequestError(f"{edge_table}: expected nodes 0 to {nodes - 1}, found others; replace it by the original")
+            raise RequestError(
+                f"{edge_table}: expected nodes 0 to {nodes - 1}, found others; replace it by the original"
+            )
         features = read_table(feature_table, np.float32, 128, nodes)
         edges = undirected(pairs, nodes)
         return largest_component(Graph(features, labels, edges, int(labels.max()) + 1))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import IO, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -56,7 +56,7 @@ def pack(graph: Graph, file: Path) -> None:
     """Write a graph with 0/1 features compactly: features as bits, every edge once; see ``unpack``."""
     np.savez_compressed(
         file,
-        features=np.packbits(graph.features.toarray() > 0, axis=1),
+        features=np.packbits(sparse.csr_matrix(graph.features).toarray() > 0, axis=1),
         width=np.int64(graph.features.shape[1]),
         labels=graph.labels.astype(np.uint8),
         edges=graph.edges[:, graph.edges[0] < graph.edges[1]].astype(np.uint16),
@@ -64,7 +64,7 @@ def pack(graph: Graph, file: Path) -> None:
     )
 
 
-def unpack(file: BinaryIO) -> Graph:
+def unpack(file: IO[bytes]) -> Graph:
     """Read the graph that ``pack`` wrote."""
     with np.load(file, allow_pickle=False) as arrays:
         bits = np.unpackbits(arrays["features"], axis=1, count=int(arrays["width"]))

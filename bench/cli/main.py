@@ -7,12 +7,6 @@ import sys
 import cyclopts
 
 from bench import __version__
-from bench.cli.data import app as data
-from bench.cli.db import app as db
-from bench.cli.report import report
-from bench.cli.runs import app as runs
-from bench.cli.speed import speed
-from bench.cli.sweep import sweep
 from bench.errors import RequestError
 
 app = cyclopts.App(
@@ -21,12 +15,15 @@ app = cyclopts.App(
     help="Benchmark personalised federated learning: published against measured, cell by cell.",
     default_parameter=cyclopts.Parameter(negative=()),
 )
-app.command(sweep)
-app.command(report)
-app.command(speed)
-app.command(data)
-app.command(runs)
-app.command(db)
+for name, place, summary in (
+    ("sweep", "bench.cli.sweep:sweep", "Run what is not done yet of a grid."),
+    ("report", "bench.cli.report:report", "Write tables and figures, published beside measured."),
+    ("runs", "bench.cli.runs:app", "List runs, and show one with the command that makes it."),
+    ("data", "bench.cli.data:app", "List, fetch, check and describe the data sets."),
+    ("db", "bench.cli.db:app", "Check the database or bring its schema up to date."),
+    ("speed", "bench.cli.speed:speed", "Measure seconds a round against a sequential reference."),
+):
+    app.command(place, name=name, help=summary)  # imported on use: each needs other libraries
 
 
 def main(arguments: list[str] | None = None) -> None:
