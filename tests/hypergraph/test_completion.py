@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
 from hypergraph_toys import (
     Recorder,
     centralised,
@@ -24,6 +23,7 @@ from bench.data import Hypergraph
 from bench.engine.task import Wire
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.federation.types import Client, ClientHyperedges
+from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
 from bench.nn.hypergraph import Propagation, dense_rows
 
 

@@ -4,7 +4,6 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from bench.methods.fedhgn import trimmed
 from hypergraph_toys import centralised, clients_of, federation_of, hypergraph, partitioned, relative_error
 from hypothesis import given, settings
 
@@ -12,6 +11,7 @@ from bench import registry
 from bench.data import Hypergraph, Ragged
 from bench.engine.task import Wire
 from bench.federation.types import ClientHyperedges
+from bench.methods.fedhgn import trimmed
 from bench.nn.hypergraph import propagate
 
 KNOWN = ClientHyperedges(

@@ -1,8 +1,6 @@
 import math
 
 import pytest
-from bench.reports.fedhgn import FedHGN
-from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
 from fake_database import CORA, FakeDatabase
 
 from bench.report.cells import Board, Cell, Selection
@@ -10,6 +8,8 @@ from bench.report.expected import Expectation, Expected
 from bench.report.published import accuracies
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
+from bench.reports.fedhgn import FedHGN
+from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
 from bench.spec import Protocol, RunSpec
 
 CORA_10 = Column("cora", "non-overlapping", 10)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.reports.fedsheafhn import FedSheafHN
 from fake_database import FakeDatabase
 from rich.console import Console
 
@@ -24,6 +23,7 @@ from bench.report.settings import Column
 from bench.report.table import Entry, Table
 from bench.report.terminal import show
 from bench.report.views import describe, signed, with_std
+from bench.reports.fedsheafhn import FedSheafHN
 
 STUDIES = {"fedsheafhn": FedSheafHN}
 
