@@ -1,0 +1,27 @@
+"""What every test shares: one thread, and small federations (``toy_federations``)."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small products, shared machines
+
+import pytest
+
+from bench.federation.types import Federation
+
+
+@pytest.fixture
+def tiny() -> Federation:
+    """Two clients of three and four nodes, by hand."""
+    from toy_federations import tiny_federation
+
+    return tiny_federation()
+
+
+@pytest.fixture(scope="session")
+def federation() -> Federation:
+    """Five clients of 5 to 60 nodes with overlapping ids; one has isolated nodes."""
+    from toy_federations import random_federation
+
+    return random_federation()

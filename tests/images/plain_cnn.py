@@ -1,0 +1,107 @@
+"""The study's CNN for one client in plain torch, and small image clients to try it on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from bench.federation.types import TEST, TRAIN, VALIDATION, Client, Federation
+from bench.spec import ClientSettings, Protocol, RunSpec
+
+SIDE = 16
+CLASSES = 4
+HIDDEN = 12
+BATCH = 8
+RATE = 0.01
+
+SETTINGS = ClientSettings(
+    model="cnn",
+    hidden=HIDDEN,
+    dropout=0,
+    optimizer="sgd",
+    learning_rate=RATE,
+    weight_decay=0,
+    batch_size=BATCH,
+)
+
+MODULES = {"conv1": 0, "bn1": 1, "conv2": 4, "bn2": 5, "fc1": 9, "fc": 11}
+"""Name of a layer in a stack -> its place in ``plain_cnn``."""
+
+
+def plain_cnn(side: int = SIDE, hidden: int = HIDDEN, classes: int = CLASSES) -> nn.Sequential:
+    """conv, BN, ReLU, pool, twice, and two linear layers."""
+    left = ((side - 4) // 2 - 4) // 2
+    return nn.Sequential(
+        nn.Conv2d(3, 32, 5),
+        nn.BatchNorm2d(32),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 5),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(64 * left * left, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, classes),
+    )
+
+
+def of_module(network: nn.Sequential, name: str) -> Tensor:
+    """The tensor of a plain network that a stack calls ``name``."""
+    layer, _, kind = name.partition(".")
+    found: Tensor = getattr(network[MODULES[layer]], kind)
+    return found
+
+
+def turned(name: str, value: Tensor) -> Tensor:
+    """A plain network's tensor as a stack holds it: linear weights are ``[inputs, outputs]`` there."""
+    return value.T if name in ("fc1.weight", "fc.weight") else value
+
+
+def plain_copy(stack: Mapping[str, Tensor], client: int) -> nn.Sequential:
+    """A plain network with one client's weights and running statistics."""
+    network = plain_cnn()
+    with torch.no_grad():
+        for name, value in stack.items():
+            of_module(network, name).copy_(turned(name, value[client]))
+    return network
+
+
+def normalised(pixels: NDArray[np.uint8]) -> Tensor:
+    """ToTensor and Normalize(0.5, 0.5)."""
+    return torch.from_numpy((pixels.astype(np.float32) / 255 - 0.5) / 0.5)
+
+
+def image_client(images: int, seed: int, train: float = 0.7, classes: int = CLASSES) -> Client:
+    """A client whose images are tinted by their class, under noise."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, classes, images)
+    tint = np.random.default_rng(0).integers(40, 216, (classes, 3, 1, 1))
+    pixels = np.clip(tint[labels] + rng.normal(0, 25, (images, 3, SIDE, SIDE)), 0, 255).astype(np.uint8)
+    places = np.arange(images) / images
+    roles = np.select([places < train, places < train + 0.1], [TRAIN, VALIDATION], TEST).astype(np.int8)
+    return Client(np.arange(images), labels, rng.permutation(roles), pixels)
+
+
+def federation(*sizes: int) -> Federation:
+    """One client for each number of images."""
+    clients = tuple(image_client(size, 100 + number) for number, size in enumerate(sizes))
+    return Federation("toy", "dirichlet0.1", "images", CLASSES, clients, "toy")
+
+
+def spec(method: str, clients: int, rounds: int = 2, epochs: int = 3, rate: float = RATE) -> RunSpec:
+    """A short run on toy clients, everyone starting from one model."""
+    return RunSpec(
+        dataset="toy",
+        scenario="dirichlet0.1",
+        clients=clients,
+        method=method,
+        seed=5,
+        protocol=Protocol(rounds=rounds, local_epochs=epochs, split=(70, 10, 20), initial="common"),
+        client=SETTINGS.model_copy(update={"learning_rate": rate}),
+    )

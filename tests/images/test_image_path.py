@@ -1,0 +1,95 @@
+"""From a request to per-client results: fabricated images, and CIFAR-10's sample where it is at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plain_cnn import BATCH, CLASSES, SETTINGS, image_client
+
+from bench import registry
+from bench.data import Images
+from bench.dataset import Dataset
+from bench.engine.result import RunResult
+from bench.engine.run import run
+from bench.errors import NoDataError
+from bench.federation.build import build
+from bench.federation.prepared import prepare
+from bench.federation.types import TEST, TRAIN, Federation
+from bench.resolve import resolve
+from bench.sources import Sources
+from bench.spec import Protocol
+
+
+class Tinted(Dataset):
+    name = "tinted"
+    title = "Tinted noise"
+    family = "images"
+    homepage = ""
+    scenarios = ("dirichlet0.5",)
+    protocol = Protocol(rounds=1, local_epochs=5, split=(70, 10, 20), initial="common")
+    client = SETTINGS
+
+    def load(self, sources: Sources) -> Images:
+        every = image_client(150, seed=9)
+        return Images(every.features, every.labels, CLASSES)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+
+
+def accuracy(result: RunResult, stage: str, row: int) -> float:
+    """Mean test accuracy over clients after the round ``row``."""
+    return float((result.correct[stage, "test"][row] / result.samples["test"]).mean())
+
+
+def majority(federation: Federation) -> float:
+    """Mean test accuracy of every client's most frequent training class."""
+    right = []
+    for client in federation.clients:
+        training = client.labels[client.roles == TRAIN]
+        common = np.unique_counts(training)
+        guess = common.values[common.counts.argmax()]
+        right.append((client.labels[client.roles == TEST] == guess).mean())
+    return float(np.mean(right))
+
+
+@pytest.mark.parametrize("method", ["local", "fedavg", "majority"])
+def test_one_round_on_fabricated_images(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "datasets", lambda: {"tinted": Tinted})
+    request = resolve("tinted", "dirichlet0.5", 4, method, seed=0)
+    federation = build(*request.federation_key)
+    sizes = [client.count(TRAIN) for client in federation.clients]
+    assert min(sizes) < BATCH < max(sizes)  # one client is smaller than a batch
+    result = run(request, federation)
+    assert result.state == "done"
+    assert sum(int(count.sum()) for count in result.samples.values()) == 150
+    for (stage, split), correct in result.correct.items():
+        assert correct.shape == (1, 4), stage
+        assert np.all(correct <= result.samples[split])
+    if method == "majority":
+        assert accuracy(result, "trained", -1) == pytest.approx(majority(federation))
+    else:
+        assert 0 < result.loss[0] < np.log(CLASSES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["local", "fedavg"])
+def test_three_rounds_on_the_sample_of_cifar(method: str) -> None:
+    """Local training passes the majority class, and averaging does not undo what a client learns again."""
+    try:
+        prepare("cifar10-sample", download=False)
+    except NoDataError as error:
+        pytest.skip(f"BENCH_DATA names no folder with the sample of CIFAR-10: {error}")
+    request = resolve("cifar10-sample", "dirichlet0.1", 20, method, 0, {"protocol.rounds": 3})
+    federation = build(*request.federation_key)
+    result = run(request, federation)
+    assert result.state == "done"
+    assert sum(int(count.sum()) for count in result.samples.values()) == 6050
+    assert accuracy(result, "trained", 2) > majority(federation) + 0.05
+    assert result.loss[2] < result.loss[0]
+    sent = 3 * 20 * 4 * 878_730 if method == "fedavg" else 0
+    assert (result.bytes_up, result.bytes_down) == (sent, sent)

@@ -1,0 +1,335 @@
+"""FedSheafHN and its variants, and pFedHN: one server step by autograd, directions, what moves."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from toy_federations import copied, make_spec, permuted, play, random_federation
+
+from bench.engine.run import Run
+from bench.federation.types import Federation
+
+CALM: dict[str, Any] = {"sheaf_dropout": 0.0, "hypernetwork_dropout": 0.0, "warm_up_epochs": 3}
+BACKBONE = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
+
+
+@pytest.fixture(scope="module")
+def clients() -> Federation:
+    return random_federation((24, 40, 9, 31), seed=7, width=30)
+
+
+def begun(
+    method: str, clients: Federation, rounds: int = 8, **hyper: Any
+) -> Any:  # a run whose method's own attributes are looked at
+    it = Run(make_spec(method, clients, rounds=rounds, client={"hidden": 8}, hyper=hyper), clients)
+    it.warm_up()
+    return it
+
+
+def generated(it: Run, round: int) -> dict[str, Tensor]:
+    with torch.no_grad():
+        return copied(it.method.send(round))
+
+
+def distance(one: Any, other: Any, names: Any) -> float:
+    return math.sqrt(sum(float((one[name] - other[name]).square().sum()) for name in names))
+
+
+@pytest.mark.parametrize(
+    ("method", "hyper", "nearer"),
+    [
+        ("fedsheafhn", {**CALM, "hypernetwork_learning_rate": 1e-4, "sheaf_learning_rate": 1e-4}, True),
+        (
+            "fedsheafhn_papersign",
+            {**CALM, "hypernetwork_learning_rate": 1e-4, "sheaf_learning_rate": 1e-4},
+            False,
+        ),
+        ("pfedhn", {"learning_rate": 0.01}, True),
+        ("pfedhn_pc", {"learning_rate": 0.01}, True),
+    ],
+)
+def test_a_server_step_moves_towards_what_was_trained(
+    clients: Federation, method: str, hyper: dict[str, Any], nearer: bool
+) -> None:
+    """... or away from it, with the printed sign."""
+    it = begun(method, clients, **hyper)
+    before = generated(it, 0)
+    it.step(0)
+    after = generated(it, 1)
+    start, end = distance(before, it.own, before), distance(after, it.own, before)
+    assert start > 0.1
+    assert (end < start) == nearer
+    assert abs(end - start) > 1e-4 * start
+
+
+@pytest.mark.parametrize("attention", ["qkv", "matrix"])
+@pytest.mark.parametrize(("method", "sign"), [("fedsheafhn", 1), ("fedsheafhn_papersign", -1)])
+def test_the_update_is_the_gradient_of_the_surrogate(
+    clients: Federation, method: str, sign: int, attention: str
+) -> None:
+    """One backward pass of (Omega * G).sum() / N with G = received - trained (facts 8.1), dropout on."""
+    it = begun(method, clients, attention=attention, clip=1e9, stalk=2, graph="knn", neighbours=2)
+    method_ = it.method
+    assert not torch.equal(method_.adjacency, 1 - torch.eye(4))
+    received = generated(it, 0)
+    collect = method_.collect
+    expected: list[Tensor] = []
+    everything = [*method_.theta, *method_.phi]
+
+    def checked(received: Any, trained: Any, reports: Any) -> None:
+        network = method_.network
+        features = method_.features(0, dropout=True)
+        surrogate = torch.zeros(())
+        for name, layer in zip(network.shapes, network.out.values(), strict=True):
+            omega = layer(features).view(received[name].shape)
+            surrogate = surrogate + (omega * sign * (received[name] - trained[name])).sum() / len(clients)
+        expected.extend(torch.autograd.grad(surrogate, everything))
+        collect(received, trained, reports)
+
+    before = [parameter.detach().clone() for parameter in everything]
+    method_.collect = checked
+    it.step(0)
+    assert len(expected) == len(everything)
+    for parameter, gradient in zip(everything, expected, strict=True):
+        assert torch.allclose(parameter.grad, gradient, rtol=1e-3, atol=1e-5 * float(gradient.abs().max()))
+    assert distance(received, it.own, BACKBONE) > 0
+    # Adam's first step is the rate times the sign, with L2 decay in theta's gradient only
+    for index, (parameter, old) in enumerate(zip(everything, before, strict=True)):
+        decay = 5e-4 if index < len(method_.theta) else 0.0
+        slope = parameter.grad + decay * old
+        clear = slope.abs() > 1e-5
+        step = (old - parameter.detach())[clear]
+        assert torch.allclose(step, 1e-3 * slope[clear].sign(), atol=2e-6)
+
+
+def test_both_server_networks_learn(clients: Federation) -> None:
+    it = begun("fedsheafhn", clients)
+    parameters = [
+        *it.method.sheaf.parameters(),
+        *it.method.network.parameters(),
+        *it.method.attention.parameters(),
+    ]
+    before = [parameter.detach().clone() for parameter in parameters]
+    for round in range(2):
+        it.step(round)
+    assert all(not torch.equal(a, b) for a, b in zip(parameters, before, strict=True))
+
+
+def test_generation_is_without_dropout_unless_asked_for(clients: Federation) -> None:
+    for noisy in (False, True):
+        it = begun("fedsheafhn", clients, generation_dropout=noisy, warm_up_epochs=2)
+        one, same, other = generated(it, 0), generated(it, 0), generated(it, 1)
+        assert distance(one, same, BACKBONE) == 0
+        assert (distance(one, other, BACKBONE) > 0) == noisy
+
+
+def test_generated_models_start_near_a_glorot_backbone(clients: Federation) -> None:
+    bound = (6 / (30 + 8)) ** 0.5
+    near = generated(begun("fedsheafhn", clients, warm_up_epochs=2), 0)
+    start = generated(begun("fedsheafhn", clients, warm_up_epochs=2, output_scale=0.0), 0)
+    assert float(start["conv1.weight"].abs().max()) <= bound
+    assert float(start["conv1.weight"].std()) == pytest.approx(bound / 3**0.5, rel=0.15)
+    assert not start["conv1.bias"].any()
+    assert (
+        0
+        < distance(near, start, BACKBONE)
+        < 0.5 * distance(start, {n: 0 * v for n, v in start.items()}, BACKBONE)
+    )
+
+
+def test_heads_stay_at_their_clients(clients: Federation) -> None:
+    for method in ("fedsheafhn", "pfedhn_pc"):
+        it = begun(method, clients)
+        assert set(generated(it, 0)) == set(BACKBONE)
+        heads = it.own["head.weight"].clone()
+        received = it.method.receive(it.own, generated(it, 0))
+        assert torch.equal(received["head.weight"], heads)
+    assert set(generated(begun("pfedhn", clients), 0)) == {*BACKBONE, "head.weight", "head.bias"}
+
+
+@pytest.mark.parametrize("method", ["fedsheafhn", "fedsheafhn_released"])
+def test_embeddings_are_refreshed_and_used_from_the_next_round_on(clients: Federation, method: str) -> None:
+    it = begun(method, clients, refresh=2, graph="knn", neighbours=1, warm_up_epochs=3)
+    state = it.method
+    warm = it.clients.embeddings(it.own)
+    assert torch.equal(state.x0, warm)
+    used = []
+    for round in range(6):
+        used.append(state.x0.clone())
+        it.step(round)
+        if round in (2, 4):
+            fresh = it.clients.embeddings(it.own)
+            assert torch.equal(state.x0, fresh)
+            similarity = torch.nn.functional.cosine_similarity(fresh[:, None], fresh[None], dim=2)
+            nearest = similarity.fill_diagonal_(-2).argmax(dim=1)
+            assert all(state.adjacency[u, int(v)] == 1 for u, v in enumerate(nearest))
+            assert 4 <= state.adjacency.sum() <= 8
+    changed = [not torch.equal(a, b) for a, b in pairwise(used)]
+    assert changed == [False, False, True, False, True]
+
+
+def test_permuting_clients_permutes_what_is_generated(clients: Federation) -> None:
+    """From equal embeddings the server networks know no client numbers, for any of their weights."""
+    order = [2, 0, 3, 1]
+    for graph in ("complete", "knn"):
+        it = begun("fedsheafhn", clients, graph=graph, neighbours=1, **CALM)
+        for round in range(3):  # away from the initial weights
+            it.step(round)
+        embeddings = it.method.x0.clone()
+        straight = generated(it, 3)
+        it.method.refresh_graph(embeddings[order])
+        other = generated(it, 3)
+        for name, value in straight.items():
+            assert torch.allclose(value[order], other[name], atol=1e-5)
+    free = begun("fedsheafhn", clients, attention="matrix", hypernetwork_learning_rate=0.05, **CALM)
+    for round in range(3):
+        free.step(round)
+    straight = generated(free, 3)
+    free.method.refresh_graph(free.method.x0[order])
+    other = generated(free, 3)
+    assert any(not torch.allclose(value[order], other[name], atol=1e-3) for name, value in straight.items())
+
+
+def test_warm_up_trains_the_whole_model(clients: Federation) -> None:
+    it = Run(make_spec("fedsheafhn", clients, client={"hidden": 8}, hyper={"warm_up_epochs": 4}), clients)
+    before = copied(it.own)
+    it.warm_up()
+    local = Run(make_spec("local", clients, client={"hidden": 8}), clients)
+    local.clients.begin_round(-1)
+    alone = local.clients.fit(local.own, epochs=4)
+    for name, value in it.own.items():
+        assert not torch.equal(value, before[name])
+        assert torch.equal(value, alone[name])
+
+
+def test_no_warm_up_reports_the_initial_models(clients: Federation) -> None:
+    it = begun("fedsheafhn", clients, warm_up_epochs=0)
+    fresh = Run(make_spec("local", clients, client={"hidden": 8}), clients)
+    assert torch.allclose(it.method.x0, fresh.clients.embeddings(fresh.own), atol=1e-6)
+
+
+# the released code
+
+
+def test_released_nothing_reaches_the_hypernetwork(clients: Federation) -> None:
+    """Facts 3.7.3, T1 and T3: phi never changes, theta only shrinks by its weight decay."""
+    it = begun("fedsheafhn_released", clients, refresh=2)
+    state = it.method
+    phi = [parameter.detach().clone() for parameter in state.phi]
+    theta = [parameter.detach().clone() for parameter in state.theta]
+    for round in range(6):
+        it.step(round)
+    assert all(torch.equal(a, b) for a, b in zip(state.phi, phi, strict=True))
+    # Adam on a pure L2 gradient: every weight goes towards zero by about the rate a step
+    for now, before in zip(state.theta, theta, strict=True):
+        large = before.abs() > 0.02
+        shrunk = (before.abs() - now.abs())[large]
+        assert torch.allclose(shrunk, torch.full_like(shrunk, 6 * 1e-3), rtol=0.05)
+        assert (now.sign() == before.sign())[large].all()
+
+
+def test_released_only_generated_biases_act_and_stay_as_they_came(clients: Federation) -> None:
+    it = begun("fedsheafhn_released", clients)
+    seen: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
+    train = it.method.train
+
+    def watched(inside: Any, received: Any) -> Any:
+        came = copied(received)
+        trained = train(inside, received)
+        seen.append((came, copied(trained)))
+        return trained
+
+    it.method.train = watched
+    last = copied(it.own)
+    for round in range(3):
+        sent = generated(it, round)
+        it.step(round)
+        received, trained = seen[-1]
+        for name in ("conv1.bias", "conv2.bias"):
+            assert torch.equal(received[name], sent[name])
+            assert torch.equal(trained[name], sent[name])
+        for name in ("conv1.weight", "conv2.weight", "head.weight", "head.bias"):
+            assert torch.equal(received[name], last[name])
+            assert not torch.equal(trained[name], received[name])
+        last = trained
+    # dropout noise in generation: the biases of two rounds differ though no network has learnt
+    assert not torch.allclose(seen[0][0]["conv1.bias"], seen[1][0]["conv1.bias"], atol=1e-3)
+
+
+def test_released_settings(clients: Federation) -> None:
+    it = begun("fedsheafhn_released", clients)
+    assert torch.equal(it.method.adjacency, 1 - torch.eye(4))
+    assert torch.equal(it.method.attention.matrix, torch.eye(4))
+    assert len(it.method.sheaf.learners) == 1
+    # torch's default for the output layers: within 1 / sqrt(8), biases included
+    for layer in it.method.network.out.values():
+        assert 0.5 * 8**-0.5 < float(layer.bias.detach().abs().max()) <= 8**-0.5
+
+
+# pFedHN
+
+
+def test_pfedhn_sizes(clients: Federation) -> None:
+    """Embeddings of int(1 + N / 4), four layers of 100 before the output (facts 3.6.1)."""
+    for count, width in ((4, 2), (10, 3), (30, 8), (50, 13)):
+        many = permuted(clients, [index % 4 for index in range(count)])
+        state: Any = Run(make_spec("pfedhn", many, client={"hidden": 2}), many).method
+        assert state.embeddings.shape == (count, width)
+        sizes = [tuple(layer.weight.shape) for layer in state.network.body]
+        assert sizes == [(100, width), (100, 100), (100, 100), (100, 100)]
+
+
+def test_pfedhn_step_is_sgd_on_the_surrogate(clients: Federation) -> None:
+    """(theta * (theta - theta~)).sum() / N, weight decay, momentum, two rounds by hand."""
+    it = begun("pfedhn", clients, clip=1e9)
+    state = it.method
+    parameters = list(state.parameters)
+    momentum = [torch.zeros_like(parameter) for parameter in parameters]
+    for round in range(2):
+        before = [parameter.detach().clone() for parameter in parameters]
+        theta = generated(it, round)
+        features = state.network.features(state.embeddings, None)
+        outs = {
+            name: layer(features).view(theta[name].shape)
+            for name, layer in zip(theta, state.network.out.values(), strict=True)
+        }
+        # the run's own step trains theta~; its gradient is taken with the weights from before it
+        collect = type(state).collect
+        trained: dict[str, Tensor] = {}
+
+        def keep(received: Any, after: Any, reports: Any, into: dict[str, Tensor] = trained) -> None:
+            into.update(copied(after))
+            surrogate = sum((outs[name] * (theta[name] - after[name])).sum() / 4 for name in theta)  # noqa: B023
+            gradients = torch.autograd.grad(surrogate, parameters)
+            for index, gradient in enumerate(gradients):
+                momentum[index] = 0.9 * momentum[index] + gradient + 1e-3 * before[index]  # noqa: B023
+            collect(state, received, after, reports)  # noqa: B023
+
+        state.collect = keep
+        it.step(round)
+        for parameter, old, push in zip(parameters, before, momentum, strict=True):
+            assert torch.allclose(parameter, old - 0.01 * push, atol=1e-5)
+
+
+def test_clipping_bounds_the_step(clients: Federation) -> None:
+    """SGD without decay and momentum moves by at most rate * clip."""
+    it = begun("pfedhn", clients, clip=0.01, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
+    parameters = list(it.method.parameters)
+    before = [parameter.detach().clone() for parameter in parameters]
+    it.step(0)
+    moved = sum(float((a - b).square().sum()) for a, b in zip(parameters, before, strict=True)) ** 0.5
+    assert moved == pytest.approx(0.01, rel=1e-2)
+
+
+def test_the_released_run_is_not_the_papers(clients: Federation) -> None:
+    ends = [
+        play(make_spec(method, clients, rounds=2, client={"hidden": 8}), clients).own["conv1.weight"]
+        for method in ("fedsheafhn", "fedsheafhn_papersign", "fedsheafhn_released")
+    ]
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert not torch.allclose(ends[one], ends[other], atol=1e-4)

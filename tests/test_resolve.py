@@ -1,0 +1,179 @@
+"""From names and overrides to a spec; whatever is wrong is one line with the nearest name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bench import registry
+from bench.engine.method import Method
+from bench.errors import RequestError, unknown
+from bench.hyper import HyperParameters, tunable
+from bench.resolve import parse_overrides, resolve
+
+
+def on_cora(method: str, **overrides: Any) -> Any:
+    named = {key.replace("__", "."): value for key, value in overrides.items()}
+    return resolve("cora", "non-overlapping", 10, method, 0, named)
+
+
+@pytest.mark.parametrize("method", sorted(registry.methods()))
+def test_every_method_resolves_with_all_its_hyper_parameters(method: str) -> None:
+    kind = registry.method(method)
+    spec = on_cora(method)
+    assert spec.hyper == kind.Hyper().model_dump()
+    assert spec.method == (kind.reads or method)
+    assert type(spec).model_validate_json(spec.canonical()).hash == spec.hash
+
+
+def test_defaults_come_from_the_data_set() -> None:
+    for name, data in registry.datasets().items():
+        spec = resolve(name, data.scenarios[0], 2, "fedavg", 3)
+        assert spec.protocol == data.protocol
+        assert spec.client == data.client
+        assert (spec.dataset, spec.clients, spec.seed) == (name, 2, 3)
+
+
+def test_overrides_reach_their_section_and_whole_numbers_are_floats() -> None:
+    spec = on_cora("fedprox", protocol__rounds=8, client__weight_decay=0, method__mu=1)
+    assert spec.protocol.rounds == 8
+    assert repr(spec.client.weight_decay) == "0.0"
+    assert repr(spec.hyper["mu"]) == "1.0"
+    assert spec.hash == on_cora("fedprox", method__mu=1.0, client__weight_decay=0.0, protocol__rounds=8).hash
+    assert on_cora("fedprox", method__mu=0.001).hash == on_cora("fedprox").hash
+    assert spec.hash != on_cora("fedprox").hash
+
+
+def test_fine_tuned_fedavg_is_read_from_fedavgs_run() -> None:
+    assert on_cora("fedavg_ft").hash == on_cora("fedavg").hash
+    assert (
+        on_cora("fedavg_ft", method__weights="samples").hash
+        == on_cora("fedavg", method__weights="samples").hash
+    )
+
+
+def test_methods_that_train_nothing_run_one_round() -> None:
+    assert on_cora("majority").protocol.rounds == 1
+    assert on_cora("majority", protocol__rounds=50).protocol.rounds == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"dataset": "croa"}, ["dataset", "'croa'", "'cora'"]),
+        ({"method": "fedag"}, ["method", "'fedag'", "'fedavg'"]),
+        ({"clients": 0}, ["clients", "at least 1", "0"]),
+        ({"seed": -2}, ["seed", "-2"]),
+        ({"overrides": {"protocol.round": 3}}, ["protocol.round", "'rounds'"]),
+        ({"overrides": {"method.mux": 3}}, ["method.mux", "'mu'"]),
+        ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
+        ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
+        ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
+        ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
+        ({"overrides": {"client.dropout": 1}}, ["client.dropout", "less than 1"]),
+        ({"overrides": {"client.optimizer": "adamw"}}, ["client.optimizer", "'adam'", "'adamw'"]),
+        ({"overrides": {"method.mu": -1}}, ["method.mu", "-1"]),
+        ({"overrides": {"method.mu": float("nan")}}, ["method.mu", "nan"]),
+        ({"overrides": {"protocol.split": [1, 2]}}, ["protocol.split"]),
+        ({"overrides": {"protocol.initial": "a\nb"}}, ["protocol.initial"]),
+    ],
+)
+def test_a_wrong_request_is_one_line(request_: dict[str, Any], says: list[str]) -> None:
+    right: dict[str, Any] = {
+        "dataset": "cora",
+        "scenario": "non-overlapping",
+        "clients": 10,
+        "method": "fedprox",
+        "seed": 0,
+    }
+    with pytest.raises(RequestError) as caught:
+        resolve(**{**right, **request_})
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in says:
+        assert part in message
+
+
+def test_a_key_of_another_method_is_refused() -> None:
+    with pytest.raises(RequestError, match="mu"):
+        on_cora("fedavg", method__mu=0.1)
+
+
+def test_overrides_are_read_as_toml_else_as_text() -> None:
+    pairs = [
+        "protocol.rounds=8",
+        "method.mu=0.1",
+        "client.batch_size=16",
+        "protocol.split=[20, 40, 40]",
+        "method.residual=false",
+        "client.model=gcn",
+        'method.graph="knn"',
+        "method.clip = 1e-3",
+    ]
+    assert parse_overrides(pairs) == {
+        "protocol.rounds": 8,
+        "method.mu": 0.1,
+        "client.batch_size": 16,
+        "protocol.split": [20, 40, 40],
+        "method.residual": False,
+        "client.model": "gcn",
+        "method.graph": "knn",
+        "method.clip": 1e-3,
+    }
+
+
+@pytest.mark.parametrize("pair", ["protocol.rounds", "rounds=8", "=8", ""])
+def test_an_override_without_section_or_value_is_refused(pair: str) -> None:
+    with pytest.raises(RequestError, match=r"SECTION\.KEY=VALUE"):
+        parse_overrides([pair])
+
+
+def test_unknown_names_list_what_there_is() -> None:
+    near = str(unknown("method", "fedvag", ["local", "fedavg"]))
+    assert "did you mean 'fedavg'" in near
+    far = str(unknown("method", "zzz", ["local", "fedavg"]))
+    assert "did you mean" not in far
+    assert "fedavg, local" in far
+
+
+def test_a_search_space_names_tunable_hyper_parameters_only() -> None:
+    class Hyper(HyperParameters):
+        rate: float = tunable(0.1, search=[0.1, 0.2], gt=0)
+        fixed: int = 3
+
+    assert Hyper.search_space() == {"rate": [0.1, 0.2]}
+    with pytest.raises(ValueError, match="greater than 0"):
+        Hyper(rate=0)
+
+
+@pytest.mark.parametrize("name", sorted(registry.methods()))
+def test_search_spaces_hold_allowed_values(name: str) -> None:
+    kind = registry.method(name)
+    for key, values in kind.Hyper.search_space().items():
+        assert len(set(values)) == len(values) > 1
+        for value in values:
+            assert getattr(kind.Hyper.model_validate({key: value}), key) == value
+
+
+def test_two_plug_ins_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class One(Method):
+        name = "twin"
+
+    class Other(Method):
+        name = "twin"
+
+    monkeypatch.setattr(registry, "_modules", lambda group: [One, Other])
+    with pytest.raises(RequestError, match="twin"):
+        registry._classes("bench.methods", Method)
+
+
+def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Named(Method):
+        name = "named"
+
+    class Helper(Named):
+        pass
+
+    monkeypatch.setattr(registry, "_modules", lambda group: [Named, Helper, Method])
+    assert registry._classes("bench.methods", Method) == {"named": Named}

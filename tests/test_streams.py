@@ -1,0 +1,53 @@
+"""Random streams: a function of seed and key alone, and different for different keys."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import streams
+
+Key = tuple[str | int, ...]
+keys = st.lists(
+    st.one_of(st.text(st.characters(exclude_characters="\x1f", codec="utf-8"), max_size=6), st.integers()),
+    max_size=4,
+).map(tuple)
+
+
+def test_the_value_is_that_of_the_written_recipe() -> None:
+    """128 bits of BLAKE2b over seed and typed key, little end first, feed SFC64."""
+    digest = hashlib.blake2b(b"7\x1fstr:dropout\x1fint:3\x1fint:-1", digest_size=16).digest()
+    expected = int.from_bytes(digest, "little")
+    assert streams.entropy(7, "dropout", 3, -1) == expected
+    drawn = streams.generator(7, "dropout", 3, -1).integers(0, 2**63, 5)
+    assert drawn.tolist() == np.random.Generator(np.random.SFC64(expected)).integers(0, 2**63, 5).tolist()
+    assert streams.torch_seed(7, "dropout", 3, -1) == expected % 2**63
+
+
+@given(st.integers(0, 2**40), keys)
+def test_the_same_key_gives_the_same_stream_on_every_call(seed: int, key: Key) -> None:
+    first = streams.generator(seed, *key).random(3)
+    streams.generator(seed, "something else").random(100)
+    np.random.seed(1)  # noqa: NPY002 - the global generator must not matter
+    assert streams.generator(seed, *key).random(3).tolist() == first.tolist()
+
+
+@given(st.integers(0, 50), keys, st.integers(0, 50), keys)
+def test_different_keys_give_different_streams(seed: int, key: Key, other_seed: int, other_key: Key) -> None:
+    same = (seed, *key) == (other_seed, *other_key)
+    assert (streams.entropy(seed, *key) == streams.entropy(other_seed, *other_key)) == same
+
+
+def test_text_and_number_of_the_same_look_differ() -> None:
+    assert streams.entropy(0, "1") != streams.entropy(0, 1)
+    assert streams.entropy(0, 1, 2) != streams.entropy(0, 12)
+    assert streams.entropy(1, "a", "b") != streams.entropy(1, "ab")
+
+
+def test_neighbouring_streams_are_not_correlated() -> None:
+    drawn = np.stack([streams.generator(0, "dropout", client, 0).normal(size=4000) for client in range(20)])
+    correlation = np.corrcoef(drawn) - np.eye(20)
+    assert np.abs(correlation).max() < 5 / np.sqrt(4000)
