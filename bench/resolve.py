@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from bench import registry
 from bench.errors import RequestError, unknown
+from bench.federation import scenarios
+from bench.federation.splits import check_split
 from bench.spec import ClientSettings, Protocol, RunSpec
 
 Overrides = Mapping[str, Any]
@@ -73,6 +75,8 @@ def resolve(
     Raises:
         RequestError: an unknown name or key, or a value that is not allowed.
     """
+    from bench.nn.models import check_model  # torch: what only reads names does without
+
     overrides = overrides or {}
     check_sections(overrides)
     data = registry.dataset(dataset)
@@ -85,6 +89,10 @@ def resolve(
         raise RequestError(f"clients: expected at least 1, got {clients}")
     if seed < 0:
         raise RequestError(f"seed: expected 0 or more, got {seed}")
+    scenarios.find(scenario, dataset, data.family)
+    check_split(protocol.split)
+    settings = _section(ClientSettings, data.client.model_dump(), "client", overrides)
+    check_model(settings, dataset, data.family)
     return RunSpec(
         dataset=dataset,
         scenario=scenario,
@@ -92,6 +100,6 @@ def resolve(
         method=kind.reads or kind.name,
         seed=seed,
         protocol=protocol,
-        client=_section(ClientSettings, data.client.model_dump(), "client", overrides),
+        client=settings,
         hyper=hyper.model_dump(),
     )

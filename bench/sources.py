@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tarfile
 import zipfile
@@ -47,12 +48,15 @@ _digests: dict[tuple[str, int, int, str], str] = {}
 
 def digest(path: Path, algorithm: str) -> str:
     """The file's hash, hexadecimal; computed once as long as its size and time stay the same."""
-    stat = path.stat()
-    key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
-    if key not in _digests:
-        with path.open("rb") as content:
-            new = partial(hashlib.new, algorithm, usedforsecurity=False)
-            _digests[key] = hashlib.file_digest(content, new).hexdigest()
+    try:
+        stat = path.stat()
+        key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
+        if key not in _digests:
+            with path.open("rb") as content:
+                new = partial(hashlib.new, algorithm, usedforsecurity=False)
+                _digests[key] = hashlib.file_digest(content, new).hexdigest()
+    except OSError as error:
+        raise RequestError(f"cannot read {path}: {error.strerror}; make it readable") from None
     return _digests[key]
 
 
@@ -93,7 +97,7 @@ class Sources:
         reported; what lies at another path may be another data set and counts only if it fits.
         """
         for root in self.roots:
-            if (root / file.path).is_file():
+            if os.path.isfile(root / file.path):  # False, not an error, where the folder is barred
                 return root, root / file.path
             for path in self._elsewhere(root, file):
                 if not mismatch(path, file):
@@ -102,7 +106,7 @@ class Sources:
 
     @staticmethod
     def _elsewhere(root: Path, file: RawFile) -> list[Path]:
-        return [root / name for name in file.also if (root / name).is_file()]
+        return [root / name for name in file.also if os.path.isfile(root / name)]
 
     def at_hand(self, file: RawFile) -> tuple[Path, Path] | None:
         """``locate`` of the file or else of the archive that holds it."""

@@ -42,11 +42,12 @@ class ClientSettings(_Part):
     """The client's model and optimiser, the same for every method until tuned.
 
     ``batch_size`` None means one full-batch step an epoch. Optimiser state is kept over rounds.
+    ``dropout`` is rounded to a multiple of 1/256 (see ``bench.nn.dropout``).
     """
 
     model: str = "gcn"
     hidden: Annotated[int, Field(ge=1)] = 128
-    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    dropout: Annotated[float, Field(ge=0, le=0.99)] = 0.5
     optimizer: Literal["adam", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
@@ -63,7 +64,7 @@ class RunSpec(_Part):
     seed: Annotated[int, Field(ge=0)]
     protocol: Protocol = Protocol()
     client: ClientSettings = ClientSettings()
-    hyper: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    hyper: dict[str, bool | int | float | str] = Field(default_factory=dict)
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""

@@ -9,13 +9,15 @@ another stream yields.
 from __future__ import annotations
 
 import hashlib
+import operator
 
 import numpy as np
 
 
 def entropy(seed: int, *key: str | int) -> int:
     """128 bits that identify the stream ``(seed, *key)`` on every machine."""
-    text = "\x1f".join([str(seed), *(f"{type(part).__name__}:{part}" for part in key)])
+    parts = (f"str:{part}" if isinstance(part, str) else f"int:{operator.index(part)}" for part in key)
+    text = "\x1f".join([str(seed), *parts])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "little")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from bench.engine.clients import Clients
@@ -45,7 +46,8 @@ class FedSheafHN(Method):
     - One Laplacian for all layers as released, or one a layer as printed (``shared_laplacian``).
     - Generation is without dropout, the update pass with it; the release emits the models with
       dropout noise (``generation_dropout``).
-    - The output starts at a Glorot-initialised backbone (see ``Hypernetwork.start_from``).
+    - The output starts at a Glorot-initialised backbone (``start_at_model``), to which clients add
+      parts scaled by ``output_scale``; the release has torch's default weights.
     """
 
     name = "fedsheafhn"
@@ -57,23 +59,24 @@ class FedSheafHN(Method):
         """Search ranges are those of the final paper's Table 9."""
 
         warm_up_epochs: int = tunable(50, search=[10, 30, 50], ge=0)
-        refresh: int = 5
+        refresh: int = Field(5, ge=1)
         graph: Literal["complete", "knn"] = "complete"
-        neighbours: int = 5
-        sheaf_layers: int = 4
+        neighbours: int = Field(5, ge=1)
+        sheaf_layers: int = Field(4, ge=1)
         channels: int = tunable(20, search=[5, 10, 20], ge=1)
-        stalk: int = 1
-        sheaf_dropout: float = 0.3
+        stalk: int = Field(1, ge=1)
+        sheaf_dropout: float = Field(0.3, ge=0, lt=1)
         shared_laplacian: bool = True
         sheaf_learning_rate: float = tunable(1e-3, search=[0.02, 0.01, 1e-3, 1e-4, 1e-5], gt=0)
-        sheaf_weight_decay: float = 5e-4
+        sheaf_weight_decay: float = Field(5e-4, ge=0)
         attention: Literal["qkv", "matrix"] = "qkv"
         residual: bool = True
-        hypernetwork_dropout: float = 0.3
+        hypernetwork_dropout: float = Field(0.3, ge=0, lt=1)
         generation_dropout: bool = False
         hypernetwork_learning_rate: float = tunable(1e-3, search=[0.02, 0.01, 1e-3], gt=0)
-        output_scale: float | None = 0.1
-        clip: float = 50.0
+        start_at_model: bool = True
+        output_scale: float = Field(0.1, ge=0)
+        clip: float = Field(50.0, gt=0)
 
     hyper: Hyper
 
@@ -114,7 +117,7 @@ class FedSheafHN(Method):
             )
             self.attention = attention.to(task.device)
             self.network = Hypernetwork([width] * 3, shapes, hyper.hypernetwork_dropout).to(task.device)
-        if hyper.output_scale is not None:
+        if hyper.start_at_model:
             common = task.common()
             self.network.start_from({name: common[name][0] for name in shapes}, hyper.output_scale)
         self.theta = list(self.sheaf.parameters())
@@ -204,7 +207,7 @@ class FedSheafHNReleased(FedSheafHN):
 
         attention: Literal["qkv", "matrix"] = "matrix"
         generation_dropout: bool = True
-        output_scale: float | None = None
+        start_at_model: bool = False
 
     def receive(self, own: Stack, sent: Stack) -> Stack:
         """Only the generated biases act."""

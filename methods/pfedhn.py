@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from bench.engine.method import Method, Stack
@@ -36,9 +37,9 @@ class PFedHN(Method):
         """Learning rate of the hypernetwork and of the embeddings (SGD with momentum)."""
 
         learning_rate: float = tunable(0.01, search=[0.001, 0.01, 0.05], gt=0)
-        momentum: float = 0.9
-        weight_decay: float = 1e-3
-        clip: float = 50.0
+        momentum: float = Field(0.9, ge=0, lt=1)
+        weight_decay: float = Field(1e-3, ge=0)
+        clip: float = Field(50.0, gt=0)
 
     hyper: Hyper
 

@@ -71,7 +71,7 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
         ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
         ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
-        ({"overrides": {"client.dropout": 1}}, ["client.dropout", "less than 1"]),
+        ({"overrides": {"client.dropout": 1}}, ["client.dropout", "less than or equal to 0.99"]),
         ({"overrides": {"client.optimizer": "adamw"}}, ["client.optimizer", "'adam'", "'adamw'"]),
         ({"overrides": {"method.mu": -1}}, ["method.mu", "-1"]),
         ({"overrides": {"method.mu": float("nan")}}, ["method.mu", "nan"]),

@@ -35,6 +35,7 @@ def sweep(
     db: str | None = None,
     data_root: Path | None = None,
     jobs: int | None = None,
+    threads: int | None = None,
     device: str | None = None,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -65,6 +66,8 @@ def sweep(
         Folder searched first for raw files.
     jobs
         Runs at a time; default: one for each visible GPU, else one for each core.
+    threads
+        Threads of one run; default 1, which two runs side by side use best. It may change last digits.
     device
         cpu, cuda or cuda:NUMBER; default: every visible GPU, else cpu.
     dry_run
@@ -86,7 +89,7 @@ def sweep(
     stored, history = stored_runs(database, write=not dry_run)
     plan = make_plan(planned, stored, history, data_at_hand(roots))
     refuse_unimplemented(plan)
-    slots = devices.choose(device, jobs, len(plan.to_run))
+    slots = devices.choose(device, jobs, threads, len(plan.to_run))
     out, notes = Console(), Console(stderr=as_json)
     if dry_run:
         if as_json:

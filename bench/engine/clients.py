@@ -158,10 +158,12 @@ class Clients:
         """
         epochs = self.spec.protocol.local_epochs if epochs is None else epochs
         names = [name for name in self.trained if trainable is None or name in trainable]
+        if not names:
+            raise ValueError("fit: trainable names no parameter of the model")
         if slot not in self._slots:
             self._slots[slot] = Slot(self, stack)
         target = self._slots[slot].claim(stack)
-        total = torch.zeros((), device=self.device)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
         for block in self.blocks:
             models = {name: target[name][block.clients] for name in stack}
             for name, value in models.items():
@@ -169,7 +171,7 @@ class Clients:
             steps = self._full_batches if self.spec.client.batch_size is None else self._mini_batches
             for epoch, objective in enumerate(steps(block, models, names, epochs, loss, self._slots[slot])):
                 total += objective
-                if self.after_epoch is not None and slot == "model" and self.round >= 0:
+                if self.after_epoch is not None and self._calls == 0 and self.round >= 0:
                     self.after_epoch(epoch, block, models)
         self._calls += 1
         self.loss = float(total) / (self.count * max(epochs, 1))

@@ -88,7 +88,7 @@ class Method:
         return clients.fit(received)
 
     def report(self, clients: Clients, trained: Stack) -> Tensor | None:
-        """What a client sends besides its model, ``[clients, ...]``; called after warm-up, too."""
+        """What a client sends besides its model, ``[clients, ...]``; called after a warm-up, too."""
         return None
 
     def enrol(self, reports: Tensor | None) -> None:

@@ -150,9 +150,9 @@ class SequentialClients(Clients):
                 objective = functional.cross_entropy(logits[block.chosen], block.labels)
                 objective.backward()
                 block.optimiser.step()
-            total += float(objective.detach())
+                total += float(objective.detach())
         self._calls += 1
-        self.loss = total / self.count
+        self.loss = total / (self.count * epochs)
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")
         return target

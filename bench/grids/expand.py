@@ -8,7 +8,6 @@ from typing import Any
 
 from bench import registry
 from bench.errors import RequestError, unknown
-from bench.federation import scenarios
 from bench.grids.grid import Grid, Setting
 from bench.grids.published import published_names
 from bench.resolve import Overrides, check_sections, resolve
@@ -163,7 +162,6 @@ def _plan(
     )
     if missing:
         return Planned(dataset, scenario, clients, method, seed, None, missing)
-    scenarios.find(scenario, dataset, registry.dataset(dataset).family)
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},

@@ -68,8 +68,8 @@ class ClientModel(ABC):
     dropout_widths: tuple[int, ...] = ()
 
     @abstractmethod
-    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
-        """Sizes are read from one client's data."""
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        """Sizes, and whatever must not differ between blocks, are read from all clients' data."""
 
     @abstractmethod
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:

@@ -116,13 +116,13 @@ class CNN(ClientModel):
     head = frozenset({"fc.weight", "fc.bias"})
     buffers = frozenset({"bn1.running_mean", "bn1.running_var", "bn2.running_mean", "bn2.running_var"})
 
-    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         if settings.batch_size is None:
             raise RequestError(
                 "client.model 'cnn' normalises by the statistics of a batch, got client.batch_size=None: "
                 "set client.batch_size=64"
             )
-        channels, height, width = example.features.shape[1:]
+        channels, height, width = clients[0].features.shape[1:]
         if min(pooled(height), pooled(width)) < 1:
             raise RequestError(
                 f"client.model 'cnn' expects images of 16 x 16 pixels or more, got {height} x {width}: "

@@ -33,10 +33,15 @@ def normalised_adjacency(edges: NDArray[np.int64], nodes: int) -> sparse.csr_mat
     return sparse.csr_matrix(scale @ matrix @ scale, dtype=np.float32)
 
 
+def _nonzeros(client: Client) -> int:
+    features = client.features
+    return int(np.count_nonzero(features) if isinstance(features, np.ndarray) else features.nnz)
+
+
 class GraphInputs(Inputs):
     """Features and normalised adjacency of a block of clients, nodes padded to the longest client."""
 
-    def __init__(self, clients: Sequence[Client], device: torch.device) -> None:
+    def __init__(self, clients: Sequence[Client], sparse_features: bool, device: torch.device) -> None:
         sizes = [len(client.ids) for client in clients]
         self.lengths = torch.tensor(sizes, device=device)
         self.items = max(sizes)
@@ -52,8 +57,7 @@ class GraphInputs(Inputs):
             features.append(rows)
         self.adjacency = csr_tensor(sparse.block_diag(adjacencies, format="csr"), device)
         self.dense: Tensor | None = None
-        stored = sum(rows.nnz for rows in features)
-        if stored > SPARSE_DENSITY * sum(sizes) * self.width:
+        if not sparse_features:
             self.dense = torch.from_numpy(np.stack([rows.toarray() for rows in features])).to(device)
             return
         diagonal = sparse.block_diag(features, format="csr")
@@ -98,8 +102,11 @@ class GCN(ClientModel):
     family = "graph"
     head = frozenset({"head.weight", "head.bias"})
 
-    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
-        self.inputs, self.hidden, self.classes = int(example.features.shape[1]), settings.hidden, classes
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        self.inputs = int(clients[0].features.shape[1])
+        self.hidden, self.classes = settings.hidden, classes
+        filled = sum(_nonzeros(client) for client in clients)
+        self._sparse = filled <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
         self.shapes = {
             "conv1.weight": (self.inputs, self.hidden),
             "conv1.bias": (self.hidden,),
@@ -123,7 +130,7 @@ class GCN(ClientModel):
 
     def collate(self, clients: Sequence[Client], device: torch.device) -> GraphInputs:
         """Block-diagonal adjacency and features."""
-        return GraphInputs(clients, device)
+        return GraphInputs(clients, self._sparse, device)
 
     def forward(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Output:
         """The embedding is the second convolution's output before its activation."""

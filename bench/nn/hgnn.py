@@ -63,8 +63,9 @@ class HGNN(ClientModel):
     family = "hypergraph"
     head = frozenset({"theta2"})
 
-    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
-        self.inputs, self.hidden, self.classes = int(example.features.shape[1]), settings.hidden, classes
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        self.inputs = int(clients[0].features.shape[1])
+        self.hidden, self.classes = settings.hidden, classes
         self.shapes = {"theta1": (self.inputs, self.hidden), "theta2": (self.hidden, classes)}
         self.dropout_widths = (self.hidden,)
 

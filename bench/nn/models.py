@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench.data import Family
 from bench.errors import RequestError, unknown
 from bench.federation.types import Federation
 from bench.nn.base import ClientModel
@@ -13,27 +14,34 @@ from bench.spec import ClientSettings
 MODELS: dict[str, type[ClientModel]] = {model.name: model for model in (GCN, HGNN, HGNNRelu, CNN)}
 
 
-def build_model(settings: ClientSettings, federation: Federation) -> ClientModel:
-    """The client model that the settings name, sized for the federation.
+def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[ClientModel]:
+    """The client model that the settings name, if it fits the data and the settings fit it.
 
     Raises:
-        RequestError: there is no such model, or it cannot read this kind of data.
+        RequestError: there is no such model, it cannot read this kind of data, or it cannot be
+            trained in batches as asked.
     """
     if settings.model not in MODELS:
         raise unknown("client.model", settings.model, MODELS)
     kind = MODELS[settings.model]
-    if kind.family != federation.family:
-        fitting = [name for name, model in MODELS.items() if model.family == federation.family]
+    if kind.family != family:
+        fitting = [name for name, model in MODELS.items() if model.family == family]
         raise RequestError(
-            f"client.model '{settings.model}' reads {kind.family} data, but {federation.dataset} is "
-            f"{federation.family} data: choose {', '.join(fitting)}"
+            f"client.model '{settings.model}' reads {kind.family} data, but {dataset} is {family} data: "
+            f"choose {', '.join(fitting)}"
         )
     if settings.batch_size is not None and not kind.batches:
         raise RequestError(
-            f"client.batch_size: client.model '{settings.model}' trains on a client's whole graph, "
-            f"got {settings.batch_size}; leave it out"
+            f"client.batch_size: client.model '{settings.model}' trains on all of a client's items "
+            f"together, got {settings.batch_size}; leave it out"
         )
-    model = kind(federation.clients[0], federation.classes, settings)
+    return kind
+
+
+def build_model(settings: ClientSettings, federation: Federation) -> ClientModel:
+    """The client model that the settings name, sized for the federation; see ``check_model``."""
+    kind = check_model(settings, federation.dataset, federation.family)
+    model = kind(federation.clients, federation.classes, settings)
     if settings.batch_size is not None and settings.dropout and model.dropout_widths:
         raise RequestError(
             f"client.model '{settings.model}' has no dropout in mini-batches: set client.dropout=0"

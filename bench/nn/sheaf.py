@@ -98,6 +98,7 @@ def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
     nodes = len(x)
     unit = functional.normalize(x, dim=1)
     similarity = (unit @ unit.t()).fill_diagonal_(-torch.inf)
-    chosen = similarity.topk(min(neighbours, nodes - 1), dim=1).indices
+    order = similarity.argsort(dim=1, descending=True, stable=True)  # ties: the lower number
+    chosen = order[:, : min(neighbours, nodes - 1)]
     adjacency = x.new_zeros(nodes, nodes).scatter_(1, chosen, 1.0)
     return torch.maximum(adjacency, adjacency.t())

@@ -30,15 +30,18 @@ def _visible() -> list[str]:
     )
 
 
-def choose(device: str | None, jobs: int | None, runs: int) -> Slots:
+def choose(device: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
     """Slots for ``runs`` runs.
 
     Without ``device``: one slot a visible GPU, else one a core. ``jobs`` sets the number of slots,
-    spread over the devices. The cores are shared out among the slots.
+    spread over the devices. A run has one thread unless ``threads`` says otherwise: the number of
+    threads changes the last bits of sums, so it must not follow from how many runs there are.
 
     Raises:
-        RequestError: no such device, or fewer than one job.
+        RequestError: no such device, or fewer than one job or thread.
     """
+    if threads is not None and threads < 1:
+        raise RequestError(f"--threads expects at least 1, got {threads}")
     if jobs is not None and jobs < 1:
         raise RequestError(f"--jobs expects at least 1, got {jobs}")
     if device is not None and device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):
@@ -53,4 +56,4 @@ def choose(device: str | None, jobs: int | None, runs: int) -> Slots:
     count = jobs or (cores() if devices == ["cpu"] else len(devices))
     count = max(1, min(count, runs))
     slots = tuple(devices[index % len(devices)] for index in range(count))
-    return Slots(slots, max(1, cores() // count))
+    return Slots(slots, threads or 1)

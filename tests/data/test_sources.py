@@ -49,9 +49,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
     """Serves ``tmp_path/served`` and keeps the paths that were asked for."""
     (tmp_path / "served").mkdir()
-    with ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "served"))
-    ) as running:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "served"))) as running:
         running.requests = []  # type: ignore[attr-defined]
         thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -272,7 +270,7 @@ def test_a_home_that_cannot_be_written_is_one_line(
 ) -> None:
     put(tmp_path / "served" / "a.bin")
     monkeypatch.setenv("BENCH_HOME", str(put(tmp_path / "a file, not a folder")))
-    with pytest.raises(RequestError, match="cannot write .* set BENCH_HOME"):
+    with pytest.raises(RequestError, match=r"cannot write .* set BENCH_HOME"):
         Sources(()).get(RawFile("a.bin", SHA256, address(server, "a.bin")))
 
 

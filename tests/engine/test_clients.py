@@ -170,8 +170,8 @@ class Softmax(ClientModel):
     family = "graph"
     head = frozenset({"weight"})
 
-    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
-        self.shapes = {"weight": (example.features.shape[1], classes), "bias": (classes,)}
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        self.shapes = {"weight": (clients[0].features.shape[1], classes), "bias": (classes,)}
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
         return {name: rng.normal(size=shape).astype(np.float32) for name, shape in self.shapes.items()}
@@ -194,7 +194,7 @@ BATCH = 8
 def batch_clients(federation: Federation, block_size: int, seed: int = 5) -> tuple[Clients, Stack]:
     settings = {"dropout": 0.0, "batch_size": BATCH, "learning_rate": 0.05, "weight_decay": 1e-3}
     spec = make_spec("local", federation, client=settings, local_epochs=2, seed=seed)
-    model = Softmax(federation.clients[0], federation.classes, spec.client)
+    model = Softmax(federation.clients, federation.classes, spec.client)
     clients = Clients(
         spec, model, federation.clients, federation.classes, torch.device("cpu"), block_size=block_size
     )
@@ -261,8 +261,8 @@ class Counting(Softmax):
     buffers = frozenset({"steps"})
     batches = True
 
-    def __init__(self, example: Client, classes: int, settings: ClientSettings) -> None:
-        super().__init__(example, classes, settings)
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        super().__init__(clients, classes, settings)
         self.shapes = {**self.shapes, "steps": (1,)}
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:

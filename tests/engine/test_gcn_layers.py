@@ -61,7 +61,7 @@ def features_of(federation: Federation) -> list[Tensor]:
 @pytest.mark.parametrize("dense", [False, True])
 def test_first_layer_and_its_gradient(dense: bool) -> None:
     federation = random_federation(dense=dense)
-    inputs = GraphInputs(federation.clients, CPU)
+    inputs = GCN(federation.clients, 2, ClientSettings()).collate(federation.clients, CPU)
     assert (inputs.dense is not None) == dense
     weight = torch.randn(5, 48, 6, requires_grad=True)
     other = torch.randn(5, 48, 6, requires_grad=True)
@@ -80,7 +80,7 @@ def test_first_layer_and_its_gradient(dense: bool) -> None:
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_one_model_for_all_equals_its_copies(dense: bool) -> None:
-    inputs = GraphInputs(random_federation(dense=dense).clients, CPU)
+    inputs = GraphInputs(random_federation(dense=dense).clients, not dense, CPU)
     weight = torch.randn(48, 6)
     with torch.no_grad():
         shared = inputs.first_layer(weight.expand(5, 48, 6))
@@ -110,7 +110,7 @@ def test_a_client_without_a_word_or_an_edge() -> None:
         features=sparse.csr_matrix((3, 4), dtype=np.float32),
         edges=both_ways([]),
     )
-    model = GCN(empty, 2, ClientSettings(hidden=5))
+    model = GCN([empty], 2, ClientSettings(hidden=5))
     drawn = model.initial(np.random.default_rng(0))
     stack = {name: torch.from_numpy(value)[None] for name, value in drawn.items()}
     stack["conv1.bias"] = torch.full((1, 5), 2.0)
@@ -128,7 +128,7 @@ def test_sizes_and_initial_weights() -> None:
         features=sparse.csr_matrix((1, 1433), dtype=np.float32),
         edges=both_ways([]),
     )
-    model = GCN(wide, 7, ClientSettings())
+    model = GCN([wide], 7, ClientSettings())
     backbone = sum(int(np.prod(shape)) for name, shape in model.shapes.items() if name not in model.head)
     assert backbone == 200_064
     assert {name: model.shapes[name] for name in model.head} == {"head.weight": (128, 7), "head.bias": (7,)}

@@ -55,13 +55,13 @@ def members() -> list[Client]:
 
 @pytest.fixture
 def model(members: list[Client]) -> CNN:
-    return CNN(members[0], CLASSES, SETTINGS)
+    return CNN(members, CLASSES, SETTINGS)
 
 
 @pytest.mark.parametrize(("classes", "expected"), [(10, 878_730), (100, 924_900)])
 def test_parameters_for_cifar_are_those_of_the_released_network(classes: int, expected: int) -> None:
     image = Client(np.arange(1), np.zeros(1, int), np.zeros(1, np.int8), np.zeros((1, 3, 32, 32), np.uint8))
-    model = CNN(image, classes, SETTINGS.model_copy(update={"hidden": 512}))
+    model = CNN([image], classes, SETTINGS.model_copy(update={"hidden": 512}))
     sizes = {name: int(np.prod(shape)) for name, shape in model.shapes.items()}
     trained = [size for name, size in sizes.items() if name not in model.buffers]
     assert (len(trained), sum(trained)) == (12, expected)
@@ -193,7 +193,7 @@ def test_what_the_network_cannot_do_is_said(change: dict[str, None], side: int, 
         np.arange(1), np.zeros(1, int), np.zeros(1, np.int8), np.zeros((1, 3, side, side), np.uint8)
     )
     wanted: Callable[[], CNN] = lambda: CNN(  # noqa: E731
-        image, 10, ClientSettings.model_validate({**SETTINGS.model_dump(), **change})
+        [image], 10, ClientSettings.model_validate({**SETTINGS.model_dump(), **change})
     )
     with pytest.raises(RequestError, match=says):
         wanted()

@@ -56,7 +56,7 @@ def test_local_training_equals_a_plain_loop_over_clients(block_size: int) -> Non
     clients = federation(*SIZES).clients
     assert [client.count(TRAIN) for client in clients] == [3, 9, 28, 29, 49]
     request = spec("local", len(clients))
-    model = CNN(clients[0], CLASSES, SETTINGS)
+    model = CNN(clients, CLASSES, SETTINGS)
     engine = Clients(request, model, clients, CLASSES, torch.device("cpu"), block_size)
     stack = start(model, len(clients))
     plain = [plain_copy(stack, number) for number in range(len(clients))]

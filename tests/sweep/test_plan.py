@@ -133,8 +133,8 @@ def test_runs_of_one_spec_are_done_once() -> None:
             "protocol.evaluate": st.sampled_from(["round", "epoch"]),
             "protocol.split": st.sampled_from([[40.0, 30.0, 30.0], [20, 40, 40.0], [33.3, 33.3, 33.4]]),
             "client.learning_rate": st.floats(1e-6, 10),
-            "client.model": st.sampled_from(["gcn", "a b", "true", "7", 'it\'s "quoted" é']),
-            "client.batch_size": st.integers(1, 64),
+            "client.optimizer": st.sampled_from(["adam", "sgd"]),
+            "client.dropout": st.floats(0, 0.99),
         },
     ),
     mu=st.floats(0, 1),
@@ -165,16 +165,14 @@ def test_a_command_names_nothing_that_is_the_default() -> None:
     )
 
 
-def test_slots_share_out_the_cores() -> None:
-    everything = choose("cpu", None, runs=1000)
-    assert len(everything.devices) == cores()
-    assert everything.threads == 1
-    assert choose("cpu", None, runs=1).devices == ("cpu",)
-    assert choose("cpu", None, runs=1).threads == cores()
-    assert choose("cpu", 3 * cores(), runs=1000).threads == 1
-    for device, jobs in (("gpu", None), ("cuda:77", None), ("cpu", 0)):
-        with pytest.raises(RequestError, match=r"--device|--jobs"):
-            choose(device, jobs, runs=4)
+def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() -> None:
+    assert len(choose("cpu", None, None, runs=1000).devices) == cores()
+    assert choose("cpu", None, None, runs=1).devices == ("cpu",)
+    assert {choose("cpu", jobs, None, runs).threads for jobs in (None, 1, 9) for runs in (1, 1000)} == {1}
+    assert choose("cpu", 1, 2, runs=4).threads == 2
+    for device, jobs, threads in (("gpu", None, None), ("cuda:77", None, None), ("cpu", 0, 1), ("cpu", 1, 0)):
+        with pytest.raises(RequestError, match=r"--device|--jobs|--threads"):
+            choose(device, jobs, threads, runs=4)
 
 
 def test_fingerprint_differs_by_method_file() -> None:
@@ -200,12 +198,12 @@ def test_a_finished_run_is_summed_up_in_a_line() -> None:
 
 def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_visible", lambda: ["cuda:0", "cuda:1"])
-    assert choose(None, None, runs=9).devices == ("cuda:0", "cuda:1")
-    assert choose(None, 3, runs=9).devices == ("cuda:0", "cuda:1", "cuda:0")
-    assert choose("cuda:1", None, runs=9).devices == ("cuda:1",)
-    assert choose("cuda", None, runs=1).devices == ("cuda:0",)
-    assert set(choose("cpu", None, runs=9).devices) == {"cpu"}
+    assert choose(None, None, None, runs=9).devices == ("cuda:0", "cuda:1")
+    assert choose(None, 3, None, runs=9).devices == ("cuda:0", "cuda:1", "cuda:0")
+    assert choose("cuda:1", None, None, runs=9).devices == ("cuda:1",)
+    assert choose("cuda", None, None, runs=1).devices == ("cuda:0",)
+    assert set(choose("cpu", None, None, runs=9).devices) == {"cpu"}
     monkeypatch.setattr(devices, "_visible", list)
-    assert set(choose(None, None, runs=9).devices) == {"cpu"}
+    assert set(choose(None, None, None, runs=9).devices) == {"cpu"}
     with pytest.raises(RequestError, match="there is cpu"):
-        choose("cuda", None, runs=9)
+        choose("cuda", None, None, runs=9)

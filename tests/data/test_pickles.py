@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bench.datasets._pickles import csr, read_pickle
+from bench.errors import RequestError
+
+
+class Hostile:
+    """Pickles as a call of any function."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        self.call = (function, arguments)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self.call
+
+
+def attacks(proof: Path) -> list[Any]:
+    return [
+        Hostile(os.system, f"touch {proof}"),
+        {"data": [1, 2, Hostile(subprocess.call, ["touch", str(proof)])]},
+        Hostile(eval, f"open({str(proof)!r}, 'w')"),
+        np.array([Hostile(os.system, f"touch {proof}")], dtype=object),
+        defaultdict(list, {0: Hostile(open, str(proof), "w")}),
+    ]
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4, 5])
+@pytest.mark.parametrize("number", range(5))
+def test_a_hostile_pickle_is_refused_and_executes_nothing(tmp_path: Path, number: int, protocol: int) -> None:
+    proof = tmp_path / "executed"
+    file = tmp_path / "features.pickle"
+    file.write_bytes(pickle.dumps(attacks(proof)[number], protocol))
+    with pytest.raises(RequestError, match=r"features\.pickle is refused") as caught:
+        read_pickle(file)
+    assert "\n" not in str(caught.value)
+    assert not proof.exists()
+
+
+def test_the_attacks_work_on_the_plain_unpickler(tmp_path: Path) -> None:
+    """Otherwise the test above could not fail."""
+    for number in range(5):
+        proof = tmp_path / str(number)
+        pickle.loads(pickle.dumps(attacks(proof)[number], 2))
+        assert proof.exists()
+
+
+@pytest.mark.parametrize("protocol", [3, 4])
+def test_data_is_read(tmp_path: Path, protocol: int) -> None:
+    file = tmp_path / "data.pickle"
+    dense = np.array([[0, 2.5, 0], [1, 0, 0]], np.float32)
+    data = {
+        "matrix": sparse.csr_matrix(dense),
+        "array": np.arange(6, dtype=np.uint8).reshape(2, 3),
+        "graph": defaultdict(list, {0: [1, 2]}),
+        "names": ["a", "ü"],
+    }
+    file.write_bytes(pickle.dumps(data, protocol))
+    read = read_pickle(file)
+    np.testing.assert_array_equal(csr(read["matrix"]).toarray(), dense)
+    np.testing.assert_array_equal(read["array"], [[0, 1, 2], [3, 4, 5]])
+    assert read["graph"] == {0: [1, 2]}
+    assert read["names"] == ["a", "ü"]
+
+
+def test_an_array_of_python_2_is_read(tmp_path: Path) -> None:
+    """The form of CIFAR's and Planetoid's files: byte strings, and NumPy's old module names."""
+    file = tmp_path / "data.pickle"
+    file.write_bytes(
+        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+        b"(K\x01(K\x02tcnumpy\ndtype\n(U\x02u1K\x00K\x01tR(K\x03U\x01|NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+        b"\x89U\x02\x07\xfftb."
+    )
+    read = read_pickle(file)
+    assert read.dtype == np.uint8
+    assert read.tolist() == [7, 255]
+
+
+def test_a_damaged_pickle_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "data.pickle"
+    file.write_bytes(pickle.dumps({"a": np.arange(100)}, 4)[:-40])
+    with pytest.raises(RequestError, match=r"data\.pickle is refused.*replace it"):
+        read_pickle(file)

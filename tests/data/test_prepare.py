@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from torch_geometric.data import Data
+from torch_geometric.transforms import LargestConnectedComponents, NormalizeFeatures
+from torch_geometric.utils import remove_self_loops, to_undirected
+
+from bench.data import Graph
+from bench.datasets._prepare import l1_normalise_rows, largest_component, normalise_rows, undirected
+
+NODES = 8
+PAIRS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=12)
+
+
+def columns(pairs: list[tuple[int, int]]) -> np.ndarray[Any, Any]:
+    return np.array(pairs, np.int64).reshape(-1, 2).T
+
+
+def graph_of(pairs: list[tuple[int, int]], nodes: int) -> Graph:
+    features = sparse.csr_matrix(np.eye(nodes, dtype=np.float32))
+    return Graph(features, np.arange(nodes), undirected(columns(pairs), nodes), nodes)
+
+
+def test_undirected_by_hand() -> None:
+    edges = undirected(columns([(2, 0), (0, 2), (1, 1), (2, 0), (1, 2)]), 3)
+    assert edges.T.tolist() == [[0, 2], [1, 2], [2, 0], [2, 1]]
+    assert edges.dtype == np.int64
+
+
+def test_small_integers_do_not_overflow() -> None:
+    pairs = np.array([[50_000], [60_000]], np.uint16)
+    assert undirected(pairs, 60_001).T.tolist() == [[50_000, 60_000], [60_000, 50_000]]
+
+
+@given(PAIRS)
+def test_undirected_equals_pyg(pairs: list[tuple[int, int]]) -> None:
+    expected = to_undirected(remove_self_loops(torch.tensor(columns(pairs)))[0], num_nodes=NODES)
+    np.testing.assert_array_equal(undirected(columns(pairs), NODES), expected.numpy())
+
+
+def test_largest_component_by_hand() -> None:
+    part = largest_component(graph_of([(0, 5), (6, 1), (1, 3), (3, 6), (2, 4)], 8))
+    assert part.labels.tolist() == [1, 3, 6]  # in their old order
+    assert part.edges.T.tolist() == [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]]
+    assert part.features.toarray().argmax(axis=1).tolist() == [1, 3, 6]
+    assert part.classes == 8
+
+
+def test_the_first_of_equal_components_is_kept() -> None:
+    assert largest_component(graph_of([(2, 3), (0, 1)], 4)).labels.tolist() == [0, 1]
+
+
+@given(PAIRS)
+def test_largest_component_has_as_many_nodes_and_edges_as_pyg_says(pairs: list[tuple[int, int]]) -> None:
+    graph = graph_of(pairs, NODES)
+    data = LargestConnectedComponents()(
+        Data(edge_index=torch.from_numpy(graph.edges), num_nodes=NODES, y=torch.from_numpy(graph.labels))
+    )
+    part = largest_component(graph)
+    assert len(part.labels) == data.num_nodes
+    old = part.labels[part.edges]
+    kept = {tuple(pair) for pair in graph.edges.T.tolist() if pair[0] in part.labels}
+    assert {tuple(pair) for pair in old.T.tolist()} == kept
+    assert (np.diff(part.labels) > 0).all()
+
+
+def test_normalise_by_hand() -> None:
+    rows = sparse.csr_matrix(np.array([[2, 6, 0], [0.25, 0.5, 0], [0, 0, 0]], np.float32))
+    expected = [[0.25, 0.75, 0], [0.25, 0.5, 0], [0, 0, 0]]  # a row summing to less than 1 stays
+    assert normalise_rows(rows).toarray().tolist() == expected
+    assert rows.toarray()[0].tolist() == [2, 6, 0]  # the argument is left alone
+
+
+def test_the_smallest_entry_is_subtracted() -> None:
+    rows = sparse.csr_matrix(np.array([[-1, 1], [0, 2]], np.float32))
+    assert normalise_rows(rows).toarray().tolist() == [[0, 1], [0.25, 0.75]]
+
+
+def pyg(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    normalised: np.ndarray[Any, Any] = NormalizeFeatures()(Data(x=torch.tensor(rows))).x.numpy()
+    return normalised
+
+
+@given(arrays(np.float32, (5, 7), elements=st.sampled_from([np.float32(0), np.float32(1)])))
+def test_zero_one_features_equal_pyg_exactly(rows: np.ndarray[Any, Any]) -> None:
+    np.testing.assert_array_equal(normalise_rows(sparse.csr_matrix(rows)).toarray(), pyg(rows))
+
+
+@given(arrays(np.float32, (5, 7), elements=st.floats(-2, 2, width=32)))
+def test_any_features_equal_pyg_to_rounding(rows: np.ndarray[Any, Any]) -> None:
+    np.testing.assert_allclose(
+        normalise_rows(sparse.csr_matrix(rows)).toarray(), pyg(rows), rtol=1e-6, atol=1e-7
+    )
+
+
+def test_l1_normalisation_leaves_zero_rows() -> None:
+    rows = sparse.csr_matrix(np.array([[0.1, 0.3], [0, 0], [1, 3]], np.float32))
+    np.testing.assert_allclose(
+        l1_normalise_rows(rows).toarray(), [[0.25, 0.75], [0, 0], [0.25, 0.75]], rtol=1e-6
+    )
