@@ -81,7 +81,7 @@ class FedSheafHN(Study):
         Row("flow", "Flow"),
         Row("fedsheafhn", "FedSheafHN"),
         Row("majority", "Majority class"),
-        Row("fedavg_ft", "FedAvg + tuning", reads="fedavg", stage="trained"),
+        Row("fedavg_ft", "FedAvg + fine-tuning", reads="fedavg", stage="trained"),
     )
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
@@ -96,7 +96,7 @@ class FedSheafHN(Study):
         "fedsheafhn_released": "FedSheafHN released",
     }
     remarks = (
-        "The study measures every method after local training, FedAvg too: its row equals 'FedAvg + tuning', "
+        "The study measures every method after local training, FedAvg too: its row equals 'FedAvg + fine-tuning', "
         "and the received model is shown separately.",
         "The published standard deviation is that of five training runs on one partition and split.",
     )

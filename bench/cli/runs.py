@@ -92,6 +92,9 @@ def list_(
     )
 
 
+ACCURACY_COLUMNS = ("mean", "std", "min")
+
+
 @app.command
 def show(
     run: int,
@@ -116,6 +119,13 @@ def show(
         print(json.dumps(detail, indent=1))
         return
     console = Console()
+    accuracy = detail.pop("accuracy")
     for key, value in detail.items():
-        text = json.dumps(value, indent=1) if isinstance(value, (dict, list)) else str(value)
+        text = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
         console.print(f"{key}: {text}", markup=False, highlight=False, soft_wrap=True)
+    if accuracy:
+        table = Table("accuracy, percent over clients", *ACCURACY_COLUMNS, box=SIMPLE_HEAD)
+        for reading, values in accuracy.items():
+            numbers = (values[name] for name in ACCURACY_COLUMNS)
+            table.add_row(reading, *("-" if number is None else f"{100 * number:.2f}" for number in numbers))
+        console.print(table)

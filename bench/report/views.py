@@ -68,13 +68,13 @@ def _published(cell: Cell) -> tuple[float, float | None] | None:
 
 
 def _places(values: Mapping[Line, float]) -> dict[Line, int]:
-    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
-    order = sorted({round(value, 2) for line, value in values.items() if line.row.ranked}, reverse=True)[:2]
-    return {
-        line: order.index(round(value, 2)) + 1
-        for line, value in values.items()
-        if line.row.ranked and round(value, 2) in order
-    }
+    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place.
+
+    Runs with another setting than the table's take no part.
+    """
+    ranked = {line: round(value, 2) for line, value in values.items() if line.row.ranked and not line.setting}
+    order = sorted(set(ranked.values()), reverse=True)[:2]
+    return {line: order.index(value) + 1 for line, value in ranked.items() if value in order}
 
 
 def label(study: Study, column: Column) -> str:
@@ -325,9 +325,22 @@ def _with_runs(board: Board) -> Board:
     )
 
 
+def _without_other_partitions(board: Board) -> Board:
+    """The board without rows that differ in the partition alone; they give s_d, and stand in the files."""
+
+    def kept(line: Line) -> bool:
+        return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION}
+
+    return replace(
+        board,
+        rows=tuple(line for line in board.rows if kept(line)),
+        cells={key: cell for key, cell in board.cells.items() if kept(key[3])},
+    )
+
+
 def summary(study: Study, board: Board) -> Summary | None:
     """What a terminal shows of a table; None where nothing was run."""
-    ran = _with_runs(board)
+    ran = _without_other_partitions(_with_runs(board))
     if not ran.columns:
         return None
     overview = _view(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from math import isnan
 from typing import Any
 
 from bench.errors import RequestError
@@ -28,8 +29,9 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
-    """Everything stored of a run but its arrays, accuracies as means over clients, and the command
-    that makes it again.
+    """Everything stored of a run but its arrays, and the command that makes it again.
+
+    Accuracies are mean, sample standard deviation (None for one client) and minimum over clients.
 
     Raises:
         RequestError: no such run.
@@ -42,8 +44,11 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     row["environment"] = _environment(store, row.pop("environment_id"))
     results = store.client_results([run_id])
     readings = results["stage"] + " " + results["split"] + " " + results["rule"]
-    means = results["value"].groupby(readings).mean()
-    row["accuracy"] = {str(reading): round(float(value), 6) for reading, value in means.items()}
+    clients = results["value"].groupby(readings).agg(["mean", "std", "min"])
+    row["accuracy"] = {
+        str(reading): {name: None if isnan(value) else round(value, 6) for name, value in values.items()}
+        for reading, values in clients.to_dict(orient="index").items()
+    }
     row["arrays"] = store.artefact_names(run_id)
     try:
         row["command"] = command(RunSpec.model_validate(row["spec"]))
