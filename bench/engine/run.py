@@ -32,11 +32,22 @@ and slower again with all clients in one block at 50.
 """
 
 
-def default_block_size(parameters: int, clients: int, device: torch.device) -> int:
-    """Clients trained together: as many as fit the cache on a CPU, all of them on an accelerator."""
+BLOCK_ITEMS = 4096
+"""Items that a block may hold on a CPU: beyond that activations fall out of the cache.
+
+Measured on PubMed (2,000 nodes a client, 15 epochs): 1.2 s a round in blocks of one or two clients,
+1.5 with all ten in one; on Computers 0.8 against 0.93.
+"""
+
+
+def default_block_size(parameters: int, items: int, clients: int, device: torch.device) -> int:
+    """Clients trained together: as many as fit the cache on a CPU, all of them on an accelerator.
+
+    ``parameters`` and ``items`` are those of one client, the largest one.
+    """
     if device.type != "cpu":
         return clients
-    blocks = -(-clients * 16 * parameters // BLOCK_BYTES)
+    blocks = max(-(-clients * 16 * parameters // BLOCK_BYTES), -(-clients * items // BLOCK_ITEMS))
     return -(-clients // min(blocks, clients))  # blocks of nearly equal size
 
 
@@ -77,7 +88,8 @@ class Run:
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         members: tuple[Client, ...] = self.method.inputs(hide_held_out(federation), self.wire).clients
         parameters = sum(int(np.prod(shape)) for shape in self.model.shapes.values())
-        block_size = block_size or default_block_size(parameters, len(members), self.device)
+        items = max(len(client.ids) for client in members)
+        block_size = block_size or default_block_size(parameters, items, len(members), self.device)
         self.clients = clients_type(spec, self.model, members, federation.classes, self.device, block_size)
         self.evaluator = Evaluator(federation.clients, self.clients.blocks, self.device)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)

@@ -144,13 +144,13 @@ def test_an_infinite_loss_is_a_divergence(federation: Federation, optimizer: str
         clients.fit(start, epochs=8)
 
 
-@given(st.integers(1, 10**9), st.integers(1, 500))
-def test_default_blocks_are_of_nearly_equal_size(parameters: int, clients: int) -> None:
-    size = default_block_size(parameters, clients, torch.device("cpu"))
+@given(st.integers(1, 10**9), st.integers(1, 10**6), st.integers(1, 500))
+def test_default_blocks_are_of_nearly_equal_size(parameters: int, items: int, clients: int) -> None:
+    size = default_block_size(parameters, items, clients, torch.device("cpu"))
     assert 1 <= size <= clients
     sizes = [min(size, clients - first) for first in range(0, clients, size)]
     assert sum(sizes) == clients
-    assert default_block_size(parameters, clients, torch.device("cuda")) == clients
+    assert default_block_size(parameters, items, clients, torch.device("cuda")) == clients
 
 
 class Rows(Inputs):
