@@ -96,8 +96,8 @@ class FedSheafHN(Study):
         "fedsheafhn_released": "FedSheafHN released",
     }
     remarks = (
-        "The study measures every method after local training, FedAvg too: its row equals 'FedAvg + fine-tuning', "
-        "and the received model is shown separately.",
+        "The study measures every method after local training, FedAvg too: its row equals "
+        "'FedAvg + fine-tuning', and the received model is shown separately.",
         "The published standard deviation is that of five training runs on one partition and split.",
     )
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
 from bench import streams
 from bench.engine.optimiser import OptimiserState
-from bench.errors import DivergedError
+from bench.errors import DivergedError, NotApplicableError
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Inputs, Output, keep_all
 from bench.nn.dropout import DropoutMasks, threshold
@@ -21,6 +23,9 @@ Stack = Mapping[str, Tensor]
 
 LossTerm = Callable[[Stack, slice], Tensor]
 """An extra loss for the clients of a slice: (their parameters, the slice) -> ``[clients of the slice]``."""
+
+Forward = Callable[[Stack, "Block", Drop], Tensor]
+"""Logits ``[clients of the block, items, classes]`` in training, from the block's parameters."""
 
 
 class Block:
@@ -39,7 +44,7 @@ class Block:
         self.lengths = [len(client.ids) for client in members]
         targets = np.zeros((len(members), self.items), np.int64)
         weights = np.zeros((len(members), self.items), np.float32)
-        self.training: list[np.ndarray] = []
+        self.training: list[NDArray[np.int64]] = []
         counts = np.zeros((len(members), classes), np.float32)
         for row, client in enumerate(members):
             chosen = np.flatnonzero(client.roles == TRAIN)
@@ -47,6 +52,7 @@ class Block:
             targets[row, chosen] = client.labels[chosen]
             weights[row, chosen] = 1 / max(len(chosen), 1)
             counts[row] = np.bincount(client.labels[chosen], minlength=classes)
+        self._device = device
         self._targets = torch.from_numpy(targets).to(device)
         self._weights = torch.from_numpy(weights).to(device)
         self.label_counts = torch.from_numpy(counts).to(device)
@@ -55,10 +61,21 @@ class Block:
         """Evaluation mode; ``models`` is this block's part of a stack."""
         return self.model.forward(models, self.inputs, None)
 
-    def cross_entropy(self, logits: Tensor) -> Tensor:
-        """Mean over each client's training items, ``[clients of the block]``."""
+    def weights(self, items: Sequence[NDArray[np.int64]]) -> Tensor:
+        """Weights for ``cross_entropy`` over some training items only, given for each client."""
+        weights = np.zeros(self._weights.shape, np.float32)
+        for row, chosen in enumerate(items):
+            weights[row, chosen] = 1 / max(len(chosen), 1)
+        return torch.from_numpy(weights).to(self._device)
+
+    def cross_entropy(self, logits: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Mean over each client's training items, ``[clients of the block]``.
+
+        ``weights`` ``[clients of the block, items]`` restricts it to some of them.
+        """
+        weights = self._weights if weights is None else weights
         each = functional.cross_entropy(logits.flatten(0, 1), self._targets.flatten(), reduction="none")
-        return (each.view_as(self._weights) * self._weights).sum(dim=1)
+        return (each.view_as(weights) * weights).sum(dim=1)
 
     def batch(self, items: Tensor, rows: Tensor) -> tuple[Inputs, Tensor]:
         """Inputs and labels of the chosen items ``[rows, batch]`` of some of the block's clients."""
@@ -73,9 +90,8 @@ class Slot:
         self._storage = {
             name: [torch.empty(size, device=settings_owner.device)] for name, size in sizes.items()
         }
-        trainable = {
-            name: stores[0] for name, stores in self._storage.items() if name in settings_owner.trained
-        }
+        fixed = settings_owner.model.buffers
+        trainable = {name: stores[0] for name, stores in self._storage.items() if name not in fixed}
         self.optimiser = OptimiserState(settings_owner.spec.client, trainable)
 
     def claim(self, stack: Stack) -> dict[str, Tensor]:
@@ -92,12 +108,26 @@ class Slot:
         return result
 
 
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What one call of ``Clients.fit`` asks for; see there."""
+
+    optimiser: OptimiserState
+    names: list[str]
+    epochs: int
+    loss: LossTerm | None
+    forward: Forward | None
+    items: Sequence[NDArray[np.int64]] | None
+    decay: Mapping[str, float]
+
+
 class Clients:
     """All clients of a run.
 
     Attributes:
         count: number of clients.
         label_counts: training items by class, float32 ``[clients, classes]``.
+        training: positions of every client's training items.
         round: the round that is running, -1 during warm-up.
     """
 
@@ -114,12 +144,12 @@ class Clients:
         self.model = model
         self.count = len(members)
         self.device = device
-        self.trained = tuple(name for name in model.shapes if name not in model.buffers)
         self.blocks = [
             Block(model, members[first : first + block_size], first, classes, device)
             for first in range(0, len(members), block_size)
         ]
         self.label_counts = torch.cat([block.label_counts for block in self.blocks])
+        self.training = [items for block in self.blocks for items in block.training]
         self.round = -1
         self.loss = float("nan")
         self.after_epoch: Callable[[int, Block, Stack], None] | None = None
@@ -137,15 +167,23 @@ class Clients:
         epochs: int | None = None,
         loss: LossTerm | None = None,
         trainable: Collection[str] | None = None,
+        forward: Forward | None = None,
+        items: Sequence[NDArray[np.int64]] | None = None,
+        decay: Mapping[str, float] | None = None,
         slot: str = "model",
     ) -> Stack:
         """Train every client on its own training items, starting from ``stack``.
 
         Args:
-            stack: parameters ``[clients, ...]``; left unchanged.
+            stack: parameters ``[clients, ...]``; left unchanged. It may hold parameters that the
+                client model does not know, for ``loss`` and ``forward`` to use.
             epochs: local epochs; the protocol's by default.
             loss: a term added to the cross-entropy, such as FedProx's.
             trainable: names of the parameters to train; all by default.
+            forward: how logits come from the parameters, such as masked weights; the client
+                model's own way by default.
+            items: for every client the positions of the training items to use; all by default.
+            decay: weight decay of some parameters by name, where it is not the client settings'.
             slot: names the models that are trained here. Models of another purpose (a personal
                 copy beside a global one) need a slot, and so an optimiser, of their own.
 
@@ -155,21 +193,30 @@ class Clients:
 
         Raises:
             DivergedError: a training loss is not finite.
+            NotApplicableError: ``forward`` or ``items`` with client models that train on batches.
         """
         epochs = self.spec.protocol.local_epochs if epochs is None else epochs
-        names = [name for name in self.trained if trainable is None or name in trainable]
+        names = [
+            name
+            for name in stack
+            if name not in self.model.buffers and (trainable is None or name in trainable)
+        ]
         if not names:
             raise ValueError("fit: trainable names no parameter of the model")
+        batches = self.spec.client.batch_size is not None
+        if batches and (forward is not None or items is not None):
+            raise NotApplicableError(f"{self.spec.method} trains on all of a client's items, not on batches")
         if slot not in self._slots:
             self._slots[slot] = Slot(self, stack)
+        job = Training(self._slots[slot].optimiser, names, epochs, loss, forward, items, decay or {})
         target = self._slots[slot].claim(stack)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         for block in self.blocks:
             models = {name: target[name][block.clients] for name in stack}
             for name, value in models.items():
                 value.copy_(stack[name][block.clients])
-            steps = self._full_batches if self.spec.client.batch_size is None else self._mini_batches
-            for epoch, objective in enumerate(steps(block, models, names, epochs, loss, self._slots[slot])):
+            steps = self._mini_batches if batches else self._full_batches
+            for epoch, objective in enumerate(steps(block, models, job)):
                 total += objective
                 if self.after_epoch is not None and self._calls == 0 and self.round >= 0:
                     self.after_epoch(epoch, block, models)
@@ -197,15 +244,7 @@ class Clients:
     def _stream(self, purpose: str, client: int, *more: int) -> np.random.Generator:
         return streams.generator(self.spec.seed, purpose, client, self.round, self._calls, *more)
 
-    def _full_batches(
-        self,
-        block: Block,
-        models: dict[str, Tensor],
-        names: list[str],
-        epochs: int,
-        loss: LossTerm | None,
-        slot: Slot,
-    ) -> Iterator[Tensor]:
+    def _full_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Tensor]:
         """One step an epoch on all training items; yields the summed cross-entropy of each epoch."""
         rate = self.spec.client.dropout
         drop: Drop = keep_all
@@ -216,33 +255,30 @@ class Clients:
                 [self._stream("dropout", client) for client in indices],
                 block.lengths,
                 self.model.dropout_widths,
-                epochs,
+                job.epochs,
                 rate,
                 block.items,
                 self.device,
             )
             drop = masks
-        leaves = {name: models[name].detach().requires_grad_() for name in names}
+        weights = None if job.items is None else block.weights(job.items[block.clients])
+        leaves = {name: models[name].detach().requires_grad_() for name in job.names}
         parameters = {**models, **leaves}
-        for epoch in range(epochs):
+        for epoch in range(job.epochs):
             if masks is not None:
                 masks.begin_epoch(epoch)
             block.inputs.begin_step()
-            entropy = block.cross_entropy(self.model.forward(parameters, block.inputs, drop).logits)
-            objective = entropy if loss is None else entropy + loss(parameters, block.clients)
+            if job.forward is None:
+                logits = self.model.forward(parameters, block.inputs, drop).logits
+            else:
+                logits = job.forward(parameters, block, drop)
+            entropy = block.cross_entropy(logits, weights)
+            objective = entropy if job.loss is None else entropy + job.loss(parameters, block.clients)
             gradients = torch.autograd.grad(objective.sum(), list(leaves.values()))
-            slot.optimiser.step(names, list(leaves.values()), gradients, block.clients)
+            job.optimiser.step(job.names, list(leaves.values()), gradients, block.clients, job.decay)
             yield entropy.detach().sum()
 
-    def _mini_batches(
-        self,
-        block: Block,
-        models: dict[str, Tensor],
-        names: list[str],
-        epochs: int,
-        loss: LossTerm | None,
-        slot: Slot,
-    ) -> Iterator[Tensor]:
+    def _mini_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Tensor]:
         """Shuffled batches without the last partial one; yields the mean cross-entropies' sum.
 
         Clients with equally many batches left step together; a client with fewer training items
@@ -252,7 +288,7 @@ class Clients:
         assert size is not None
         batches = [max(len(items) // size, 1) if len(items) else 0 for items in block.training]
         width = [min(size, len(items)) for items in block.training]
-        for epoch in range(epochs):
+        for epoch in range(job.epochs):
             orders = [
                 self._stream("order", block.clients.start + row, epoch).permutation(items)
                 for row, items in enumerate(block.training)
@@ -263,7 +299,7 @@ class Clients:
                 for batch in sorted({width[row] for row in active}, reverse=True):
                     rows = [row for row in active if width[row] == batch]
                     chosen = np.stack([orders[row][step * batch : (step + 1) * batch] for row in rows])
-                    entropy = self._batch_step(block, models, names, rows, chosen, loss, slot)
+                    entropy = self._batch_step(block, models, rows, chosen, job)
                     shares = torch.tensor([1 / batches[row] for row in rows], device=self.device)
                     total += (entropy * shares).sum()
             yield total
@@ -272,35 +308,33 @@ class Clients:
         self,
         block: Block,
         models: dict[str, Tensor],
-        names: list[str],
         rows: list[int],
-        chosen: np.ndarray,
-        loss: LossTerm | None,
-        slot: Slot,
+        chosen: NDArray[np.int64],
+        job: Training,
     ) -> Tensor:
         """One step of some of a block's clients on a batch each; returns their cross-entropies."""
         index = torch.tensor(rows, device=self.device)
         some = {name: value[index] for name, value in models.items()}
-        leaves = {name: some[name].requires_grad_() for name in names}
+        leaves = {name: some[name].requires_grad_() for name in job.names}
         inputs, labels = block.batch(torch.from_numpy(chosen).to(self.device), index)
         logits = self.model.forward(some, inputs, keep_all).logits
         each = functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
         entropy = each.view_as(labels).mean(dim=1)
         objective = entropy.sum()
-        if loss is not None:
-            for position, row in enumerate(rows):
-                client = block.clients.start + row
+        numbers = [block.clients.start + row for row in rows]
+        if job.loss is not None:
+            for position, client in enumerate(numbers):
                 one = {name: value[position : position + 1] for name, value in some.items()}
-                objective = objective + loss(one, slice(client, client + 1)).sum()
+                objective = objective + job.loss(one, slice(client, client + 1)).sum()
         gradients = torch.autograd.grad(objective, list(leaves.values()))
-        for position, row in enumerate(rows):
-            client = block.clients.start + row
+        for position, client in enumerate(numbers):
             here = slice(position, position + 1)
-            slot.optimiser.step(
-                names,
-                [leaves[name][here] for name in names],
+            job.optimiser.step(
+                job.names,
+                [leaves[name][here] for name in job.names],
                 [gradient[here] for gradient in gradients],
                 slice(client, client + 1),
+                job.decay,
             )
         with torch.no_grad():
             for name, value in some.items():

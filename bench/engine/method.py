@@ -67,6 +67,10 @@ class Method:
         """
         return federation
 
+    def extend(self, models: Stack) -> Stack:
+        """The clients' initial models; a method adds parameters of its own (masks, gates) here."""
+        return models
+
     def warm_up(self, clients: Clients, models: Stack) -> Stack:
         """What the clients do before the first round; returns their models. Default: nothing."""
         return models

@@ -34,11 +34,33 @@ class OptimiserState:
         parameters: Sequence[Tensor],
         gradients: Sequence[Tensor],
         clients: slice,
+        decay: Mapping[str, float],
     ) -> None:
         """One step for these clients, in place; tensors are ``[clients of the slice, ...]``.
 
-        The clients of one call must have taken equally many steps.
+        ``decay`` gives some parameters a weight decay of their own. The clients of one call must
+        have taken equally many steps.
         """
+        usual = self._settings.weight_decay
+        rates = [decay.get(name, usual) for name in names]
+        for rate in sorted(set(rates)):
+            chosen = [index for index, own in enumerate(rates) if own == rate]
+            self._step(
+                [names[index] for index in chosen],
+                [parameters[index] for index in chosen],
+                [gradients[index] for index in chosen],
+                clients,
+                rate,
+            )
+
+    def _step(
+        self,
+        names: Sequence[str],
+        parameters: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        clients: slice,
+        weight_decay: float,
+    ) -> None:
         s = self._settings
         with torch.no_grad():
             if s.optimizer == "sgd":
@@ -47,7 +69,7 @@ class OptimiserState:
                     list(gradients),
                     [None] * len(names),
                     fused=True,
-                    weight_decay=s.weight_decay,
+                    weight_decay=weight_decay,
                     momentum=0.0,
                     lr=s.learning_rate,
                     dampening=0.0,
@@ -72,7 +94,7 @@ class OptimiserState:
                 beta1=0.9,
                 beta2=0.999,
                 lr=s.learning_rate,
-                weight_decay=s.weight_decay,
+                weight_decay=weight_decay,
                 eps=1e-8,
                 maximize=False,
             )

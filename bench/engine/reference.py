@@ -13,11 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import GCNConv
 
-from bench.engine.clients import Block, Clients, LossTerm, Stack
+from bench.engine.clients import Block, Clients, Forward, LossTerm, Stack
 from bench.errors import DivergedError
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Output, keep_all
@@ -108,10 +109,14 @@ class SequentialClients(Clients):
         epochs: int | None = None,
         loss: LossTerm | None = None,
         trainable: Collection[str] | None = None,
+        forward: Forward | None = None,
+        items: Sequence[NDArray[np.int64]] | None = None,
+        decay: Mapping[str, float] | None = None,
         slot: str = "model",
     ) -> Stack:
         """Train client after client with ``torch.optim.Adam``; extra losses are not supported."""
-        if loss is not None or trainable is not None or slot != "model":
+        asked = (loss, trainable, forward, items, decay)
+        if any(option is not None for option in asked) or slot != "model":
             raise ValueError("the sequential reference trains whole models with cross-entropy only")
         s = self.spec.client
         epochs = self.spec.protocol.local_epochs if epochs is None else epochs

@@ -100,7 +100,8 @@ class Run:
         }
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
         self._shared = tuple(self.method.shared())
-        self.own: Stack = task.own() if spec.protocol.initial == "own" else task.common()
+        own = task.own() if spec.protocol.initial == "own" else task.common()
+        self.own: Stack = self.method.extend(own)
 
     def warm_up(self) -> None:
         """What precedes the first round."""
