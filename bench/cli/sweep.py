@@ -96,7 +96,7 @@ def sweep(
             print(json.dumps(show.as_json(plan, len(slots.devices)), indent=1))
             return 0
         Console(width=max(out.width, WIDTH)).print(show.table(plan))
-        _say(out, f"{len(plan.steps):,} runs: {show.states(plan.counts)}")
+        _say(out, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}")
         if plan.to_run:
             _say(out, show.to_do(plan, len(slots.devices)))
         return 0
@@ -107,17 +107,15 @@ def sweep(
             f"note: the code has changed since {changed:,} of the stored runs, its numerics version has not",
         )
     if plan.to_run:
-        _say(
-            notes,
-            f"{len(plan.steps):,} runs: {show.states(plan.counts)}; {show.to_do(plan, len(slots.devices))}",
-        )
+        todo = show.to_do(plan, len(slots.devices))
+        _say(notes, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}; {todo}")
     outcome = run_sweep(plan, database, roots, slots, reporter(notes))
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran}))
     elif not outcome.ran and outcome.counts.keys() == {"done"}:
         _say(out, f"all {len(plan.steps):,} runs are done")
     else:
-        _say(out, f"{len(plan.steps):,} runs: {show.states(outcome.counts)}")
+        _say(out, f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}")
     return outcome.exit_code
 
 

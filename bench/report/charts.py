@@ -20,7 +20,7 @@ Panels = tuple[CurvePanel, ...] | tuple[BoxPanel, ...]
 
 
 def _title(study: Study, column: Column) -> str:
-    return f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients} clients"
+    return column.described(study.title_of(column.dataset))
 
 
 def _where(column: Column) -> tuple[str, str, int]:

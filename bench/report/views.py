@@ -210,7 +210,7 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
                 *(Entry(printed(other.target) if other else "-") for other in earlier),
             ]
         rows.append((line_label(line), tuple(entries)))
-    title = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients} clients"
+    title = column.described(study.title_of(column.dataset))
     name = f"{column.dataset}_{column.scenario}_{column.clients}"
     return Table(name, title, "Method", (("", len(heads)),), tuple(heads), tuple(rows))
 

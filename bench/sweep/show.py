@@ -22,6 +22,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def runs(number: int) -> str:
+    """``1 run``, ``1,440 runs``."""
+    return f"{number:,} run{'' if number == 1 else 's'}"
+
+
 def states(counts: Mapping[str, int]) -> str:
     """Counts by state in one phrase, the most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -36,7 +41,7 @@ def to_do(plan: Plan, slots: int) -> str:
         time = "unknown, no like run is stored"
     else:
         time = f"{duration(plan.seconds / slots)} on {slots} at a time"
-        time += f" and {unknown:,} runs whose time is unknown" if unknown else ""
+        time += f" and {runs(unknown)} whose time is unknown" if unknown else ""
     text = f"{ready:,} to run, time {time}" if ready else "nothing to run with the data at hand"
     return text + (f"; {waiting:,} more need data that the sweep tries to download" if waiting else "")
 
