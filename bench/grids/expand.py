@@ -93,17 +93,17 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
     overrides = dict(overrides or {})
     check_sections(overrides)
-    _check_method_keys(overrides, {method for *_, method in wanted})
+    _check_method_keys(overrides, {method for *_, method, _ in wanted})
     plans = [
         _plan(grid, *combination, seed, overrides)
         for seed in grid.seeds
         if not filters.seeds or seed in filters.seeds
         for combination in wanted
     ]
-    return list({plan.names: plan for plan in plans}.values())
+    return list({(plan.names, plan.spec and plan.spec.hash): plan for plan in plans}.values())
 
 
-Combination = tuple[str, str, int, str]
+Combination = tuple[str, str, int, str, Overrides]
 
 
 def _combinations(grid: Grid) -> Iterator[Combination]:
@@ -111,12 +111,13 @@ def _combinations(grid: Grid) -> Iterator[Combination]:
         for dataset in setting.datasets:
             for clients in setting.clients:
                 for method in grid.methods_of(setting):
-                    yield dataset, setting.scenario, clients, method
+                    for variant in setting.variants:
+                        yield dataset, setting.scenario, clients, method, variant
 
 
 def _wanted(combination: Combination, filters: Filters) -> bool:
     wanted = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
-    return all(not some or value in some for value, some in zip(combination, wanted, strict=True))
+    return all(not some or value in some for value, some in zip(combination[:4], wanted, strict=True))
 
 
 def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters) -> None:
@@ -154,8 +155,9 @@ def _plan(
     scenario: str,
     clients: int,
     method: str,
+    variant: Overrides,
     seed: int,
-    overrides: Mapping[str, Any],
+    overrides: Overrides,
 ) -> Planned:
     missing = _missing("dataset", dataset, registry.datasets()) or _missing(
         "method", method, registry.methods()
@@ -169,6 +171,7 @@ def _plan(
     for block in grid.override:
         if block.match.applies(dataset, scenario, clients, method):
             values |= block.set
+    values |= variant
     if grid.partition_per_seed:
         values["protocol.partition_seed"] = seed
     own = _hyper_names(method)

@@ -28,12 +28,17 @@ class _Part(BaseModel):
 
 
 class Setting(_Part):
-    """One product of data sets and client counts in a scenario; ``methods`` replaces the grid's."""
+    """One product of data sets and client counts in a scenario; ``methods`` replaces the grid's.
+
+    Every run is made once for each of ``variants``: dotted keys and their values, as in an
+    override's ``set``; an empty one is the plain run.
+    """
 
     datasets: Names
     scenario: str
     clients: Counts
     methods: Names | None = None
+    variants: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
 
 
 class Match(_Part):

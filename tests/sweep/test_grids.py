@@ -59,6 +59,31 @@ def test_product_order_and_overrides(small: Grid) -> None:
     assert (last.protocol.local_epochs, last.client.dropout) == (9, 0.25), "later blocks win"
 
 
+def test_every_run_is_made_once_for_each_variant() -> None:
+    text = """
+title = "variants"
+methods = ["fedprox", "local"]
+seeds = [0]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+methods = ["fedprox"]
+variants = [{}, { "method.mu" = 0.5 }, { "method.mu" = 0.001 }]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+"""
+    plans = expand(parse_grid(text, "variants"))
+    # mu = 0.001 is the default, so the third variant is the plain run, which the second setting repeats
+    assert [(plan.method, plan.spec.hyper.get("mu")) for plan in plans if plan.spec] == [
+        ("fedprox", 0.001),
+        ("fedprox", 0.5),
+        ("local", None),
+    ]
+
+
 def test_command_line_overrides_come_last(small: Grid) -> None:
     planned = expand(small, overrides={"protocol.rounds": 2, "protocol.local_epochs": 1})
     trained = [plan.spec for plan in planned if plan.spec and plan.method != "majority"]
@@ -188,7 +213,7 @@ def test_paper_tables_is_both_tables_of_the_paper() -> None:
 def test_every_shipped_grid_expands(name: str) -> None:
     planned = expand(load_grid(name))
     assert planned
-    assert len({plan.names for plan in planned}) == len(planned)
+    assert len({(plan.names, plan.spec and plan.spec.hash) for plan in planned}) == len(planned)
     if name != "paper_tables":
         assert all(plan.spec for plan in planned)
 
