@@ -20,7 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from bench import registry
 from bench.engine.costs import peak_memory, reset_peak_memory
+from bench.engine.method import Method
 from bench.engine.reference import SequentialClients
 from bench.engine.run import Run
 from bench.errors import RequestError
@@ -34,13 +36,17 @@ WARM_UP_ROUNDS = 2
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; ``ratio`` is sequential over stacked seconds."""
+    """One line of the table; ``ratio`` is sequential over stacked seconds.
+
+    The sequential reference trains whole models with cross-entropy only: a method that asks for
+    more has no such figures.
+    """
 
     method: str
     clients: int
     seconds_per_round: float
-    sequential_seconds_per_round: float
-    ratio: float
+    sequential_seconds_per_round: float | None
+    ratio: float | None
     peak_mib: float
     bound_seconds: float
     bound_share: float
@@ -140,12 +146,15 @@ def measure(
     roots: tuple[Path, ...],
     device: str,
     threads: int,
+    sequential_too: bool,
 ) -> Row:
     """Median seconds of ``rounds`` rounds of either engine, taken in turns after a warm-up."""
     spec, federation = prepare(method, clients, roots)
     where = torch.device(device)
-    runs = [Run(spec, federation, device), Run(spec, federation, device, clients_type=SequentialClients)]
-    times: list[list[float]] = [[], []]
+    runs = [Run(spec, federation, device)]
+    if sequential_too:
+        runs.append(Run(spec, federation, device, clients_type=SequentialClients))
+    times: list[list[float]] = [[] for _ in runs]
     for run in runs:
         run.warm_up()
     for index in range(WARM_UP_ROUNDS + rounds):
@@ -155,11 +164,28 @@ def measure(
             run.step(index)
             _synchronise(where)
             taken.append(time.perf_counter() - begin)
-    stacked, sequential = (statistics.median(taken[WARM_UP_ROUNDS:]) for taken in times)
+    stacked, *others = (statistics.median(taken[WARM_UP_ROUNDS:]) for taken in times)
+    sequential = others[0] if others else None
     least = bound(runs[0], federation, machine)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         mebibytes = pool.submit(peak, method, clients, roots, device, threads).result()
-    return Row(method, clients, stacked, sequential, sequential / stacked, mebibytes, least, least / stacked)
+    ratio = sequential / stacked if sequential else None
+    return Row(method, clients, stacked, sequential, ratio, mebibytes, least, least / stacked)
+
+
+def is_plain(method: str) -> bool:
+    """Whether a method's clients do nothing but train whole models with cross-entropy."""
+    return registry.method(method).train is Method.train
+
+
+def every_method() -> list[str]:
+    """Methods that train on graphs, FedAvg first: it is what the others are compared with."""
+    names = [
+        name
+        for name, kind in registry.methods().items()
+        if "graph" in kind.families and kind.trains and kind.reads is None
+    ]
+    return sorted(names, key=lambda name: (name != "fedavg", name))
 
 
 def as_rows(rows: list[Row]) -> list[dict[str, object]]:

@@ -17,7 +17,7 @@ from bench.paths import data_roots
 def speed(
     *,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"])] = None,
-    method: Annotated[list[str] | None, Parameter(name=["--method", "-m"])] = None,
+    methods: Annotated[list[str] | None, Parameter(name=["--methods", "--method", "-m"])] = None,
     rounds: int = 9,
     threads: int | None = None,
     device: str = "cpu",
@@ -29,8 +29,9 @@ def speed(
     ----------
     clients:
         Client counts; 10 20 50 100 200 by default.
-    method:
-        Methods; by default FedAvg at every count and FedSheafHN at the first.
+    methods:
+        Methods, or 'all' for every one at 10, 50 and 100 clients; by default FedAvg at every count
+        and FedSheafHN at the first.
     rounds:
         Rounds measured, after two to warm up; the median is reported.
     threads:
@@ -42,18 +43,23 @@ def speed(
     """
     import torch
 
-    from bench.speed import as_rows, measure, measure_machine
+    from bench.speed import as_rows, every_method, is_plain, measure, measure_machine
 
     threads = threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
-    counts = clients or [10, 20, 50, 100, 200]
+    every = methods == ["all"]
+    counts = clients or ([10, 50, 100] if every else [10, 20, 50, 100, 200])
+    names = every_method() if every else methods
     cells = (
-        [(name, count) for name in method for count in counts]
-        if method
+        [(name, count) for count in counts for name in names]
+        if names
         else [*(("fedavg", count) for count in counts), ("fedsheafhn", counts[0])]
     )
     machine = measure_machine(torch.device(device))
-    rows = [measure(name, count, rounds, machine, data_roots(), device, threads) for name, count in cells]
+    rows = [
+        measure(name, count, rounds, machine, data_roots(), device, threads, is_plain(name) and not every)
+        for name, count in cells
+    ]
     table = Table(
         title=f"Cora, 3 local epochs, both evaluations; medians of {rounds} rounds, "
         f"{threads} threads, {device}; "
@@ -75,8 +81,10 @@ def speed(
             row.method,
             str(row.clients),
             f"{row.seconds_per_round * 1e3:.1f}",
-            f"{row.sequential_seconds_per_round * 1e3:.1f}",
-            f"{row.ratio:.2f}",
+            "-"
+            if row.sequential_seconds_per_round is None
+            else f"{row.sequential_seconds_per_round * 1e3:.1f}",
+            "-" if row.ratio is None else f"{row.ratio:.2f}",
             f"{row.peak_mib:.0f}",
             f"{row.bound_seconds * 1e3:.1f}",
             f"{row.bound_share:.0%}",

@@ -30,7 +30,8 @@ class Planned:
     """One run of a grid, by the names the grid uses.
 
     ``spec`` is None where a method or data set of the published tables does not exist yet (state
-    ``not_implemented``); ``reason`` then says which. ``method`` may differ from ``spec.method``
+    ``not_implemented``); ``reason`` then says which. ``variant`` says what the grid varies
+    (``method.stalk=2``); empty for the plain run. ``method`` may differ from ``spec.method``
     where one method reports another one's run.
     """
 
@@ -41,6 +42,7 @@ class Planned:
     seed: int
     spec: RunSpec | None
     reason: str = ""
+    variant: str = ""
 
     @property
     def names(self) -> tuple[str, str, int, str, int]:
@@ -181,7 +183,8 @@ def _plan(
         if not key.startswith("method.") or key.removeprefix("method.") in own
     }
     spec = resolve(dataset, scenario, clients, method, seed, values)
-    return Planned(dataset, scenario, clients, method, seed, spec)
+    varied = ", ".join(f"{key}={value}" for key, value in variant.items())
+    return Planned(dataset, scenario, clients, method, seed, spec, variant=varied)
 
 
 def _missing(kind: str, name: str, known: Mapping[str, Any]) -> str:

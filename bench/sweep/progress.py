@@ -56,6 +56,8 @@ def line(step: Step, result: RunResult) -> str:
     """One line on a finished run."""
     planned = step.planned
     names = f"{planned.method} {planned.dataset} {planned.scenario} {planned.clients} seed {planned.seed}"
+    if planned.variant:
+        names += f" ({planned.variant})"
     if result.state == "done":
         accuracy = test_accuracy(planned.method, result)
         return f"{names}: done {result.seconds['total']:.1f} s, test {accuracy:.1f} %"
