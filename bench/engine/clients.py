@@ -154,6 +154,7 @@ class Clients:
         self.loss = float("nan")
         self.after_epoch: Callable[[int, Block, Stack], None] | None = None
         self._slots: dict[str, Slot] = {}
+        self._common: dict[tuple[Client, int], Inputs] = {}
         self._calls = 0
 
     def begin_round(self, round: int) -> None:
@@ -226,20 +227,27 @@ class Clients:
             raise DivergedError("a training loss is not finite")
         return target
 
-    def embeddings(self, stack: Stack) -> Tensor:
-        """Mean embedding over all items of every client in evaluation mode, ``[clients, width]``."""
+    def embeddings(self, stack: Stack, on: Client | None = None) -> Tensor:
+        """Mean embedding over all items of every client in evaluation mode, ``[clients, width]``.
+
+        ``on`` is data that all clients' models are evaluated on instead of their own; it is laid
+        out at its first use and kept.
+        """
         means = []
         with torch.no_grad():
             for block in self.blocks:
-                embedding = block.forward(
-                    {name: value[block.clients] for name, value in stack.items()}
-                ).embedding
-                inside = (
-                    torch.arange(block.items, device=self.device)[None, :] < block.inputs.lengths[:, None]
-                )
+                inputs = block.inputs if on is None else self._common_inputs(on, len(block.lengths))
+                models = {name: value[block.clients] for name, value in stack.items()}
+                embedding = self.model.forward(models, inputs, None).embedding
+                inside = torch.arange(inputs.items, device=self.device)[None, :] < inputs.lengths[:, None]
                 summed = (embedding * inside[:, :, None]).sum(dim=1)
-                means.append(summed / block.inputs.lengths[:, None])
+                means.append(summed / inputs.lengths[:, None])
         return torch.cat(means)
+
+    def _common_inputs(self, client: Client, count: int) -> Inputs:
+        if (client, count) not in self._common:
+            self._common[client, count] = self.model.collate_common(client, count, self.device)
+        return self._common[client, count]
 
     def _stream(self, purpose: str, client: int, *more: int) -> np.random.Generator:
         return streams.generator(self.spec.seed, purpose, client, self.round, self._calls, *more)

@@ -79,6 +79,10 @@ class ClientModel(ABC):
     def collate(self, clients: Sequence[Client], device: torch.device) -> Inputs:
         """Lay out a block of clients."""
 
+    def collate_common(self, client: Client, count: int, device: torch.device) -> Inputs:
+        """The same data for each of ``count`` clients; a model may hold what they share once."""
+        return self.collate([client] * count, device)
+
     @abstractmethod
     def forward(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Output:
         """Logits and embeddings; ``drop`` is None in evaluation and only then."""

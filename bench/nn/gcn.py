@@ -95,6 +95,19 @@ class GraphInputs(Inputs):
         return result
 
 
+class CommonGraph(GraphInputs):
+    """One graph as the input of several clients; its features are held once, as a dense matrix."""
+
+    def __init__(self, client: Client, count: int, device: torch.device) -> None:
+        super().__init__([client], False, device)
+        assert client.edges is not None
+        assert self.dense is not None
+        adjacency = normalised_adjacency(client.edges, self.items)
+        self.adjacency = csr_tensor(sparse.block_diag([adjacency] * count, format="csr"), device)
+        self.lengths = self.lengths.expand(count)
+        self.dense = self.dense.expand(count, -1, -1)
+
+
 class GCN(ClientModel):
     """Two graph convolutions and a linear head for every client."""
 
@@ -131,6 +144,10 @@ class GCN(ClientModel):
     def collate(self, clients: Sequence[Client], device: torch.device) -> GraphInputs:
         """Block-diagonal adjacency and features."""
         return GraphInputs(clients, self._sparse, device)
+
+    def collate_common(self, client: Client, count: int, device: torch.device) -> CommonGraph:
+        """The features without a copy for every client."""
+        return CommonGraph(client, count, device)
 
     def forward(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Output:
         """The embedding is the second convolution's output before its activation."""

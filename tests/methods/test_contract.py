@@ -7,7 +7,7 @@ the exception is a real one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from toy_federations import copied, furthest, make_spec, permuted, play, random_federation
 
 from bench import registry
-from bench.engine.clients import Clients, LossTerm, Stack
+from bench.engine.clients import Clients, Forward, LossTerm, Stack
 from bench.engine.run import Run, run
 from bench.federation.types import TEST, TRAIN, Federation
 
@@ -26,6 +27,8 @@ METHODS = sorted(
     name for name, kind in registry.methods().items() if "graph" in kind.families and kind.reads is None
 )
 BOUND_TO_ORDER = {
+    "fggp": "every client samples its second view from the stream of its number",
+    "fggp_released": "as fggp",
     "pfedhn": "every client number has its own random embedding in the hypernetwork",
     "pfedhn_pc": "as pfedhn",
 }
@@ -74,7 +77,7 @@ def test_a_method_describes_itself(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_shapes_and_finite_numbers(method: str, clients: Federation) -> None:
     it = short_run(method)
-    assert set(it.method.shared()) <= set(it.model.shapes)
+    assert set(it.method.shared()) <= set(it.own)
     for name, shape in it.model.shapes.items():
         value = it.own[name]
         assert value.shape == (len(clients), *shape)
@@ -214,10 +217,22 @@ class Watched(Clients):
         epochs: int | None = None,
         loss: LossTerm | None = None,
         trainable: Collection[str] | None = None,
+        forward: Forward | None = None,
+        items: Sequence[NDArray[np.int64]] | None = None,
+        decay: Mapping[str, float] | None = None,
         slot: str = "model",
     ) -> Stack:
         before = copied(stack)
-        result = super().fit(stack, epochs=epochs, loss=loss, trainable=trainable, slot=slot)
+        result = super().fit(
+            stack,
+            epochs=epochs,
+            loss=loss,
+            trainable=trainable,
+            forward=forward,
+            items=items,
+            decay=decay,
+            slot=slot,
+        )
         assert furthest(stack, before) == 0
         return result
 

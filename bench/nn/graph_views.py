@@ -1,0 +1,222 @@
+"""A second view of a graph: candidate edges, a learned sample of them, and the loss of their logits.
+
+Everything that compares all pairs of nodes works on a few rows of the ``nodes x nodes`` matrix at
+a time, so that memory grows with the nodes and the candidate edges, never with the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+from torch.nn import functional
+
+from bench.nn.base import Inputs
+from bench.nn.gcn import normalised_adjacency
+from bench.nn.sparse import Propagate, csr_tensor, product
+
+PAIRS = 2**20
+"""Numbers that one piece of a matrix over pairs may hold: 4 MiB, about what a cache holds."""
+
+
+def row_slices(rows: int, width: int) -> Iterator[slice]:
+    """Cuts ``rows`` rows of ``width`` numbers each into pieces of at most ``PAIRS`` numbers."""
+    step = max(PAIRS // max(width, 1), 1)
+    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
+
+
+def cosine_neighbours(features: Tensor, count: int) -> Tensor:
+    """The ``count`` other rows most similar by cosine: ``[n, width]`` -> ``[n, min(count, n - 1)]``."""
+    directions = functional.normalize(features, dim=1)
+    nodes = len(features)
+    nearest = []
+    for rows in row_slices(nodes, nodes):
+        similarity = directions[rows] @ directions.T
+        similarity[torch.arange(rows.stop - rows.start), torch.arange(rows.start, rows.stop)] = -torch.inf
+        nearest.append(similarity.topk(min(count, nodes - 1), dim=1).indices)
+    return torch.cat(nearest)
+
+
+def undirected_pairs(arcs: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
+    """Arcs ``[2, m]``, in any direction and repeated or not, as pairs i < j ``[2, p]``, sorted."""
+    low, high = arcs.min(axis=0), arcs.max(axis=0)
+    keys = np.unique(low[low < high] * nodes + high[low < high])
+    return np.stack([keys // nodes, keys % nodes])
+
+
+class PairSoftplus(torch.autograd.Function):
+    """``sum_ij softplus(h_i . h_j)`` over all ordered pairs of a client's nodes, i = j included.
+
+    The gradient, ``2 sum_j sigmoid(h_i . h_j) h_j``, is computed in the same pass over the rows.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, inside: Tensor) -> Tensor:
+        """``hidden`` ``[clients, nodes, width]``, ``inside`` ``[clients, nodes]`` -> ``[clients]``."""
+        clients, nodes, _ = hidden.shape
+        columns = inside.to(hidden.dtype)[:, :, None]
+        hidden = hidden * columns
+        total = hidden.new_zeros(clients)
+        gradient = torch.empty_like(hidden)
+        for rows in row_slices(nodes, clients * nodes):
+            logits = torch.bmm(hidden[:, rows], hidden.transpose(1, 2))
+            share = torch.sigmoid(logits)
+            gradient[:, rows] = 2 * torch.bmm(share, hidden) * columns[:, rows]
+            each = torch.bmm(functional.softplus(logits), columns) * columns[:, rows]
+            total += each.sum(dim=(1, 2))
+        ctx.save_for_backward(gradient)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Gradient with respect to ``hidden``."""
+        return gradients[0][:, None, None] * ctx.saved_tensors[0], None
+
+
+class WeightedPropagate(torch.autograd.Function):
+    """``a h`` for a sparse symmetric ``a`` whose entries are learned."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, values: Tensor, graph: CandidateGraph) -> Tensor:
+        """``hidden`` ``[rows, width]``; ``values`` ``[entries]`` in the order of the graph's matrix."""
+        ctx.graph = graph
+        ctx.save_for_backward(hidden, values)
+        return product(graph.matrix(values), hidden)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        """``a g`` for ``h``, and ``g_i . h_j`` for the entry (i, j)."""
+        (hidden, values), graph = ctx.saved_tensors, ctx.graph
+        gradient = gradients[0].contiguous()
+        entries = torch.empty_like(values)
+        for part in row_slices(len(values), hidden.shape[1]):
+            ends = gradient.index_select(0, graph.rows[part])
+            entries[part] = ends.mul_(hidden.index_select(0, graph.columns[part])).sum(dim=1)
+        return product(graph.matrix(values), gradient), entries, None
+
+
+class CandidateGraph:
+    """The candidate edges of a block of clients, nodes numbered through the block with padding.
+
+    Args:
+        pairs: for every client its candidate edges as positions i < j, ``[2, p]``.
+        lengths: nodes of every client.
+        items: nodes that clients are padded to.
+        device: where to compute.
+    """
+
+    def __init__(
+        self,
+        pairs: Sequence[NDArray[np.int64]],
+        lengths: Sequence[int],
+        items: int,
+        device: torch.device,
+    ) -> None:
+        self.clients, self.items = len(lengths), items
+        self.counts = [one.shape[1] for one in pairs]
+        offset = np.concatenate([one + row * items for row, one in enumerate(pairs)], axis=1)
+        low, high = offset
+        nodes, count = self.clients * items, offset.shape[1]
+        loops = np.arange(nodes)
+        rows, columns = np.concatenate([low, high, loops]), np.concatenate([high, low, loops])
+        weight = np.concatenate([np.arange(count), np.arange(count), np.full(nodes, count)])
+        order = np.lexsort((columns, rows))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=nodes))])
+        self._starts = torch.from_numpy(starts.astype(np.int32)).to(device)
+        self._columns = torch.from_numpy(columns[order].astype(np.int32)).to(device)
+        self.rows = torch.from_numpy(rows[order]).to(device)
+        self.columns = torch.from_numpy(columns[order]).to(device)
+        self._weight = torch.from_numpy(weight[order]).to(device)
+        self.low, self.high = torch.from_numpy(low).to(device), torch.from_numpy(high).to(device)
+        self.owner = torch.from_numpy(np.repeat(np.arange(self.clients), self.counts)).to(device)
+        sizes = torch.tensor(lengths, dtype=torch.float32, device=device)
+        self.inside = torch.arange(items, device=device)[None, :] < sizes[:, None]
+        self.present = sizes + 2 * torch.tensor(self.counts, dtype=torch.float32, device=device)
+        self.absent = sizes.square() - self.present
+        padded = []
+        for one, size in zip(pairs, lengths, strict=True):
+            matrix = normalised_adjacency(np.concatenate([one, one[::-1]], axis=1), size)
+            matrix.resize(items, items)
+            padded.append(matrix)
+        self._union = csr_tensor(sparse.block_diag(padded, format="csr"), device)
+
+    def matrix(self, values: Tensor) -> Tensor:
+        """The block's adjacency with these entries, as CSR."""
+        size = (self.clients * self.items,) * 2
+        return torch.sparse_csr_tensor(self._starts, self._columns, values, size=size)
+
+    def propagate(self, hidden: Tensor) -> Tensor:
+        """Multiply by the normalised adjacency of all candidates."""
+        result: Tensor = Propagate.apply(hidden, self._union)
+        return result
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """``h_i . h_j`` for every candidate; ``hidden`` ``[clients, items, width]`` -> ``[pairs]``."""
+        flat = hidden.flatten(0, 1)
+        return (flat.index_select(0, self.low) * flat.index_select(0, self.high)).sum(dim=1)
+
+    def by_client(self, values: Tensor) -> Tensor:
+        """Sums over a client's pairs, ``[pairs]`` -> ``[clients]``."""
+        return values.new_zeros(self.clients).index_add(0, self.owner, values)
+
+    def keep_probabilities(self, hidden: Tensor, logits: Tensor) -> Tensor:
+        """``logit / (2 max) + 1/2`` for every candidate.
+
+        The maximum is over all pairs of the client's nodes, i = j included. By the Cauchy-Schwarz
+        inequality it is the largest squared norm, which needs no pairs.
+        """
+        largest = hidden.square().sum(dim=2).amax(dim=1).clamp_min(1e-12)
+        return 0.5 * logits / largest.index_select(0, self.owner) + 0.5
+
+    def sampled(self, probabilities: Tensor, noise: Tensor) -> Tensor:
+        """A straight-through relaxed Bernoulli sample (temperature 1) of the candidates, normalised.
+
+        ``noise`` ``[pairs]`` uniform in (0, 1). Self-loops are added before the symmetric
+        normalisation. Returns the entries of the block's matrix.
+        """
+        probabilities = probabilities.clamp(1e-6, 1 - 1e-6)
+        soft = torch.sigmoid(torch.logit(probabilities) + torch.logit(noise))
+        kept = (soft > 0.5).to(soft.dtype) + (soft - soft.detach())
+        degree = kept.new_ones(self.clients * self.items)
+        degree = degree.index_add(0, self.low, kept).index_add(0, self.high, kept)
+        scale = degree.rsqrt()
+        weight = torch.cat([kept, kept.new_ones(1)]).index_select(0, self._weight)
+        return weight * scale.index_select(0, self.rows) * scale.index_select(0, self.columns)
+
+    def reconstruction(self, hidden: Tensor, logits: Tensor) -> Tensor:
+        """Cross-entropy of ``h_i . h_j`` against the candidates over all pairs, ``[clients]``.
+
+        With weight (absent / present) on present pairs and norm n^2 / (2 absent), as released, it
+        is the mean of two means: over absent pairs and over present ones (self-loops are present).
+        A complete graph has no absent pairs, and so no first mean.
+        """
+        norms = hidden.square().sum(dim=2)
+        everything: Tensor = PairSoftplus.apply(hidden, self.inside)
+        positive = 2 * self.by_client(functional.softplus(logits))
+        positive = positive + (functional.softplus(norms) * self.inside).sum(dim=1)
+        negative = 2 * self.by_client(functional.softplus(-logits))
+        negative = negative + (functional.softplus(-norms) * self.inside).sum(dim=1)
+        absent = torch.where(self.absent > 0, (everything - positive) / self.absent.clamp_min(1), 0.0)
+        return 0.5 * (absent + negative / self.present)
+
+
+class View(Inputs):
+    """A block's nodes with the product of their features at hand, over any adjacency.
+
+    ``projected`` ``[clients * items, hidden]`` is what the first layer multiplies features to; all
+    views of a step share it.
+    """
+
+    def __init__(self, base: Inputs, projected: Tensor, propagate: Callable[[Tensor], Tensor]) -> None:
+        self.lengths, self.items = base.lengths, base.items
+        self._projected = projected
+        self.propagate = propagate
+
+    def first_layer(self, weight: Tensor) -> Tensor:
+        """The product that was computed already with this ``weight``."""
+        return self._projected

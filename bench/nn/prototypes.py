@@ -1,0 +1,100 @@
+"""Class prototypes of nodes: made, contrasted, clustered, and used to vote (FGGP)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+from torch.nn import functional
+
+from bench.nn.graph_views import row_slices
+
+
+def assignment(logits: Tensor, labels: Tensor, inside: Tensor) -> Tensor:
+    """Weight of every node in the prototype of every class, ``[clients, classes, items]``.
+
+    Training nodes (``labels`` not -1) weigh 1 in their class; the others weigh the probability of
+    their most probable class in that class; padding (not ``inside``) weighs nothing.
+    """
+    confidence, guess = logits.softmax(dim=2).max(dim=2)
+    known = labels >= 0
+    classes = torch.where(known, labels, guess)
+    weights = torch.where(known, 1.0, confidence) * inside
+    chosen: Tensor = functional.one_hot(classes, logits.shape[2]).transpose(1, 2)
+    assigned: Tensor = chosen * weights[:, None, :]
+    return assigned
+
+
+def prototypes(assigned: Tensor, features: Tensor) -> Tensor:
+    """Weighted means ``[clients, classes, width]``; zero for a class without nodes."""
+    return torch.bmm(assigned, features) / assigned.sum(dim=2, keepdim=True).clamp_min(1e-6)
+
+
+def prototype_contrast(anchors: Tensor, others: Tensor, present: Tensor, temperature: float) -> Tensor:
+    """InfoNCE over the classes that are ``present`` ``[clients, classes]``, their mean ``[clients]``.
+
+    For class c: -log of the share of exp(cos(anchor_c, other_c) / T) among itself and the cosines
+    of anchor_c with all other present classes of both views.
+    """
+    anchors, others = functional.normalize(anchors, dim=2), functional.normalize(others, dim=2)
+    classes = anchors.shape[1]
+    absent = ~present[:, None, :]
+    itself = torch.eye(classes, dtype=torch.bool, device=anchors.device)
+    across = torch.bmm(anchors, others.transpose(1, 2)) / temperature
+    within = torch.bmm(anchors, anchors.transpose(1, 2)) / temperature
+    positive = across.diagonal(dim1=1, dim2=2)
+    negatives = torch.cat(
+        [
+            within.masked_fill(absent | itself, -torch.inf),
+            across.masked_fill(absent | itself, -torch.inf),
+        ],
+        dim=2,
+    )
+    each = torch.logsumexp(torch.cat([positive[:, :, None], negatives], dim=2), dim=2) - positive
+    return (each * present).sum(dim=1) / present.sum(dim=1).clamp_min(1)
+
+
+def finch(points: NDArray[np.float64]) -> NDArray[np.int64]:
+    """FINCH (Sarfraz et al., CVPR 2019) by cosine: cluster numbers ``[m]`` of points ``[m, width]``.
+
+    Every point is linked to its first neighbour, and the connected components are the clusters of
+    the first partition; their means are linked in the same way, and so on. Every cluster has at
+    least two members, so the last partition is always a single cluster; as in the authors' code it
+    is not used unless it is the first. Returned is the coarsest of those that are left.
+    """
+    labels = np.arange(len(points))
+    while True:
+        means = np.stack([points[labels == one].mean(axis=0) for one in range(labels.max() + 1)])
+        count = len(means)
+        if count == 1:
+            return labels
+        directions = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        similarity = directions @ directions.T
+        np.fill_diagonal(similarity, -np.inf)
+        links = (np.arange(count), similarity.argmax(axis=1))
+        graph = sparse.coo_matrix((np.ones(count), links), shape=(count, count))
+        clusters, merged = connected_components(graph, directed=False)
+        if clusters == 1 and count < len(points):
+            return labels
+        labels = merged[labels].astype(np.int64)
+
+
+def vote(
+    features: Tensor, points: Tensor, owners: Tensor, classes: int, voters: int, temperature: float
+) -> Tensor:
+    """Class scores ``[clients, items, classes]`` by the nearest prototypes.
+
+    ``points`` ``[m, width]`` are the prototypes, ``owners`` ``[m]`` their classes. The
+    min(voters, m) most similar by cosine vote with the softmax of their similarities.
+    """
+    directions = functional.normalize(points, dim=1).T
+    scores = features.new_zeros(*features.shape[:2], classes)
+    for rows in row_slices(features.shape[1], features.shape[0] * len(points)):
+        similarity = functional.normalize(features[:, rows], dim=2) @ directions
+        nearest = similarity.topk(min(voters, len(points)), dim=2)
+        shares = (nearest.values / temperature).softmax(dim=2)
+        scores[:, rows] = scores[:, rows].scatter_add(2, owners[nearest.indices], shares)
+    return scores

@@ -1,0 +1,456 @@
+"""FGGP: every distinctive step against a small computation, and its degenerate cases."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+from toy_federations import both_ways, copied, furthest, make_spec, permuted, play, random_federation
+
+from bench import registry
+from bench.engine.run import Run
+from bench.federation.types import TEST, TRAIN, Federation
+from bench.nn import graph_views
+from bench.nn.base import keep_all
+from bench.nn.graph_views import (
+    CandidateGraph,
+    PairSoftplus,
+    WeightedPropagate,
+    cosine_neighbours,
+    undirected_pairs,
+)
+from bench.nn.prototypes import assignment, finch, prototype_contrast, prototypes, vote
+
+
+def at(*degrees: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Points on the unit circle."""
+    angles = np.deg2rad(np.array(degrees))
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def groups(labels: np.ndarray[Any, Any]) -> set[frozenset[int]]:
+    """A clustering without the names of its clusters."""
+    return {frozenset(np.flatnonzero(labels == one).tolist()) for one in np.unique(labels)}
+
+
+def test_finch_of_one_point_and_of_two() -> None:
+    assert groups(finch(at(10))) == {frozenset({0})}
+    assert groups(finch(at(0, 170))) == {frozenset({0, 1})}
+
+
+def test_finch_leaves_out_the_single_cluster_after_the_first_partition() -> None:
+    # first neighbours 0-1, 2-3 (mutual), 4 -> 3: two clusters; their means would merge into one
+    assert groups(finch(at(0, 2, 50, 52, 55))) == {frozenset({0, 1}), frozenset({2, 3, 4})}
+
+
+def test_finch_links_by_shared_first_neighbour_and_ignores_length() -> None:
+    # 0 and 2 both have 1 as first neighbour; 3 is near 2 by distance but 4's neighbour by angle
+    points = at(0, 1, 3, 80, 81) * np.array([[1], [50], [1], [1], [9]])
+    assert groups(finch(points)) == {frozenset({0, 1, 2}), frozenset({3, 4})}
+
+
+def test_finch_takes_the_coarsest_partition() -> None:
+    # pairs (0,1) (2,3) | (4,5) (6,7): four clusters, whose means are two pairs; those would be one
+    points = at(0, 1, 10, 11, 100, 101, 110, 111)
+    assert groups(finch(points)) == {frozenset({0, 1, 2, 3}), frozenset({4, 5, 6, 7})}
+
+
+LOGITS = torch.tensor([[[0.0, math.log(3)], [math.log(4), 0.0], [0.0, math.log(9)], [5.0, 0.0]]])
+LABELS = torch.tensor([[0, -1, -1, -1]])
+INSIDE = torch.tensor([[True, True, True, False]])
+
+
+def test_prototype_assignment_by_hand() -> None:
+    """Node 0 is trained with label 0 though predicted 1; node 3 is padding."""
+    weights = assignment(LOGITS, LABELS, INSIDE)
+    expected = torch.tensor([[[1.0, 0.8, 0.0, 0.0], [0.0, 0.0, 0.9, 0.0]]])
+    assert torch.allclose(weights, expected)
+    features = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [2.0, 2.0], [99.0, 99.0]]])
+    means = prototypes(weights, features)
+    assert torch.allclose(means, torch.tensor([[[1 / 1.8, 0.8 / 1.8], [2.0, 2.0]]]))
+
+
+def test_contrast_by_hand() -> None:
+    """Three classes, of which the last does not occur: one negative in each view."""
+    anchors = torch.tensor([[[1.0, 0.0], [0.0, 3.0], [7.0, 7.0]]])
+    others = torch.tensor([[[2.0, 0.0], [1.0, 1.0], [5.0, 0.0]]])
+    present = torch.tensor([[True, True, False]])
+    half = math.sqrt(0.5)
+    # anchor 0: positive 1, negatives anchor 1 (0) and other 1 (0.71); anchor 1: 0.71, 0 and 0
+    e = [math.exp(2 * x) for x in (1.0, 0.0, half)]
+    first = -math.log(e[0] / (e[0] + e[1] + e[2]))
+    second = -math.log(e[2] / (e[2] + e[1] + e[1]))
+    found = prototype_contrast(anchors, others, present, 0.5)
+    assert found.tolist() == pytest.approx([(first + second) / 2], rel=1e-5)
+    alone = prototype_contrast(anchors, others, torch.tensor([[False, True, False]]), 0.5)
+    assert alone.tolist() == pytest.approx([0.0], abs=1e-6)
+
+
+def test_votes_by_hand() -> None:
+    """Three prototypes, two voters: the third, at a right angle, has no vote."""
+    points = torch.tensor([[4.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
+    owners = torch.tensor([2, 0, 0])
+    features = torch.tensor([[[3.0, 0.0], [0.0, 0.1]]])
+    scores = vote(features, points, owners, 3, 2, 0.1)
+    share = 1 / (1 + math.exp((math.sqrt(0.5) - 1) / 0.1))
+    assert torch.allclose(scores, torch.tensor([[[1 - share, 0.0, share], [1.0, 0.0, 0.0]]]), atol=1e-6)
+    everybody = vote(features, points, owners, 3, 30, 0.1)
+    e = [math.exp(10 * x) for x in (1.0, math.sqrt(0.5), 0.0)]
+    assert everybody[0, 0].tolist() == pytest.approx([(e[1] + e[2]) / sum(e), 0, e[0] / sum(e)], abs=1e-6)
+
+
+def test_neighbours_and_pairs_by_hand() -> None:
+    features = torch.tensor([[1.0, 0.0], [5.0, 1.0], [0.0, 1.0], [1.0, 7.0]])
+    assert cosine_neighbours(features, 1)[:, 0].tolist() == [1, 0, 3, 2]
+    assert cosine_neighbours(features, 9).shape == (4, 3)
+    arcs = np.array([[0, 2, 1, 3, 3], [1, 0, 0, 3, 2]])
+    assert undirected_pairs(arcs, 4).tolist() == [[0, 0, 2], [1, 2, 3]]
+
+
+PAIRS = np.array([[0, 1, 0], [1, 2, 3]])
+"""Candidates of a graph of four nodes: 0-1, 1-2, 0-3."""
+
+
+def dense_union() -> torch.Tensor:
+    union = torch.eye(4)
+    union[PAIRS[0], PAIRS[1]] = union[PAIRS[1], PAIRS[0]] = 1
+    return union
+
+
+def two_clients() -> CandidateGraph:
+    """The graph of four nodes beside one of two nodes without candidates, padded to five."""
+    return CandidateGraph([PAIRS, np.zeros((2, 0), np.int64)], [4, 2], 5, torch.device("cpu"))
+
+
+def hidden_of_two(width: int = 3) -> torch.Tensor:
+    hidden = torch.rand(2, 5, width, generator=torch.Generator().manual_seed(0))
+    hidden[0, 4:] = 0
+    hidden[1, 2:] = 0
+    return hidden
+
+
+def test_keep_probabilities_are_those_of_dense_matrices() -> None:
+    graph, hidden = two_clients(), hidden_of_two()
+    dense = hidden[0, :4] @ hidden[0, :4].T
+    expected = 0.5 * dense / dense.max() + 0.5 * dense_union()
+    logits = graph.logits(hidden)
+    found = graph.keep_probabilities(hidden, logits)
+    assert torch.allclose(found, expected[PAIRS[0], PAIRS[1]])
+
+
+def test_a_sample_is_normalised_with_self_loops() -> None:
+    """Noise u keeps a pair of probability p when logit(p) + logit(u) > 0, that is u > 1 - p."""
+    graph = two_clients()
+    values = graph.sampled(torch.tensor([0.6, 0.7, 0.8]), torch.tensor([0.41, 0.29, 0.9]))
+    kept = torch.eye(4)
+    kept[0, 1] = kept[1, 0] = kept[0, 3] = kept[3, 0] = 1  # 1-2 is left out: 0.29 < 0.3
+    scale = kept.sum(dim=1).rsqrt()
+    expected = scale[:, None] * kept * scale[None, :]
+    assert torch.allclose(graph.matrix(values).to_dense()[:4, :4], expected)
+
+
+def test_gradients_reach_the_probabilities_straight_through() -> None:
+    """The gradient of a dense computation with the relaxed sample in place of the hard one."""
+    graph = two_clients()
+    probabilities = torch.tensor([0.6, 0.7, 0.8], requires_grad=True)
+    noise = torch.tensor([0.41, 0.29, 0.9])
+    features = torch.rand(10, 3, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    weight = torch.rand(10, 3, generator=torch.Generator().manual_seed(2))
+    found = WeightedPropagate.apply(features, graph.sampled(probabilities, noise), graph)
+    (found * weight).sum().backward()
+    p = torch.tensor([0.6, 0.7, 0.8], requires_grad=True)
+    soft = torch.sigmoid(torch.logit(p) + torch.logit(noise))
+    straight = torch.tensor([1.0, 0.0, 1.0]) + soft - soft.detach()
+    dense = torch.eye(10)
+    for value, i, j in zip(straight, PAIRS[0].tolist(), PAIRS[1].tolist(), strict=True):
+        one = torch.zeros(10, 10)
+        one[i, j] = one[j, i] = 1
+        dense = dense + value * one
+    scale = dense.sum(dim=1).rsqrt()
+    same = features.detach().clone().requires_grad_()
+    expected = (scale[:, None] * dense * scale[None, :]) @ same
+    (expected * weight).sum().backward()
+    assert torch.allclose(found, expected, atol=1e-6)
+    assert probabilities.grad is not None
+    assert p.grad is not None
+    assert torch.allclose(probabilities.grad, p.grad, atol=1e-6)
+    assert features.grad is not None
+    assert same.grad is not None
+    assert torch.allclose(features.grad, same.grad, atol=1e-6)
+
+
+def test_reconstruction_is_the_released_loss_over_all_pairs() -> None:
+    """norm_w * BCE with pos_weight, on dense matrices, value and gradient."""
+    graph, hidden = two_clients(), hidden_of_two().requires_grad_()
+    found = graph.reconstruction(hidden, graph.logits(hidden))
+    losses = []
+    same = hidden.detach().clone().requires_grad_()
+    for client, union in ((0, dense_union()), (1, torch.eye(2))):
+        nodes = len(union)
+        part = same[client, :nodes]
+        absent = nodes**2 - union.sum()
+        bce = functional.binary_cross_entropy_with_logits(
+            part @ part.T, union, pos_weight=absent / union.sum()
+        )
+        losses.append(nodes**2 / (2 * absent) * bce)
+    assert torch.allclose(found, torch.stack(losses))
+    found.sum().backward()
+    torch.stack(losses).sum().backward()
+    assert hidden.grad is not None
+    assert same.grad is not None
+    inside = graph.inside[:, :, None]
+    assert torch.allclose(hidden.grad * inside, same.grad * inside, atol=1e-6)
+
+
+def test_a_complete_graph_has_no_absent_pairs() -> None:
+    graph = CandidateGraph([np.array([[0], [1]])], [2], 2, torch.device("cpu"))
+    hidden = torch.tensor([[[1.0], [2.0]]])
+    found = graph.reconstruction(hidden, graph.logits(hidden))
+    expected = 0.5 * (-torch.tensor([1.0, 2.0, 2.0, 4.0]).sigmoid().log()).mean()
+    assert found.tolist() == pytest.approx([float(expected)], rel=1e-5)
+
+
+@pytest.mark.parametrize("pairs", [1, 13, 40])
+def test_pieces_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch, pairs: int) -> None:
+    def everything() -> list[torch.Tensor]:
+        hidden = hidden_of_two().requires_grad_()
+        total = PairSoftplus.apply(hidden, two_clients().inside)
+        total.sum().backward()
+        assert hidden.grad is not None
+        features = torch.rand(9, 4, generator=torch.Generator().manual_seed(3))
+        owners = torch.tensor([0, 1, 1])
+        points = torch.rand(3, 4, generator=torch.Generator().manual_seed(4))
+        near = cosine_neighbours(features, 3)
+        return [total.detach(), hidden.grad, near, vote(features[None], points, owners, 2, 2, 0.1)]
+
+    whole = everything()
+    monkeypatch.setattr(graph_views, "PAIRS", pairs)
+    for one, other in zip(whole, everything(), strict=True):
+        assert torch.allclose(one.double(), other.double(), atol=1e-6)
+
+
+def test_pieces_of_rows_change_no_run(monkeypatch: pytest.MonkeyPatch, federation: Federation) -> None:
+    spec = make_spec("fggp", federation)
+    whole = play(spec, federation)
+    monkeypatch.setattr(graph_views, "PAIRS", 50)
+    pieces = play(spec, federation)
+    assert furthest(whole.own, pieces.own) < 1e-4
+    for key, counts in whole.correct().items():
+        assert np.array_equal(counts, pieces.correct()[key])
+
+
+def test_the_two_view_loss_of_a_tiny_graph(tiny: Federation) -> None:
+    """All parts on dense matrices; the second client is the one that has padding beside it."""
+    it = Run(make_spec("fggp", tiny, client={"hidden": 4, "dropout": 0.0}), tiny)
+    method: Any = it.method
+    it.clients.begin_round(0)
+    models = copied(it.method.receive(it.own, it.method.send(0)))
+    for name in models:
+        models[name] += 0.1 * torch.rand(models[name].shape, generator=torch.Generator().manual_seed(5))
+    block = it.clients.blocks[0]
+    method.views = {0: method.global_view(block, models)}
+    logits, extra = method.two_views(models, block, keep_all, [Half(), Half()])  # type: ignore[list-item]
+    for row, client in enumerate(tiny.clients):
+        assert client.edges is not None
+        w = {name: value[row] for name, value in models.items()}
+        nodes = len(client.ids)
+        x = torch.from_numpy(client.features.toarray())  # type: ignore[union-attr]
+        own = torch.eye(nodes)
+        own[client.edges[0], client.edges[1]] = 1
+
+        def normalised(a: torch.Tensor) -> torch.Tensor:
+            scale = a.sum(dim=1).rsqrt()
+            return scale[:, None] * a * scale[None, :]
+
+        def gcn(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            h = torch.relu(a @ (x @ w["conv1.weight"]) + w["conv1.bias"])  # noqa: B023
+            f = a @ (h @ w["conv2.weight"]) + w["conv2.bias"]  # noqa: B023
+            return torch.relu(f) @ w["head.weight"] + w["head.bias"], f  # noqa: B023
+
+        first, features = gcn(normalised(own))
+        unit = functional.normalize(features, dim=1)
+        cosine = unit @ unit.T - 2 * torch.eye(nodes)
+        union = own.clone()
+        for node in range(nodes):
+            for other in cosine[node].topk(min(3, nodes - 1)).indices.tolist():
+                union[node, other] = union[other, node] = 1
+        a = normalised(union)
+        h = torch.relu(a @ (a @ (x @ w["augmentor.weight1"])) @ w["augmentor.weight2"])
+        # with noise 1/2 a pair is kept when its probability is over 1/2: h_i . h_j > 0
+        kept = torch.where((h @ h.T > 0) & (union > 0), 1.0, 0.0)
+        kept.fill_diagonal_(1)
+        second, other_features = gcn(normalised(kept))
+        train = np.flatnonzero(client.roles == TRAIN)
+        y = torch.from_numpy(client.labels)
+        entropy = functional.cross_entropy(second[train], y[train])
+        confidence, label = first.softmax(dim=1).max(dim=1)
+        label[train], confidence[train] = y[train], 1.0
+        means = []
+        for which in (other_features, features):
+            of = [
+                (confidence[label == c, None] * which[label == c]).sum(dim=0) / confidence[label == c].sum()
+                for c in range(2)
+                if (label == c).any()
+            ]
+            means.append(functional.normalize(torch.stack(of), dim=1))
+        contrast = torch.zeros(())
+        occurring = len(means[0])
+        for c in range(occurring):
+            positive = (means[0][c] @ means[1][c] / 0.5).exp()
+            negative = sum(
+                (means[0][c] @ view[d] / 0.5).exp() for view in means for d in range(occurring) if d != c
+            )
+            contrast = contrast - (positive / (positive + negative)).log() / occurring
+        negatives = nodes**2 - union.sum()
+        if negatives > 0:
+            bce = functional.binary_cross_entropy_with_logits(
+                h @ h.T, union, pos_weight=negatives / union.sum()
+            )
+            graph = nodes**2 / (2 * negatives) * bce
+        else:
+            graph = 0.5 * functional.softplus(-(h @ h.T)).mean()
+        assert torch.allclose(logits[row, :nodes], first, atol=1e-5)
+        assert float(extra[row]) == pytest.approx(float(entropy + contrast + graph), rel=1e-4)
+
+
+class Half:
+    """Noise without chance."""
+
+    def random(self, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.full(count, 0.5)
+
+
+def lacking(federation: Federation, client: int, label: int) -> Federation:
+    """The federation with one client's training nodes of a class made test nodes."""
+    members = list(federation.clients)
+    one = members[client]
+    roles = np.where((one.labels == label) & (one.roles == TRAIN), TEST, one.roles).astype(np.int8)
+    members[client] = replace(one, roles=roles)
+    return replace(federation, clients=tuple(members))
+
+
+def reports_of(method: str, federation: Federation) -> tuple[Run, torch.Tensor]:
+    """A run after one round in which no node of client 2 can be predicted as class 0."""
+    it = Run(make_spec(method, federation), federation)
+    it.warm_up()
+    it.step(0)
+    models = copied(it.own)
+    models["head.bias"][2, 0] = -1e6
+    reports = it.method.report(it.clients, models)
+    assert reports is not None
+    return it, reports
+
+
+def test_a_missing_class_does_not_shift_the_others(federation: Federation) -> None:
+    poor = lacking(federation, 2, 0)
+    it, reports = reports_of("fggp", poor)
+    assert reports.shape == (5, 3, 16)
+    assert reports[2, 0].isnan().all()
+    assert not reports[2, 1:].isnan().any()
+    _, shifted = reports_of("fggp_released", poor)
+    assert torch.equal(shifted[2, :2], reports[2, 1:])
+    assert shifted[2, 2].isnan().all()
+    method: Any = it.method
+    method.collect(it.own, it.own, reports)
+    assert set(method.prototype_classes.tolist()) == {0, 1, 2}
+
+
+def test_global_prototypes_are_cluster_means(federation: Federation) -> None:
+    it = Run(make_spec("fggp", federation), federation)
+    method: Any = it.method
+    reports = torch.full((5, 3, 2), torch.nan)
+    reports[:, 0] = torch.from_numpy(at(0, 2, 50, 52, 55)).float()
+    reports[3, 2] = torch.tensor([0.5, 4.0])
+    models = method.extend(method.task.own())
+    method.collect(models, models, reports)
+    assert method.prototypes is not None
+    assert sorted(method.prototype_classes.tolist()) == [0, 0, 2]
+    found = {tuple(round(float(x), 5) for x in point) for point in method.prototypes}
+    means = [reports[:2, 0].mean(dim=0), reports[2:, 0].mean(dim=0), torch.tensor([0.5, 4.0])]
+    assert found == {tuple(round(float(x), 5) for x in point) for point in means}
+
+
+def test_the_server_averages_models_and_augmentors(federation: Federation) -> None:
+    it = play(make_spec("fggp", federation, rounds=1), federation)
+    sent = it.method.send(1)
+    assert {"augmentor.weight1", "augmentor.weight2", "conv1.weight"} <= set(sent)
+    for name, value in sent.items():
+        assert torch.allclose(value[3], it.own[name].mean(dim=0), atol=1e-6), name
+    start = Run(make_spec("fggp", federation), federation).own
+    assert float((it.own["augmentor.weight2"] - start["augmentor.weight2"]).abs().max()) > 1e-4
+
+
+def test_bytes_count_prototypes_both_ways(federation: Federation) -> None:
+    """With 48 features, 16 hidden units, 3 classes, 5 clients; nothing but models goes down at first."""
+    it = Run(make_spec("fggp", federation), federation)
+    method: Any = it.method
+    models = 5 * 4 * (2 * (48 * 16 + 16 * 16) + 16 + 16 + 16 * 3 + 3)
+    it.warm_up()
+    it.step(0)
+    reports = 5 * 3 * 16 * 4
+    assert (it.wire.bytes_up, it.wire.bytes_down) == (models + reports, models)
+    points = len(method.prototypes)
+    it.step(1)
+    assert it.wire.bytes_down == 2 * models + 5 * points * (16 * 4 + 8)
+
+
+def test_the_classifier_predicts_until_there_are_prototypes(federation: Federation) -> None:
+    it = Run(make_spec("fggp", federation), federation)
+    it.warm_up()
+    block = it.clients.blocks[0]
+    models = {name: value[block.clients] for name, value in it.own.items()}
+    assert torch.equal(it.method.logits(models, block), block.forward(models).logits)
+    it.step(0)
+    scores = it.method.logits({name: value[block.clients] for name, value in it.own.items()}, block)
+    inside = scores.sum(dim=2)
+    assert torch.allclose(inside, torch.ones_like(inside), atol=1e-5)  # shares of the voters
+
+
+def test_the_global_view_is_refreshed_in_time(federation: Federation) -> None:
+    it = Run(make_spec("fggp", federation, rounds=4, hyper={"refresh": 2}), federation)
+    it.warm_up()
+    method: Any = it.method
+    seen = []
+    for round in range(4):
+        it.step(round)
+        seen.append(method.views)
+    assert seen[0] is seen[1]
+    assert seen[1] is not seen[2]
+    assert seen[2] is seen[3]
+
+
+def test_clients_without_edges_or_neighbours() -> None:
+    """A client of one node has no pair at all; it trains and votes like the others."""
+    federation = random_federation((30, 25), isolated=0)
+    alone = replace(
+        federation.clients[1],
+        ids=np.array([1000]),
+        labels=np.array([1]),
+        roles=np.array([TRAIN], np.int8),
+        features=federation.clients[1].features[:1],
+        edges=both_ways([]),
+    )
+    odd = replace(federation, clients=(federation.clients[0], alone))
+    it = play(make_spec("fggp", odd), odd)
+    assert all(torch.isfinite(value).all() for value in it.own.values())
+    assert np.isfinite(it.loss).all()
+
+
+def test_the_order_of_clients_matters_by_their_noise_alone(
+    monkeypatch: pytest.MonkeyPatch, federation: Federation
+) -> None:
+    """With the same noise for all, permuted clients give permuted models."""
+    module = sys.modules[registry.method("fggp").__module__]
+    monkeypatch.setattr(module, "streams", SimpleNamespace(generator=lambda *key: Half()))
+    spec = make_spec("fggp", federation, initial="common", client={"dropout": 0.0})
+    order = [3, 0, 4, 2, 1]
+    straight, other = play(spec, federation), play(spec, permuted(federation, order))
+    moved = {name: value[order] for name, value in straight.own.items()}
+    assert furthest(moved, other.own) < 1e-4
