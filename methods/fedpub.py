@@ -1,0 +1,209 @@
+"""FED-PUB: Personalized Subgraph Federated Learning.
+
+Baek et al., ICML 2023; released code: JinheonBaek/FED-PUB.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from bench.engine.clients import Block, Clients, LossTerm
+from bench.engine.method import Method, Stack
+from bench.federation.types import UNUSED, Client
+from bench.hyper import HyperParameters, tunable
+from bench.nn.base import Drop
+
+from .pfedgraph import mix
+
+MASK = "mask of "
+"""Prefix of a weight matrix's mask."""
+
+PROXY_BLOCKS = 5
+PROXY_NODES = 100
+PROXY_EDGE_PROBABILITY = 0.1
+
+
+class FedPub(Method):
+    """Personalised averages by functional similarity, and a personal mask on every weight matrix.
+
+    Client i's effective weights are W_i * mu_i (the three matrices, biases unmasked). The mask
+    starts at ones, is trained with the weights, and never leaves the client. Each round
+
+    1. every client trains W_i and mu_i, and reports its functional embedding h_i: the mean output
+       of the second convolution, before ReLU, on a random graph that is the same for all;
+    2. the server sends client i the average sum_j a_ij W_j of the unmasked weights, with
+       a_ij = exp(tau cos(h_i, h_j)) / sum_k exp(tau cos(h_i, h_k)); in the first round everybody
+       has one common model.
+
+    The random graph has 5 Erdos-Renyi blocks of 100 nodes, edges with probability 0.1 within a
+    block and none between blocks, and N(0, 1) features. A seed tells a client all of it, so it is
+    not counted in the bytes.
+
+    What paper and released code have otherwise, and what is done here:
+    - Penalties. The paper adds an L1 norm of the masks and a proximal norm to the loss. The code
+      computes both on detached tensors, so they have no gradient; left out here, which gives the
+      released code's numbers. ``FedPubGradient`` has them with gradients.
+    - Pruning. Entries with |mu| up to 1e-3 are zero in evaluation and for h_i, not in training.
+    - Weight decay. The code has 1e-6 for weights and masks. Here weights have the study's decay
+      and masks 1e-6: the study's 5e-4 on the masks takes a run to the majority class.
+    - The code uploads the masks, too, and never uses them; not sent here.
+    - tau is 10 in the code's defaults, 3 (disjoint) and 5 (overlapping) in its scripts. 3 here.
+    """
+
+    name = "fedpub"
+    title = "FED-PUB"
+    reference = "Baek et al., ICML 2023"
+    families = ("graph",)
+
+    class Hyper(HyperParameters):
+        """``prune``: mask entries of up to this size are zero in evaluation."""
+
+        tau: float = tunable(3.0, search=[1.0, 3.0, 5.0, 10.0], ge=0)
+        prune: float = Field(1e-3, ge=0)
+        mask_decay: float = Field(1e-6, ge=0)
+
+    hyper: Hyper
+
+    def start(self) -> None:
+        """One common model, the proxy graph, and a plain average before anything is known."""
+        task = self.task
+        common = task.common()
+        self.models: Stack = {name: common[name] for name in self.shared()}
+        self.matrices = tuple(name for name, shape in task.shapes.items() if len(shape) == 2)
+        width = task.shapes["conv1.weight"][0]
+        self.proxy = proxy_graph(width, task.generator("proxy graph"))
+        self.collaboration = torch.full((task.clients, task.clients), 1 / task.clients)
+        self.mask_means: list[Tensor] = []
+        self.pruned_shares: list[Tensor] = []
+
+    def extend(self, models: Stack) -> Stack:
+        """Masks of ones."""
+        masks = {MASK + name: models[name].new_ones(()).expand_as(models[name]) for name in self.matrices}
+        return {**models, **masks}
+
+    def send(self, round: int) -> Stack:
+        """The client's own average; masks are not part of it."""
+        return self.models
+
+    def masked(self, models: Stack, prune: bool) -> Stack:
+        """The effective weights W * mu, with small entries of mu at zero if ``prune``."""
+        effective = dict(models)
+        for name in self.matrices:
+            mask = models[MASK + name]
+            if prune:
+                mask = functional.hardshrink(mask, self.hyper.prune)
+            effective[name] = models[name] * mask
+        return effective
+
+    def train(self, clients: Clients, received: Stack) -> Stack:
+        """Local epochs on W and mu with the unpruned masks."""
+
+        def forward(models: Stack, block: Block, drop: Drop) -> Tensor:
+            return block.model.forward(self.masked(models, prune=False), block.inputs, drop).logits
+
+        decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
+        trained = clients.fit(received, loss=self.penalties(clients, received), forward=forward, decay=decay)
+        self.log_masks(trained)
+        return trained
+
+    def penalties(self, clients: Clients, received: Stack) -> LossTerm | None:
+        """None: as released, they do not act."""
+        return None
+
+    def logits(self, models: Stack, block: Block) -> Tensor:
+        """Predictions with pruned masks."""
+        return block.forward(self.masked(models, prune=True)).logits
+
+    def report(self, clients: Clients, trained: Stack) -> Tensor | None:
+        """The functional embeddings h_i."""
+        return clients.embeddings(self.masked(trained, prune=True), on=self.proxy)
+
+    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+        """a_ij and the personalised averages."""
+        assert reports is not None
+        h = functional.normalize(reports.double(), dim=1)
+        self.collaboration = torch.softmax(self.hyper.tau * (h @ h.T), dim=1).float()
+        self.models = {name: mix(value, self.collaboration) for name, value in trained.items()}
+
+    def log_masks(self, trained: Stack) -> None:
+        """Mean of each client's mask entries, and the share of them that evaluation prunes."""
+        masks = [trained[MASK + name].flatten(1) for name in self.matrices]
+        entries = sum(mask.shape[1] for mask in masks)
+        small = [(mask.abs() <= self.hyper.prune).float().sum(dim=1) for mask in masks]
+        self.mask_means.append(torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries)
+        self.pruned_shares.append(torch.stack(small).sum(dim=0) / entries)
+
+    def artefacts(self) -> dict[str, Tensor]:
+        """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``."""
+        return {
+            "collaboration": self.collaboration,
+            "mask_mean": torch.stack(self.mask_means),
+            "mask_pruned": torch.stack(self.pruned_shares),
+        }
+
+
+class FedPubGradient(FedPub):
+    """FED-PUB with penalties that have a gradient.
+
+    Client i minimises F_i(W * mu) + l mean |mu| + r sum over tensors ||W - W_received||, the
+    second penalty not in the first round (there is nothing personal to stay close to). The norm
+    is not squared, as in the released code; its gradient at zero, where a round starts, is taken
+    as zero. The L1 term is a mean over all entries: with the released sum and strength 1e-3 its
+    constant sign makes Adam take every mask to zero within some dozen rounds.
+
+    A round costs 6 to 8 times FedAvg's at 50 clients of Cora (4 to 5 without penalties): twice
+    the parameters are trained, every step passes over all of them again for each penalty, and the
+    embeddings take a dense product with 500 feature rows for every client.
+    """
+
+    name = "fedpub_gradient"
+    title = "FED-PUB (penalties with gradient)"
+
+    class Hyper(FedPub.Hyper):
+        """``sparsity`` is l, ``proximity`` is r (1e-3 in the released code)."""
+
+        sparsity: float = tunable(0.1, search=[0.01, 0.1, 1.0], ge=0)
+        proximity: float = tunable(1e-3, search=[1e-4, 1e-3, 1e-2], ge=0)
+
+    hyper: Hyper
+
+    def penalties(self, clients: Clients, received: Stack) -> LossTerm | None:
+        """l mean |mu| + r sum ||W - W_received||."""
+        first = clients.round == 0
+        entries = sum(received[MASK + name][0].numel() for name in self.matrices)
+
+        def penalty(models: Stack, block: slice) -> Tensor:
+            sizes = [models[MASK + name].abs().flatten(1).sum(dim=1) for name in self.matrices]
+            total = self.hyper.sparsity / entries * torch.stack(sizes).sum(dim=0)
+            if first:
+                return total
+            moved = [(models[name] - received[name][block]).flatten(1) for name in self.shared()]
+            return total + self.hyper.proximity * torch.stack([norm(d) for d in moved]).sum(dim=0)
+
+        return penalty
+
+
+def norm(rows: Tensor) -> Tensor:
+    """Euclidean norm of every row, whose gradient is zero where the row is zero."""
+    result: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    return result
+
+
+def proxy_graph(width: int, rng: torch.Generator) -> Client:
+    """The random graph that models are compared on: no labels, N(0, 1) features ``[500, width]``."""
+    nodes = PROXY_BLOCKS * PROXY_NODES
+    drawn = torch.rand(PROXY_BLOCKS, PROXY_NODES, PROXY_NODES, generator=rng) < PROXY_EDGE_PROBABILITY
+    upper = drawn.triu(diagonal=1)
+    block, source, target = (upper | upper.transpose(1, 2)).nonzero(as_tuple=True)
+    edges = torch.stack([source, target]) + block * PROXY_NODES
+    return Client(
+        ids=np.arange(nodes),
+        labels=np.full(nodes, -1),
+        roles=np.full(nodes, UNUSED, np.int8),
+        features=torch.randn(nodes, width, generator=rng).numpy(),
+        edges=edges.numpy(),
+    )

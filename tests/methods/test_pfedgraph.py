@@ -1,0 +1,232 @@
+"""pFedGraph: the projection against a solver and by hand, the round by hand, degenerate cases."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from torch import Tensor
+from toy_federations import copied, furthest, make_spec, permuted, play
+
+from bench.engine.run import Run
+from bench.federation.types import TRAIN, Federation
+from bench.methods.pfedgraph import cosines, project_onto_simplex
+
+PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
+
+
+def sizes_of(federation: Federation) -> list[int]:
+    return [client.count(TRAIN) for client in federation.clients]
+
+
+@given(
+    cosine=st.lists(st.floats(-1, 1), min_size=1, max_size=8),
+    alpha=st.floats(0.05, 20),
+    weights=st.lists(st.integers(1, 50), min_size=8, max_size=8),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_projection_solves_the_quadratic_programme(
+    cosine: list[float], alpha: float, weights: list[int]
+) -> None:
+    """min alpha ||x||^2 + (d - 2 alpha p)^T x with x >= 0, sum x = 1, by a general solver."""
+    d = -np.array(cosine)
+    p = np.array(weights[: len(d)], float)
+    p /= p.sum()
+    x = project_onto_simplex(torch.from_numpy(p - d / (2 * alpha))[None])[0].numpy()
+    assert x.dtype == np.float64
+    assert (x >= 0).all()
+    assert x.sum() == pytest.approx(1, abs=1e-12)
+
+    def objective(y: np.ndarray) -> float:
+        return float(alpha * y @ y + (d - 2 * alpha * p) @ y)
+
+    solver = minimize(
+        objective,
+        p,
+        jac=lambda y: 2 * alpha * y + d - 2 * alpha * p,
+        method="SLSQP",
+        bounds=[(0, 1)] * len(d),
+        constraints={"type": "eq", "fun": lambda y: y.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert solver.success
+    assert objective(x) <= solver.fun + 1e-9
+    np.testing.assert_allclose(x, solver.x, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "own"), [(0.0, 0.6625), (0.5, 0.38125), (-0.2, 0.775), (-0.6, 1.0), (-0.9, 1.0), (1.0, 0.1)]
+)
+def test_self_weight_of_ten_equal_clients_by_hand(cosine: float, own: float) -> None:
+    """alpha 0.8, p = 0.1: z_j = 0.1 + 0.625 cos_j, so x_ii = 0.6625 - 0.5625 c, at most 1."""
+    cos = torch.full((10, 10), cosine, dtype=torch.float64).fill_diagonal_(1)
+    x = project_onto_simplex(0.1 + cos / 1.6)
+    expected = torch.full((10, 10), (1 - own) / 9, dtype=torch.float64).fill_diagonal_(own)
+    assert torch.allclose(x, expected, atol=1e-12)
+
+
+def test_a_projection_with_some_entries_at_zero_by_hand() -> None:
+    # (0.9, 0.5, -0.3, 0.2): the two largest minus t = 0.2 sum to 1 and the rest is not above t
+    z = torch.tensor([[0.9, 0.5, -0.3, 0.2], [7.9, 7.5, 6.7, 7.2]], dtype=torch.float64)
+    expected = torch.tensor([[0.7, 0.3, 0.0, 0.0]], dtype=torch.float64)
+    assert torch.allclose(project_onto_simplex(z), expected.expand(2, 4), atol=1e-12)
+
+
+def test_cosines_are_over_all_parameters_together() -> None:
+    stack = {
+        "a": torch.tensor([[3.0], [0.0], [0.0]]),
+        "b": torch.tensor([[[0.0, 4.0]], [[0.0, 2.0]], [[0.0, 0.0]]]),
+    }
+    # (3, 0, 4) and (0, 0, 2): 8 / (5 * 2); the third has not moved
+    expected = torch.tensor([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], dtype=torch.float64)
+    assert torch.allclose(cosines(stack), expected)
+
+
+def numpy_vectors(stack: dict[str, Tensor]) -> np.ndarray:
+    return np.concatenate(
+        [value.double().numpy().reshape(len(value), -1) for value in stack.values()], axis=1
+    )
+
+
+@pytest.mark.parametrize(("aside", "cosine"), [(0.4, 1.0), (0.6, 1 / math.sqrt(1.36))])
+def test_a_cosine_above_nine_tenths_counts_as_one(
+    federation: Federation, aside: float, cosine: float
+) -> None:
+    """Displacements (1, 0, 0), (1, aside, 0), (0, 0, 1) of the head's bias: cosine 0.93 or 0.86."""
+    few = permuted(federation, [1, 2, 4])
+    it = Run(make_spec("pfedgraph", few), few)
+    received = copied(it.method.send(0))
+    trained = copied(received)
+    trained["head.bias"] += torch.tensor([[1.0, 0.0, 0.0], [1.0, aside, 0.0], [0.0, 0.0, 1.0]])
+    it.method.collect(received, trained, None)
+    p = torch.tensor(sizes_of(few), dtype=torch.float64) / sum(sizes_of(few))
+    cos = torch.tensor([[1, cosine, 0], [cosine, 1, 0], [0, 0, 1]], dtype=torch.float64)
+    expected = project_onto_simplex(p + cos / 1.6).float()
+    assert torch.allclose(it.method.artefacts()["collaboration"], expected, atol=1e-5)
+
+
+def test_two_rounds_follow_the_algorithm(federation: Federation) -> None:
+    """The graph, the mixtures and c_i after every round, from the clients' models in NumPy."""
+    it = Run(make_spec("pfedgraph", federation, client={"learning_rate": 0.02}), federation)
+    names = list(it.model.shapes)
+    start = it.method.send(0)
+    assert set(start) == set(names)  # no directions yet
+    initial = numpy_vectors(copied(start))[0]
+    p = np.array(sizes_of(federation)) / sum(sizes_of(federation))
+    it.warm_up()
+    for round in range(2):
+        it.step(round)
+        trained = numpy_vectors(copied({name: it.own[name] for name in names}))
+        moved = trained - initial  # from the common initial model, in the second round, too
+        length = np.linalg.norm(moved, axis=1)
+        cos = moved @ moved.T / np.outer(length, length)
+        cos[cos > 0.9] = 1
+        z = p + cos / 1.6
+        graph = np.zeros_like(z)
+        for row, value in enumerate(z):
+            low, high = value.min() - 1, value.max()
+            for _ in range(100):  # bisection for the threshold
+                t = (low + high) / 2
+                low, high = (t, high) if np.maximum(value - t, 0).sum() > 1 else (low, t)
+            graph[row] = np.maximum(value - t, 0)
+        assert graph.std() > 0.05
+        np.testing.assert_allclose(it.method.artefacts()["collaboration"].numpy(), graph, atol=1e-4)
+        sent = it.method.send(round + 1)
+        models = numpy_vectors(copied({name: sent[name] for name in names}))
+        np.testing.assert_allclose(models, graph @ trained, atol=1e-4)
+        directions = numpy_vectors(copied({name: value for name, value in sent.items() if name not in names}))
+        unit = trained / np.linalg.norm(trained, axis=1, keepdims=True)
+        np.testing.assert_allclose(directions, graph @ unit, atol=1e-4)
+        received = it.method.receive(it.own, sent)
+        assert set(received) == set(names)
+
+
+@pytest.mark.parametrize(("method", "sign"), [("pfedgraph", -1), ("pfedgraph_released", 1)])
+def test_local_objective_by_autograd(federation: Federation, method: str, sign: int) -> None:
+    """F_i(w) -+ lambda <c_i, w> / ||w|| from the second round on; plain gradient descent."""
+    strength, epochs = 3.0, 3
+    few = permuted(federation, [1, 2, 4])
+    spec = make_spec(method, few, local_epochs=epochs, client=PLAIN, hyper={"attraction": strength})
+    it = Run(spec, few)
+    names = list(it.model.shapes)
+    it.warm_up()
+    for round in range(2):
+        sent = copied(it.method.send(round))
+        w = {name: sent[name].clone().requires_grad_() for name in names}
+        directions = [value for name, value in sent.items() if name not in names]
+        assert len(directions) == (0 if round == 0 else len(names))
+        block = it.clients.blocks[0]
+        for _ in range(epochs):
+            block.inputs.begin_step()
+            logits = it.model.forward(w, block.inputs, lambda x, site: x).logits
+            loss = torch.zeros(())
+            for index, client in enumerate(few.clients):
+                train = np.flatnonzero(client.roles == TRAIN)
+                labels = torch.from_numpy(client.labels[train])
+                loss = loss + torch.nn.functional.cross_entropy(logits[index, train], labels)
+                if round:
+                    flat = torch.cat([w[name][index].flatten() for name in names])
+                    c = torch.cat([value[index].flatten() for value in directions])
+                    loss = loss + sign * strength * (c @ flat) / flat.norm()
+            gradients = torch.autograd.grad(loss, list(w.values()))
+            with torch.no_grad():
+                for value, gradient in zip(w.values(), gradients, strict=True):
+                    value -= 0.1 * gradient
+        it.step(round)
+        assert furthest(copied(it.own), {name: value.detach() for name, value in w.items()}) < 1e-5
+
+
+def angle_after(federation: Federation, method: str) -> float:
+    """Mean angle of a client's trained model to the c_i that it was sent, in the second round."""
+    hyper = {"attraction": 30.0, "alpha": 50.0}
+    spec = make_spec(method, federation, local_epochs=10, client=PLAIN, hyper=hyper)
+    it = Run(spec, federation)
+    it.warm_up()
+    it.step(0)
+    sent = copied(it.method.send(1))
+    it.step(1)
+    names = list(it.model.shapes)
+    c = numpy_vectors({name: value for name, value in sent.items() if name not in names})
+    w = numpy_vectors({name: it.own[name] for name in names})
+    cosine = (c * w).sum(axis=1) / np.linalg.norm(c, axis=1) / np.linalg.norm(w, axis=1)
+    return float(np.arccos(cosine).mean())
+
+
+def test_attraction_aligns_and_the_released_sign_turns_away(federation: Federation) -> None:
+    assert angle_after(federation, "pfedgraph") < 0.8 * angle_after(federation, "pfedgraph_released")
+
+
+def test_without_attraction_the_sign_makes_no_difference(federation: Federation) -> None:
+    off = {"attraction": 0.0}
+    one = play(make_spec("pfedgraph", federation, hyper=off), federation)
+    other = play(make_spec("pfedgraph_released", federation, hyper=off), federation)
+    assert furthest(one.own, other.own) == 0
+
+
+def test_a_large_alpha_is_fedavg_by_samples(federation: Federation) -> None:
+    assert len(set(sizes_of(federation))) > 1
+    graph = play(make_spec("pfedgraph", federation, hyper={"alpha": 1e9, "attraction": 0.0}), federation)
+    prior = torch.tensor(sizes_of(federation)) / sum(sizes_of(federation))
+    assert torch.allclose(graph.method.artefacts()["collaboration"], prior.expand(5, 5), atol=1e-6)
+    average = play(make_spec("fedavg", federation, hyper={"weights": "samples"}), federation)
+    assert furthest(graph.own, average.own) < 1e-5
+
+
+def test_a_small_alpha_is_local(federation: Federation) -> None:
+    """The programme is then linear, and nobody is as similar as the client itself."""
+    graph = play(make_spec("pfedgraph", federation, hyper={"alpha": 1e-6, "attraction": 0.0}), federation)
+    assert torch.equal(graph.method.artefacts()["collaboration"], torch.eye(5))
+    local = play(make_spec("local", federation, initial="common"), federation)
+    assert furthest(graph.own, local.own) < 1e-6
+
+
+def test_the_directions_count_as_bytes(federation: Federation) -> None:
+    it = play(make_spec("pfedgraph", federation, rounds=3), federation)
+    model = 4 * sum(int(np.prod(shape)) for shape in it.model.shapes.values()) * len(federation)
+    assert it.wire.bytes_up == 3 * model
+    assert it.wire.bytes_down == (1 + 2 + 2) * model
