@@ -1,0 +1,131 @@
+"""NeighGen, the missing-neighbour generator of FedSage+ (Zhang et al., NeurIPS 2021), for one client.
+
+Generated neighbours are nodes that hang on one node of the client's graph each, so a graph mended
+with them needs no matrix of its own: they are added to the sums of the nodes that they hang on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor, nn
+
+from bench.nn.randomness import dropout
+from bench.nn.sparse import FirstLayer, Propagate, csr_tensor
+
+HIDDEN, LATENT, WIDE = 32, 128, (256, 2048)
+"""Widths of the released networks: graph networks, codes, and the feature generator."""
+
+FIRST_COUNT = 0.1
+"""Where dGen's bias starts. From a negative one its ReLU is 0 for all nodes and never learns: with
+torch's random bias that were four of Cora's ten clients."""
+
+
+class OwnGraph:
+    """One client's features ``[n, width]`` and edges ``[2, m]`` (both directions)."""
+
+    def __init__(
+        self,
+        features: sparse.csr_matrix | NDArray[np.float32],
+        edges: NDArray[np.int64],
+        device: torch.device,
+    ) -> None:
+        self.nodes = features.shape[0]
+        source, target = np.concatenate([edges, np.tile(np.arange(self.nodes), (2, 1))], axis=1)
+        ones = np.ones(len(source), np.float32)
+        adjacency = sparse.csr_matrix((ones, (target, source)), shape=(self.nodes, self.nodes))
+        rows = sparse.csr_matrix(features, dtype=np.float32)
+        self.adjacency = csr_tensor(adjacency, device)
+        self.sizes = torch.from_numpy(np.asarray(adjacency.sum(axis=1), np.float32).ravel()).to(device)
+        self.features = csr_tensor(rows, device)
+        self.transposed = csr_tensor(rows.T.tocsr(), device)
+
+    def first_layer(self, weight: Tensor) -> Tensor:
+        """``x w``, ``[n, hidden]``."""
+        result: Tensor = FirstLayer.apply(weight, self.features, self.transposed, None)
+        return result
+
+    def means(self, own: Tensor, generated: Tensor, owners: Tensor) -> Tensor:
+        """Mean over every own node, its neighbours and the generated nodes that hang on it.
+
+        ``own`` ``[n, width]``; ``generated`` ``[g, width]`` hang on the nodes ``owners`` ``[g]``.
+        """
+        total: Tensor = Propagate.apply(own, self.adjacency)
+        sizes = self.sizes
+        if len(owners):
+            total = total.index_add(0, owners, generated)
+            sizes = sizes + torch.bincount(owners, minlength=self.nodes)
+        return total / sizes[:, None]
+
+
+class MeanGNN(nn.Module):
+    """Two graph convolutions that average over closed neighbourhoods, ``[n, width] -> [n, out]``."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__()
+        self.first = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, HIDDEN)))
+        self.first_bias = nn.Parameter(torch.zeros(HIDDEN))
+        self.second = nn.Parameter(nn.init.xavier_uniform_(torch.empty(HIDDEN, out)))
+        self.second_bias = nn.Parameter(torch.zeros(out))
+
+    def forward(
+        self,
+        graph: OwnGraph,
+        rate: float,
+        masks: torch.Generator | None,
+        generated: Tensor | None = None,
+        owners: Tensor | None = None,
+    ) -> Tensor:
+        """Own nodes' outputs, in the graph mended with ``generated`` features ``[g, width]`` if given."""
+        own = graph.first_layer(self.first)
+        if generated is None or owners is None:
+            owners = torch.empty(0, dtype=torch.int64, device=own.device)
+            new = own[:0]
+        else:
+            new = generated @ self.first
+        # a generated node has one neighbour, the node that it hangs on
+        new_hidden = torch.relu((new + own[owners]) / 2 + self.first_bias)
+        hidden = torch.relu(graph.means(own, new, owners) + self.first_bias)
+        hidden = dropout(hidden, rate, masks) @ self.second
+        new_hidden = dropout(new_hidden, rate, masks) @ self.second
+        return graph.means(hidden, new_hidden, owners) + self.second_bias
+
+
+class FeatureGenerator(nn.Module):
+    """fGen: features of ``slots`` neighbours from a node's code and noise, ``[a, slots, width]``."""
+
+    def __init__(self, slots: int, width: int) -> None:
+        super().__init__()
+        self.slots, self.width = slots, width
+        self.layers = nn.ModuleList(
+            [nn.Linear(LATENT, WIDE[0]), nn.Linear(WIDE[0], WIDE[1]), nn.Linear(WIDE[1], slots * width)]
+        )
+
+    def forward(self, codes: Tensor, noise: Tensor, rate: float, masks: torch.Generator | None) -> Tensor:
+        """``tanh(W3 relu(W2 relu(W1 (codes + noise))))`` with dropout before the last layer."""
+        first, second, last = self.layers
+        hidden = torch.relu(second(torch.relu(first(codes + noise))))
+        out = torch.tanh(last(dropout(hidden, rate, masks)))
+        return out.view(len(codes), self.slots, self.width)
+
+
+class NeighGen(nn.Module):
+    """Encoder, dGen, fGen and the auxiliary classifier of one client."""
+
+    def __init__(self, width: int, classes: int, slots: int) -> None:
+        super().__init__()
+        self.encoder = MeanGNN(width, LATENT)
+        self.degree = nn.Linear(LATENT, 1)
+        nn.init.constant_(self.degree.bias, FIRST_COUNT)
+        self.features = FeatureGenerator(slots, width)
+        self.classifier = MeanGNN(width, classes)
+
+    def codes(self, graph: OwnGraph, rate: float, masks: torch.Generator | None) -> Tensor:
+        """Codes of all nodes, ``[n, LATENT]``."""
+        return torch.relu(self.encoder(graph, rate, masks))
+
+    def counts(self, codes: Tensor) -> Tensor:
+        """dGen: predicted numbers of missing neighbours, ``[n]``, not negative."""
+        return torch.relu(self.degree(codes)).squeeze(1)

@@ -1,0 +1,377 @@
+"""FedSage+: Subgraph Federated Learning with Missing Neighbor Generation.
+
+Zhang et al., NeurIPS 2021, Sections 4 and 5; released code zkhku/fedsage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy import sparse
+from torch import Tensor
+from torch.nn import functional
+
+from bench import streams
+from bench.engine.task import Wire
+from bench.federation.types import TEST, TRAIN, UNUSED, Client, Federation
+from bench.hyper import tunable
+from bench.nn.neighgen import LATENT, NeighGen, OwnGraph
+
+from .fedavg import FedAvg
+
+Indices = NDArray[np.int64]
+
+
+class FedSagePlus(FedAvg):
+    """FedAvg on graphs that every client has mended with generated neighbours.
+
+    Before the first round every client
+
+    1. hides a share of its nodes that neither train nor test; node v then misses m_v neighbours
+       with known features x_v1, x_v2, ...;
+    2. trains NeighGen on what is left: code z_v, predicted number n_v = dGen(z_v) and features
+       fGen(z_v + noise), by L = smoothL1(n_v, m_v) + feature loss + cross-entropy of an auxiliary
+       classifier on the mended graph, over its training nodes. The feature loss of
+       generated neighbour j <= n_v is min over k of |x^_vj - x_vk|^2 / F where m_v > 0;
+    3. trains fGen alone on, in addition, that loss against neighbours of random nodes of every
+       other client in place of its own hidden ones (FedGen);
+    4. mends its graph: to every node int(n_v) generated neighbours, ``slots`` at most.
+
+    Then the common GCN is averaged as in FedAvg.
+
+    What paper and code have otherwise, and what is done here:
+    - FedGen. The paper exchanges codes and gradients; the release, as here, raw features of other
+      clients' nodes. They are counted as dense float32 rows, and only targets that the loss reads
+      are sent (the release draws targets for all training nodes and masks most of them).
+    - Generated neighbours for all nodes from the whole own graph, as in the paper; the release
+      predicts them on the graph without the hidden nodes, with dropout in fGen left on.
+    - Labels of the auxiliary classifier belong to their nodes, and its logits have no ReLU; in the
+      release labels are taken at other nodes' positions.
+    - int() truncates as released: a node whose predicted number is below 1 gets no neighbour, and
+      where that is so for all nodes of all clients this is FedAvg. ``generated_neighbours`` is
+      kept with the run for that reason.
+    - Encoder, dGen and auxiliary classifier learn at 0.01, as the clients do; released 0.001 with
+      20 epochs lets no prediction reach 1 on Cora (10 clients, on average 0.5 neighbours hidden),
+      so that nothing is generated. fGen keeps 0.001: at 0.01 its tanh saturates. dGen's bias
+      starts above 0 (``bench.nn.neighgen``).
+    - Scale. The mean over F makes the feature loss weak against the cross-entropy, and tanh has
+      room up to 1: generated features are far larger than row-normalised true ones, as released.
+    - Classifier: the study's GCN in place of GraphSAGE with sampled neighbours.
+
+    NeighGen runs over clients in a loop: at CiteSeer's width one client's fGen has 38 million
+    weights, so all clients' at once would need gigabytes, and its products are large enough to
+    gain nothing from stacking. Rows of fGen that neither loss nor graph would use are not
+    computed. Even so it is most of a run: about 55 s on Cora with 10 clients against 12 s of
+    rounds, 140 s on CiteSeer (one core of a busy machine). The rounds themselves are stacked; they
+    cost more than FedAvg's by the mended graphs' additional nodes, whose features are dense rows.
+    """
+
+    name = "fedsage_plus"
+    title = "FedSage+"
+    reference = "Zhang et al., NeurIPS 2021"
+    families = ("graph",)
+    stage = "trained"
+
+    class Hyper(FedAvg.Hyper):
+        """Defaults are the released ones but for one learning rate; the sources give no ranges.
+
+        ``feature_learning_rate`` is fGen's, ``encoder_learning_rate`` that of encoder, dGen and
+        auxiliary classifier.
+        """
+
+        hidden_portion: float = tunable(0.5, search=[0.25, 0.5, 0.75], ge=0, le=1)
+        slots: int = Field(5, ge=1)
+        generator_epochs: int = tunable(20, search=[20, 100], ge=0)
+        federated_epochs: int = Field(20, ge=0)
+        encoder_learning_rate: float = tunable(0.01, search=[1e-3, 0.01], gt=0)
+        feature_learning_rate: float = Field(1e-3, gt=0)
+        generator_weight_decay: float = Field(1e-4, ge=0)
+        generator_dropout: float = Field(0.5, ge=0, lt=1)
+
+    hyper: Hyper
+
+    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+        """Every client's mended graph."""
+        clients = federation.clients
+        shared = [Neighbourhoods(client) for client in clients]
+        self.generated = torch.zeros(len(clients), dtype=torch.int64)
+        mended = []
+        for index, client in enumerate(clients):
+            if client.count(TRAIN) == 0:
+                mended.append(client)  # nothing to train a generator on
+                continue
+            others = [other for other in shared if other.client is not client]
+            mender = Mender(self, client, federation.classes)
+            mender.train()
+            mender.train_with_others(others, wire)
+            mended.append(mender.mend())
+            self.generated[index] = len(mended[-1].ids) - len(client.ids)
+        return replace(federation, clients=tuple(mended))
+
+    def artefacts(self) -> dict[str, Tensor]:
+        """How many neighbours every client generated, int64 ``[clients]``."""
+        return {"generated_neighbours": self.generated}
+
+
+class Mender:
+    """One client's NeighGen, from hiding nodes to mending the graph.
+
+    Its random streams are named by the client's node ids, so that they follow the client whatever
+    its number is.
+    """
+
+    def __init__(self, method: FedSagePlus, client: Client, classes: int) -> None:
+        assert client.edges is not None
+        self.client, self.hyper, self.device = client, method.hyper, method.task.device
+        self.edges = client.edges
+        self.identity = identity(client)
+        self.stream: Callable[..., torch.Generator] = method.task.generator
+
+        hidden = hide(client, self.hyper.hidden_portion, self.stream("hidden nodes", self.identity))
+        missing, targets = missing_neighbours(self.edges, hidden, self.hyper.slots)
+        self.shown = torch.from_numpy(~hidden).to(self.device)
+        kept = self.edges[:, ~hidden[self.edges].any(axis=0)]
+        self.graph = OwnGraph(client.features, kept, self.device)  # hidden nodes stay, without edges
+        self.missing = torch.from_numpy(missing).to(self.device)
+        self.targets = targets
+        self.train_nodes = torch.from_numpy(np.flatnonzero(client.roles == TRAIN)).to(self.device)
+        self.training = torch.from_numpy(client.roles == TRAIN).to(self.device)
+        self.labels = torch.from_numpy(client.labels[client.roles == TRAIN]).to(self.device)
+
+        width = int(client.features.shape[1])
+        with method.task.seeded("neighgen", self.identity):
+            self.network = NeighGen(width, classes, self.hyper.slots).to(self.device)
+        self.masks = self.stream("neighgen dropout", self.identity)
+        self.noise = self.stream("neighgen noise", self.identity)
+
+    def optimiser(self, *, whole: bool) -> torch.optim.Adam:
+        """Adam with the generator's settings, of the whole NeighGen or of fGen alone."""
+        network, hyper = self.network, self.hyper
+        rest = [network.encoder, network.degree, network.classifier] if whole else []
+        groups = [
+            {"params": list(network.features.parameters()), "lr": hyper.feature_learning_rate},
+            *({"params": list(part.parameters()), "lr": hyper.encoder_learning_rate} for part in rest),
+        ]
+        return torch.optim.Adam(groups, weight_decay=hyper.generator_weight_decay, fused=True)
+
+    def features(self, codes: Tensor, masks: torch.Generator | None) -> Tensor:
+        """fGen with fresh noise, ``[a, slots, width]`` for codes ``[a, LATENT]``."""
+        noise = torch.randn(len(codes), LATENT, generator=self.noise).to(self.device)
+        generated: Tensor = self.network.features(codes, noise, self.hyper.generator_dropout, masks)
+        return generated
+
+    def drawn(self, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """Shown nodes that get neighbours, and how many each: ``min(int(n_v), slots)``."""
+        whole = counts.detach().to(torch.int64).clamp(max=self.hyper.slots)
+        nodes = torch.nonzero(self.shown & (whole > 0)).squeeze(1)
+        return nodes, whole[nodes]
+
+    def matched(self, nodes: Tensor) -> Tensor:
+        """Which of some nodes have a feature loss: training nodes that miss a neighbour."""
+        return self.training[nodes] & (self.missing[nodes] > 0)
+
+    def feature_loss(self, generated: Tensor, targets: Tensor, nodes: Tensor, counts: Tensor) -> Tensor:
+        """Mean over training nodes and slots, given the nodes that have such a loss."""
+        total = greedy_feature_loss(generated, targets, counts, self.missing[nodes])
+        return total / (len(self.train_nodes) * self.hyper.slots)
+
+    def classification_loss(
+        self, generated: Tensor, nodes: Tensor, counts: Tensor, masks: torch.Generator | None
+    ) -> Tensor:
+        """Cross-entropy of the auxiliary classifier on the mended graph."""
+        used = in_use(counts, self.hyper.slots)
+        logits = self.network.classifier(
+            self.graph,
+            self.hyper.generator_dropout,
+            masks,
+            generated[used],
+            nodes.repeat_interleave(counts),
+        )
+        return functional.cross_entropy(logits[self.train_nodes], self.labels)
+
+    def own_targets(self, nodes: Tensor) -> Tensor:
+        """Features of the hidden neighbours of some nodes, ``[a, 1, slots, width]``; absent ones 0."""
+        wanted = self.targets[nodes.cpu().numpy()]
+        rows = dense_rows(self.client.features, wanted)
+        rows[wanted < 0] = 0
+        return torch.from_numpy(rows).to(self.device)[:, None]
+
+    def train(self) -> None:
+        """Local epochs of the whole NeighGen."""
+        network = self.network
+        optimiser = self.optimiser(whole=True)
+        for _ in range(self.hyper.generator_epochs):
+            optimiser.zero_grad()
+            codes = network.codes(self.graph, self.hyper.generator_dropout, self.masks)
+            counts = network.counts(codes)
+            loss = functional.smooth_l1_loss(counts[self.train_nodes], self.missing[self.train_nodes].float())
+            nodes, numbers = self.drawn(counts)
+            generated = codes.new_zeros(0, self.hyper.slots, self.graph.features.shape[1])
+            if len(nodes):
+                generated = self.features(codes[nodes], self.masks)
+                some = self.matched(nodes)
+                targets = self.own_targets(nodes[some])
+                loss = loss + self.feature_loss(generated[some], targets, nodes[some], numbers[some])
+            loss = loss + self.classification_loss(generated, nodes, numbers, self.masks)
+            loss.backward()
+            optimiser.step()
+
+    def train_with_others(self, others: Sequence[Neighbourhoods], wire: Wire) -> None:
+        """Epochs of fGen alone, on other clients' features, too; all else is fixed, without dropout."""
+        network = self.network
+        with torch.no_grad():
+            codes = network.codes(self.graph, 0.0, None)
+            nodes, numbers = self.drawn(network.counts(codes))
+        if len(nodes) == 0:
+            return  # no generated neighbour has a loss
+        some = self.matched(nodes)
+        asked, slots = int(some.sum()), self.hyper.slots
+        codes, own = codes[nodes], self.own_targets(nodes[some])
+        draws = [self.stream("neighbours of others", self.identity, other.identity) for other in others]
+        optimiser = self.optimiser(whole=False)
+        for parameter in [*network.encoder.parameters(), *network.classifier.parameters()]:
+            parameter.requires_grad_(False)
+        for _ in range(self.hyper.federated_epochs):
+            sent = [own]
+            for other, draw in zip(others, draws, strict=True) if asked else ():
+                message = other.sample(asked, slots, draw)
+                if message is not None:
+                    wire.upload(message)
+                    wire.download(message)
+                    sent.append(torch.from_numpy(message).to(self.device)[:, None])
+            optimiser.zero_grad()
+            generated = self.features(codes, self.masks)
+            loss = self.feature_loss(generated[some], torch.cat(sent, dim=1), nodes[some], numbers[some])
+            loss = loss + self.classification_loss(generated, nodes, numbers, None)
+            (loss / (1 + len(others))).backward()
+            optimiser.step()
+
+    def mend(self) -> Client:
+        """The client with generated neighbours of all its nodes, predicted from its whole graph."""
+        whole = OwnGraph(self.client.features, self.edges, self.device)
+        self.shown = torch.ones_like(self.shown)
+        with torch.no_grad():
+            codes = self.network.codes(whole, 0.0, None)
+            nodes, numbers = self.drawn(self.network.counts(codes))
+            generated = self.features(codes[nodes], None)[in_use(numbers, self.hyper.slots)]
+        return attached(self.client, nodes.repeat_interleave(numbers).cpu().numpy(), generated.cpu().numpy())
+
+
+class Neighbourhoods:
+    """What a client answers others with: features of neighbours of random nodes of its graph."""
+
+    def __init__(self, client: Client) -> None:
+        assert client.edges is not None
+        self.client = client
+        self.identity = identity(client)
+        self.sizes = np.bincount(client.edges[0], minlength=len(client.ids))
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.linked = np.flatnonzero(self.sizes)
+
+    def sample(self, nodes: int, slots: int, draw: torch.Generator) -> NDArray[np.float32] | None:
+        """``[nodes, slots, width]``: random nodes that have neighbours, ``slots`` random ones of each.
+
+        Neighbours are drawn with replacement. None where the client's graph has no edges.
+        """
+        if len(self.linked) == 0:
+            return None
+        assert self.client.edges is not None
+        uniform = torch.rand(nodes, 1 + slots, generator=draw, dtype=torch.float64).numpy()
+        chosen = self.linked[(uniform[:, 0] * len(self.linked)).astype(np.int64)]
+        offsets = (uniform[:, 1:] * self.sizes[chosen, None]).astype(np.int64)
+        neighbours = self.client.edges[1, self.starts[chosen, None] + offsets]
+        return dense_rows(self.client.features, neighbours)
+
+
+def identity(client: Client) -> int:
+    """A number for the client's streams, from its node ids."""
+    return streams.entropy(0, client.ids.tobytes().hex())
+
+
+def dense_rows(features: sparse.csr_matrix | NDArray[np.float32], rows: Indices) -> NDArray[np.float32]:
+    """Features of the nodes ``rows`` of any shape, dense float32 ``[*rows.shape, width]``."""
+    some = features[rows.ravel()]
+    dense = some if isinstance(some, np.ndarray) else some.toarray()
+    return dense.astype(np.float32).reshape(*rows.shape, features.shape[1])
+
+
+def hide(client: Client, portion: float, stream: torch.Generator) -> NDArray[np.bool_]:
+    """Which nodes are hidden, ``[n]``: int(portion x candidates) of those that neither train nor test."""
+    candidates = np.flatnonzero((client.roles != TRAIN) & (client.roles != TEST))
+    order = torch.randperm(len(candidates), generator=stream).numpy()
+    hidden = np.zeros(len(client.ids), np.bool_)
+    hidden[candidates[order[: int(portion * len(candidates))]]] = True
+    return hidden
+
+
+def missing_neighbours(edges: Indices, hidden: NDArray[np.bool_], slots: int) -> tuple[Indices, Indices]:
+    """How many hidden neighbours every node has, ``[n]``, and the first ``slots`` of them, ``[n, slots]``.
+
+    ``edges`` ``[2, m]`` are sorted; absent neighbours are -1; hidden nodes themselves miss nothing.
+    """
+    source, target = edges[:, ~hidden[edges[0]] & hidden[edges[1]]]
+    counts = np.bincount(source, minlength=len(hidden))
+    rank = np.arange(len(source)) - (np.cumsum(counts) - counts)[source]
+    first = np.full((len(hidden), slots), -1, np.int64)
+    first[source[rank < slots], rank[rank < slots]] = target[rank < slots]
+    return counts, first
+
+
+def in_use(counts: Tensor, slots: int) -> Tensor:
+    """Which slots of nodes with ``counts`` ``[a]`` neighbours hold one, ``[a, slots]``."""
+    return torch.arange(slots, device=counts.device) < counts[:, None]
+
+
+def greedy_feature_loss(generated: Tensor, targets: Tensor, counts: Tensor, missing: Tensor) -> Tensor:
+    """Sum over nodes, used slots and sources of the distance to the nearest true neighbour.
+
+    Args:
+        generated: ``[a, slots, width]``.
+        targets: ``[a, sources, slots, width]``; a source is the client itself or another client.
+        counts: generated neighbours of every node, ``[a]``; later slots have no loss.
+        missing: true ones, ``[a]``; later targets are no neighbours. Where 0 there is no loss.
+
+    Returns:
+        The sum of ``min over k < missing of mean over width of (generated_j - target_k)^2``.
+    """
+    nodes, sources, slots, width = targets.shape
+    flat = targets.flatten(1, 2)
+    products = torch.bmm(generated, flat.transpose(1, 2))
+    squares = generated.square().sum(dim=2)[:, :, None] + flat.square().sum(dim=2)[:, None, :]
+    distances = ((squares - 2 * products) / width).view(nodes, slots, sources, slots)
+    absent = ~in_use(missing, slots)[:, None, None, :]
+    nearest = distances.masked_fill(absent, float("inf")).amin(dim=3)
+    counted = in_use(counts, slots) & (missing > 0)[:, None]
+    return torch.where(counted[:, :, None], nearest, 0.0).sum()
+
+
+def attached(client: Client, owners: Indices, features: NDArray[np.float32]) -> Client:
+    """The client with new nodes behind its own, each linked to one of them in both directions.
+
+    ``owners`` ``[g]`` positions of the nodes that the new ones with ``features`` ``[g, width]`` hang
+    on. New nodes have id and label -1 and no role.
+    """
+    if len(owners) == 0:
+        return client
+    assert client.edges is not None
+    own = client.features
+    new = np.arange(len(client.ids), len(client.ids) + len(owners))
+    arcs = np.concatenate([client.edges, np.stack([owners, new]), np.stack([new, owners])], axis=1)
+    none = np.full(len(owners), -1, np.int64)
+    return replace(
+        client,
+        ids=np.concatenate([client.ids, none]),
+        labels=np.concatenate([client.labels, none]),
+        roles=np.concatenate([client.roles, np.full(len(owners), UNUSED, client.roles.dtype)]),
+        features=(
+            np.concatenate([own, features])
+            if isinstance(own, np.ndarray)
+            else sparse.vstack([own, sparse.csr_matrix(features)], format="csr")
+        ),
+        edges=arcs[:, np.lexsort((arcs[1], arcs[0]))],
+    )
