@@ -6,6 +6,7 @@ import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,9 @@ Execute = Callable[[str, tuple[str, ...], str, int], RunResult]
 
 RUNS_PER_WORKER = 50
 """A worker is replaced after so many runs, so that memory it lost is given back."""
+
+RETRIES = 3
+"""How often a run is tried again that was lost with the pool, through no fault of its own."""
 
 FAILURES: frozenset[str] = frozenset({"failed", "oom"})
 
@@ -150,21 +154,23 @@ def _pooled(
     free = list(slots.devices)
     waiting = deque(steps)
     running: dict[Future[RunResult], tuple[Step, str, datetime]] = {}
-    pool: Any = ProcessPool(
-        max_workers=len(free),
-        max_tasks=RUNS_PER_WORKER,
-        initializer=worker.prepare,
-        context=get_context("spawn"),
-    )
+    lost: Counter[str] = Counter()
+    pool = _new_pool(len(free))
     try:
         while waiting or running:
             while waiting and free:
+                if not pool.active:
+                    pool = _replaced(pool, len(slots.devices))
                 step, device = waiting.popleft(), free.pop(0)
                 arguments: list[Any] = [step.spec.canonical(), roots, device, slots.threads]
-                running[pool.schedule(execute, args=arguments)] = (step, device, _now())
+                running[_scheduled(pool, execute, arguments)] = (step, device, _now())
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 step, device, started = running.pop(future)
                 free.append(device)
+                if isinstance(future.exception(), BrokenProcessPool) and lost[step.spec.hash] < RETRIES:
+                    lost[step.spec.hash] += 1
+                    waiting.appendleft(step)
+                    continue
                 yield step, _outcome(future, device), started
         pool.close()
     except BaseException:
@@ -172,6 +178,32 @@ def _pooled(
         raise
     finally:
         pool.join()
+
+
+def _new_pool(workers: int) -> Any:
+    return ProcessPool(
+        max_workers=workers,
+        max_tasks=RUNS_PER_WORKER,
+        initializer=worker.prepare,
+        context=get_context("spawn"),
+    )
+
+
+def _replaced(pool: Any, workers: int) -> Any:
+    """A new pool for one that broke: the library gives up when a worker dies as it takes up a run."""
+    pool.stop()
+    pool.join()
+    return _new_pool(workers)
+
+
+def _scheduled(pool: Any, execute: Execute, arguments: list[Any]) -> Future[RunResult]:
+    """The future of a run; it has failed already where the pool broke at this very moment."""
+    try:
+        future: Future[RunResult] = pool.schedule(execute, args=arguments)
+    except RuntimeError as error:
+        future = Future()
+        future.set_exception(BrokenProcessPool(str(error)))
+    return future
 
 
 def _outcome(future: Future[RunResult], device: str) -> RunResult:

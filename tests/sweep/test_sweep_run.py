@@ -7,7 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -282,3 +286,50 @@ def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.Mo
         assert store.curve(row["id"], "trained", "val").shape == (2, 3)
     assert row["partition_hash"] == federation.hash
     np.testing.assert_array_equal(results["samples"], [client.count(2) for client in federation.clients])
+
+
+class Breaking:
+    """Stands in for the library's pool: the first one breaks with its first run, later ones work."""
+
+    made = 0
+
+    def __init__(self, **_: object) -> None:
+        Breaking.made += 1
+        self.active, self.number = True, Breaking.made
+
+    def schedule(self, function: Callable[..., RunResult], args: list[Any]) -> Future[RunResult]:
+        if not self.active:
+            raise RuntimeError("Unexpected error within the Pool")
+        future: Future[RunResult] = Future()
+        if self.number == 1:
+            self.active = False
+            future.set_exception(BrokenProcessPool("All workers expired"))
+        else:
+            future.set_result(function(*args))
+        return future
+
+    def close(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def join(self) -> None: ...
+
+
+def test_a_broken_pool_is_replaced_and_its_runs_are_done(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.sweep.run.ProcessPool", Breaking)
+    monkeypatch.setattr(Breaking, "made", 0)
+    outcome = run(database, expand(grid(methods=("local",), seeds=(0, 1, 2))), execute=instant)
+    assert outcome.counts == {"done": 3}
+    assert Breaking.made == 2
+
+
+def test_a_run_that_breaks_every_pool_fails(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class AlwaysBreaking(Breaking):
+        def __init__(self, **_: object) -> None:
+            self.active, self.number = True, 1
+
+    monkeypatch.setattr("bench.sweep.run.ProcessPool", AlwaysBreaking)
+    outcome = run(database, expand(grid(methods=("local",), seeds=(0,))), execute=instant)
+    assert outcome.counts == {"failed": 1}
