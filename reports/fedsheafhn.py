@@ -92,8 +92,14 @@ class FedSheafHN(Study):
         "computers": "Computer",
         "photo": "Photo",
         "ogbn-arxiv": "ogbn-arxiv",
+        "fedpub_gradient": "FED-PUB with gradient",
         "fedsheafhn_papersign": "FedSheafHN paper sign",
         "fedsheafhn_released": "FedSheafHN released",
+        "fggp_released": "FGGP released keys",
+        "flow_released": "Flow released",
+        "flow_stateful": "Flow stateful",
+        "pfedgraph_released": "pFedGraph released sign",
+        "pfedhn_pc": "pFedHN, local heads",
     }
     remarks = (
         "The study measures every method after local training, FedAvg too: its row equals "
