@@ -21,6 +21,7 @@ from bench.engine.task import Wire
 from bench.federation.types import TRAIN, Client, Federation
 from bench.hyper import tunable
 from bench.nn.base import Drop, Output
+from bench.nn.gcn import graphs
 from bench.nn.graph_views import (
     CandidateGraph,
     View,
@@ -195,10 +196,10 @@ class FGGP(FedAvg):
         self, models: Stack, block: Block, drop: Drop, noise: Sequence[np.random.Generator]
     ) -> tuple[Tensor, Tensor]:
         """View 1's logits, and the other three terms of the loss ``[clients of the block]``."""
-        views, inputs = self.views[block.clients.start], block.inputs
+        views, inputs = self.views[block.clients.start], graphs(block.inputs)
         graph = views.graph
-        projected = inputs.first_layer(models["conv1.weight"])  # type: ignore[attr-defined]
-        one = View(inputs, projected, inputs.propagate)  # type: ignore[attr-defined]
+        projected = inputs.first_layer(models["conv1.weight"])
+        one = View(inputs, projected, inputs.propagate)
         first: Output = block.model.forward(models, one, drop)
         hidden = self.augment(models, block, graph)
         edges = graph.logits(hidden)
@@ -220,7 +221,7 @@ class FGGP(FedAvg):
     def augment(self, models: Stack, block: Block, graph: CandidateGraph) -> Tensor:
         """h = ReLU(A' A' X V1 V2), ``[clients of the block, items, hidden]``."""
         first, second = (models[name] for name in AUGMENTOR)
-        hidden = graph.propagate(block.inputs.first_layer(first))  # type: ignore[attr-defined]
+        hidden = graph.propagate(graphs(block.inputs).first_layer(first))
         hidden = torch.bmm(hidden.view(len(first), block.items, -1), second)
         return torch.relu(graph.propagate(hidden.flatten(0, 1)).view_as(hidden))
 

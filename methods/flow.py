@@ -19,7 +19,7 @@ from bench.engine.method import Stack
 from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.base import Drop
-from bench.nn.gcn import GraphInputs
+from bench.nn.gcn import graphs
 from bench.nn.routing import LOCAL, hard_gates, initial_policy, routed_gcn, soft_gates
 
 from .fedavg import FedAvg
@@ -141,8 +141,8 @@ class Flow(FedAvg):
             logits = block.model.forward(models, block.inputs, drop).logits
             frozen = {name: models[name].detach() for name in self.task.parameters}
             own = {name: value[block.clients] for name, value in personal.items()}
-            gates = soft_gates(models, graphs(block))
-            mixture = routed_gcn(frozen, own, gates, graphs(block), drop)
+            gates = soft_gates(models, graphs(block.inputs))
+            mixture = routed_gcn(frozen, own, gates, graphs(block.inputs), drop)
             weights = on_second[block.clients.start]
             policy_loss[block.clients.start] = block.cross_entropy(
                 mixture, weights
@@ -160,14 +160,8 @@ class Flow(FedAvg):
     def logits(self, models: Stack, block: Block) -> Tensor:
         """Every node takes the likelier copy of each layer."""
         personal = {name: models[local(name)] for name in self.task.parameters}
-        gates = hard_gates(soft_gates(models, graphs(block)))
-        return routed_gcn(models, personal, gates, graphs(block), None)
-
-
-def graphs(block: Block) -> GraphInputs:
-    """The block's data, which are graphs with any method of ``families = ("graph",)``."""
-    assert isinstance(block.inputs, GraphInputs)
-    return block.inputs
+        gates = hard_gates(soft_gates(models, graphs(block.inputs)))
+        return routed_gcn(models, personal, gates, graphs(block.inputs), None)
 
 
 def local(name: str) -> str:

@@ -95,6 +95,12 @@ class GraphInputs(Inputs):
         return result
 
 
+def graphs(inputs: Inputs) -> GraphInputs:
+    """A block's inputs, which are graphs wherever a method runs on graphs alone."""
+    assert isinstance(inputs, GraphInputs)
+    return inputs
+
+
 class CommonGraph(GraphInputs):
     """One graph as the input of several clients; its features are held once, as a dense matrix."""
 

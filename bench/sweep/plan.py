@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from bench import registry
 from bench.grids import Planned
@@ -128,7 +128,7 @@ def _step(
         stale = _stale(old, code)
         if not stale:
             changed = old.source_hash != code.source
-            return Step(planned, old.state, old.reason, old.id, changed=changed)  # type: ignore[arg-type]
+            return Step(planned, cast(Status, old.state), old.reason, old.id, changed=changed)
     missing = lacking(spec.dataset)
     seconds = estimator.seconds(spec)
     run_id = old.id if old else None
