@@ -4,7 +4,8 @@ Beside each figure stands the bound that the machine sets, max(bytes / copy band
 matrix rate), with both rates measured on the spot. Bytes count the traffic that no order of work
 avoids once a block fits the cache: every trained parameter is written once and read once a round
 (evaluation and averaging), its two moments are read and written once. A server's output layers
-count ten passes: generation, backward pass, gradient, and Adam's four reads and three writes.
+count ten passes (generation, backward pass, gradient, Adam's four reads and three writes), or the
+first alone where the server does not learn.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def measure_machine(device: torch.device) -> Machine:
 
 
 def bound(run: Run, federation: Federation, machine: Machine) -> float:
-    """Seconds that a round of the study's GCN cannot beat on this machine."""
+    """Seconds that a round of the study's GCN cannot beat on this machine; call after some rounds."""
     settings = run.spec.client
     parameters = sum(_numel(shape) for shape in run.model.shapes.values())
     moved = 6 * 4 * parameters * len(federation)
@@ -98,9 +99,11 @@ def bound(run: Run, federation: Federation, machine: Machine) -> float:
         backward = forward + 2 * hidden * (nodes * hidden + nodes * classes)
         operations += run.spec.protocol.local_epochs * (forward + backward) + 2 * forward
     if hasattr(run.method, "network"):
-        output = sum(layer.weight.numel() for layer in run.method.network.out.values())
-        moved += 10 * 4 * output
-        operations += 6 * len(federation) * output
+        layers = list(run.method.network.out.values())
+        output = sum(layer.weight.numel() for layer in layers)
+        learns = any(layer.weight.grad is not None for layer in layers)
+        moved += (10 if learns else 1) * 4 * output
+        operations += (6 if learns else 2) * len(federation) * output
     return max(moved / machine.bandwidth, operations / machine.matrix_rate)
 
 

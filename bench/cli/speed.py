@@ -14,6 +14,10 @@ from rich.table import Table
 from bench.paths import data_roots
 
 
+WIDTH = 105
+"""Columns that the table takes, whatever the terminal says."""
+
+
 def speed(
     *,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"])] = None,
@@ -89,6 +93,6 @@ def speed(
             f"{row.bound_seconds * 1e3:.1f}",
             f"{row.bound_share:.0%}",
         )
-    Console().print(table)
+    Console(width=max(Console().width, WIDTH)).print(table)
     if json:
         json.write_text(json_format.dumps(as_rows(rows), indent=1) + "\n")
