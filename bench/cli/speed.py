@@ -13,7 +13,6 @@ from rich.table import Table
 
 from bench.paths import data_roots
 
-
 WIDTH = 105
 """Columns that the table takes, whatever the terminal says."""
 
