@@ -38,8 +38,12 @@ class FedAvg(Method):
         sizes = self.task.train_sizes
         shares = sizes if self.hyper.weights == "samples" else sizes.new_ones(len(sizes))
         self.shares = shares / shares.sum()
-        common = self.task.common()
+        common = self.initial()
         self.model = {name: common[name][0] for name in self.shared()}
+
+    def initial(self) -> Stack:
+        """The model that all start from, ``[clients, ...]``; it holds at least what is shared."""
+        return self.task.common()
 
     def send(self, round: int) -> Stack:
         """The same model to all."""
