@@ -7,7 +7,7 @@ hyper-parameters. Whatever the request gets wrong is a ``RequestError`` with the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -15,10 +15,12 @@ from bench import registry
 from bench.errors import RequestError, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
-from bench.spec import ClientSettings, Protocol, RunSpec
+from bench.spec import SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
 
 Overrides = Mapping[str, Any]
 """Dotted keys (``protocol.rounds``, ``client.dropout``, ``method.mu``) and their values."""
+
+Part = TypeVar("Part", Attack, Newcomers)
 
 
 def parse_overrides(pairs: list[str]) -> dict[str, Any]:
@@ -60,8 +62,28 @@ def check_sections(overrides: Overrides) -> None:
     """Refuse overrides of sections that do not exist."""
     for key in overrides:
         head = key.partition(".")[0]
-        if head not in ("protocol", "client", "method"):
-            raise unknown(f"section of the key '{key}':", head, ("protocol", "client", "method"))
+        if head not in SECTIONS:
+            raise unknown(f"section of the key '{key}':", head, SECTIONS)
+
+
+def _some_clients(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
+    """An attack or newcomers; None where they are no clients.
+
+    Raises:
+        RequestError: a ratio that stands for no client, or leaves none.
+    """
+    part: Part = _section(model, {}, section, overrides)
+    if part.ratio == 0:
+        return None
+    count = part.count(clients)
+    if not 1 <= count < clients:
+        rest = "honest" if section == "attack" else "to train before the others join"
+        problem = f"leaves no client {rest}" if count else "is not one client"
+        raise RequestError(
+            f"{section}.ratio: {part.ratio:g} of {clients} clients {problem}; "
+            f"allowed are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}"
+        )
+    return part
 
 
 def resolve(
@@ -93,6 +115,10 @@ def resolve(
     check_split(protocol.split)
     settings = _section(ClientSettings, data.client.model_dump(), "client", overrides)
     check_model(settings, dataset, data.family)
+    attack = _some_clients(Attack, "attack", clients, overrides)
+    newcomers = _some_clients(Newcomers, "newcomers", clients, overrides)
+    if attack and newcomers:
+        raise RequestError("attack and newcomers are two experiments: set the ratio of one of them to 0")
     return RunSpec(
         dataset=dataset,
         scenario=scenario,
@@ -102,4 +128,6 @@ def resolve(
         protocol=protocol,
         client=settings,
         hyper=hyper.model_dump(),
+        attack=attack,
+        newcomers=newcomers,
     )

@@ -15,6 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field
 Stage = Literal["received", "trained"]
 STAGES: tuple[Stage, ...] = ("received", "trained")
 
+SECTIONS = {
+    "protocol": "protocol",
+    "client": "client",
+    "method": "hyper",
+    "attack": "attack",
+    "newcomers": "newcomers",
+}
+"""Section of a dotted key (``method.mu``) -> the part of a spec that it sets."""
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
@@ -54,8 +63,43 @@ class ClientSettings(_Part):
     batch_size: Annotated[int, Field(ge=1)] | None = None
 
 
+class Attack(_Part):
+    """Some clients report something else than they should; their models stay honest.
+
+    ``ratio`` is the share of clients, drawn from the run's seed, whose reports the engine replaces:
+    by one Gaussian number in every place (``same``) or by independent ones (``gaussian``), of
+    standard deviation ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6).
+    """
+
+    kind: Literal["same", "gaussian"] = "same"
+    ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    tau: Annotated[float, Field(gt=0)] = 5.0
+
+    def count(self, clients: int) -> int:
+        """Number of malicious clients among so many."""
+        return round(self.ratio * clients)
+
+
+class Newcomers(_Part):
+    """Some clients join after the last round, when the server no longer learns.
+
+    ``ratio`` is the share of clients, drawn from the run's seed, that are held out. Each trains
+    ``epochs`` local epochs on the model that it is welcomed with; the run's results are theirs.
+    """
+
+    ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    epochs: Annotated[int, Field(ge=1)] = 3
+
+    def count(self, clients: int) -> int:
+        """Number of clients held out of so many."""
+        return round(self.ratio * clients)
+
+
 class RunSpec(_Part):
-    """One run. ``hyper`` holds every hyper-parameter of the method, defaults filled in."""
+    """One run. ``hyper`` holds every hyper-parameter of the method, defaults filled in.
+
+    ``attack`` and ``newcomers`` are None, and absent from the canonical form, where there are none.
+    """
 
     dataset: str
     scenario: str
@@ -65,10 +109,17 @@ class RunSpec(_Part):
     protocol: Protocol = Protocol()
     client: ClientSettings = ClientSettings()
     hyper: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    attack: Attack | None = None
+    newcomers: Newcomers | None = None
+
+    def tree(self) -> dict[str, Any]:
+        """The spec as JSON values, without the optional sections that it does not have."""
+        tree: dict[str, Any] = self.model_dump(mode="json")
+        return {key: value for key, value in tree.items() if value is not None}
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return json.dumps(self.tree(), sort_keys=True, separators=(",", ":"))
 
     @property
     def hash(self) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from bench.engine.clients import Clients
 from bench.engine.method import Method, Stack
 from bench.hyper import HyperParameters
 
@@ -52,6 +53,10 @@ class FedAvg(Method):
     def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
         """w = sum_i p_i w_i."""
         self.model = {name: average(value, self.shares) for name, value in trained.items()}
+
+    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+        """The last average."""
+        return {name: value.expand(newcomers.count, *value.shape) for name, value in self.model.items()}
 
 
 def average(stack: Tensor, shares: Tensor) -> Tensor:

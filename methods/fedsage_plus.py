@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench import streams
+from bench.engine.method import Method
 from bench.engine.task import Wire
 from bench.federation.types import TEST, TRAIN, UNUSED, Client, Federation
 from bench.hyper import tunable
@@ -76,6 +77,7 @@ class FedSagePlus(FedAvg):
     reference = "Zhang et al., NeurIPS 2021"
     families = ("graph",)
     stage = "trained"
+    welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """Defaults are the released ones but for one learning rate; the sources give no ranges.

@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from bench.engine.clients import Clients
 from bench.engine.method import Method, Stack
+from bench.errors import NotApplicableError
 from bench.hyper import HyperParameters, tunable
 from bench.nn.attention import ClientAttention, FreeMatrix
+from bench.nn.collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork, Separate
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 from bench.nn.sheaf import SheafDiffusion, complete_graph, nearest_neighbours
 
@@ -34,7 +36,13 @@ class FedSheafHN(Method):
        (Eqs. 12 to 15).
 
     Heads stay with the clients. Every ``refresh`` rounds clients report x_i anew; it is used from
-    the next round on.
+    the next round on. A client that the server has never seen trains its own model, reports x_i,
+    and gets what the frozen server generates with it among all clients (Section 4.5).
+
+    The ablation (Table 4) takes parts away: ``collaboration = "none"`` feeds x_i straight to the
+    hypernetwork, ``attention = "none"`` leaves the attention out, ``refresh = 0`` keeps the first
+    x_i, and ``inputs = "one-hot"`` puts a client's number in place of x_i. Table 5 has other
+    networks on the collaboration graph.
 
     What the paper leaves open or the code has otherwise, and what is done here:
     - Direction. The paper prints trained minus received with a descent step, which moves away
@@ -59,7 +67,9 @@ class FedSheafHN(Method):
         """Search ranges are those of the final paper's Table 9."""
 
         warm_up_epochs: int = tunable(50, search=[10, 30, 50], ge=0)
-        refresh: int = Field(5, ge=1)
+        inputs: Literal["embedding", "one-hot"] = "embedding"
+        refresh: int = Field(5, ge=0)
+        collaboration: Literal["sheaf", "gcn", "gat", "none"] = "sheaf"
         graph: Literal["complete", "knn"] = "complete"
         neighbours: int = Field(5, ge=1)
         sheaf_layers: int = Field(4, ge=1)
@@ -69,8 +79,9 @@ class FedSheafHN(Method):
         shared_laplacian: bool = True
         sheaf_learning_rate: float = tunable(1e-3, search=[0.02, 0.01, 1e-3, 1e-4, 1e-5], gt=0)
         sheaf_weight_decay: float = Field(5e-4, ge=0)
-        attention: Literal["qkv", "matrix"] = "qkv"
+        attention: Literal["qkv", "matrix", "none"] = "qkv"
         residual: bool = True
+        hypernetwork_hidden: int = Field(128, ge=1)
         hypernetwork_dropout: float = Field(0.3, ge=0, lt=1)
         generation_dropout: bool = False
         hypernetwork_learning_rate: float = tunable(1e-3, search=[0.02, 0.01, 1e-3], gt=0)
@@ -91,68 +102,85 @@ class FedSheafHN(Method):
 
     def report(self, clients: Clients, trained: Stack) -> Tensor | None:
         """x_i, the mean embedding of all nodes: after warm-up and every ``refresh`` rounds (Eq. 3)."""
-        if clients.round < 0 or (clients.round > 0 and clients.round % self.hyper.refresh == 0):
+        if self.hyper.inputs == "one-hot":
+            return None
+        first, refresh = clients.round < 0, self.hyper.refresh
+        if first or (refresh and clients.round > 0 and clients.round % refresh == 0):
             return clients.embeddings(trained)
         return None
 
     def enrol(self, reports: Tensor | None) -> None:
-        """Server networks, sized by the embeddings that the clients report."""
-        assert reports is not None
+        """Server networks, sized by the vectors that stand for the clients."""
         task, hyper = self.task, self.hyper
-        width = reports.shape[1]
+        self.x0 = torch.eye(task.clients, device=task.device) if reports is None else reports
+        width = self.x0.shape[1]
         shapes = {name: task.shapes[name] for name in self.shared()}
         with task.seeded("sheaf"):
-            self.sheaf = SheafDiffusion(
+            self.sheaf = self.collaboration(width).to(task.device)
+        with task.seeded("hypernetwork"):
+            self.attention = self.client_attention(width).to(task.device)
+            widths = [width, hyper.hypernetwork_hidden, hyper.hypernetwork_hidden]
+            self.network = Hypernetwork(widths, shapes, hyper.hypernetwork_dropout).to(task.device)
+        if hyper.start_at_model:
+            common = task.common()
+            self.network.start_from({name: common[name][0] for name in shapes}, hyper.output_scale)
+        self.theta = list(self.sheaf.parameters())
+        self.phi = [*self.attention.parameters(), *self.network.parameters()]
+        groups = [
+            {"params": self.phi, "lr": hyper.hypernetwork_learning_rate},
+            {
+                "params": self.theta,
+                "lr": hyper.sheaf_learning_rate,
+                "weight_decay": hyper.sheaf_weight_decay,
+            },
+        ]
+        self.optimiser = torch.optim.Adam([group for group in groups if group["params"]], fused=True)
+
+    def collaboration(self, width: int) -> nn.Module:
+        """S, the network on the collaboration graph."""
+        hyper = self.hyper
+        if hyper.collaboration == "none":
+            return Separate()
+        if hyper.collaboration == "sheaf":
+            return SheafDiffusion(
                 width,
                 hyper.channels,
                 hyper.sheaf_layers,
                 hyper.stalk,
                 hyper.sheaf_dropout,
                 hyper.shared_laplacian,
-            ).to(task.device)
-        with task.seeded("hypernetwork"):
-            attention: nn.Module = (
-                FreeMatrix(task.clients)
-                if hyper.attention == "matrix"
-                else ClientAttention(width, hyper.residual)
             )
-            self.attention = attention.to(task.device)
-            self.network = Hypernetwork([width] * 3, shapes, hyper.hypernetwork_dropout).to(task.device)
-        if hyper.start_at_model:
-            common = task.common()
-            self.network.start_from({name: common[name][0] for name in shapes}, hyper.output_scale)
-        self.theta = list(self.sheaf.parameters())
-        self.phi = [*self.attention.parameters(), *self.network.parameters()]
-        self.theta_optimiser = torch.optim.Adam(
-            self.theta, lr=hyper.sheaf_learning_rate, weight_decay=hyper.sheaf_weight_decay, fused=True
-        )
-        self.phi_optimiser = torch.optim.Adam(self.phi, lr=hyper.hypernetwork_learning_rate, fused=True)
-        self.refresh_graph(reports)
+        layer = GraphConvolution if hyper.collaboration == "gcn" else GraphAttention
+        return ResidualGraphNetwork(layer, width, hyper.channels, hyper.sheaf_dropout)
 
-    def refresh_graph(self, embeddings: Tensor) -> None:
-        """X_0 and the collaboration graph."""
-        self.x0 = embeddings
-        graph = (
-            complete_graph(self.task.clients)
-            if self.hyper.graph == "complete"
-            else nearest_neighbours(embeddings, self.hyper.neighbours)
-        )
-        self.adjacency = graph.to(self.task.device)
+    def client_attention(self, width: int) -> nn.Module:
+        """The first layer of H, over the clients' vectors."""
+        if self.hyper.attention == "none":
+            return nn.Identity()
+        if self.hyper.attention == "matrix":
+            return FreeMatrix(self.task.clients)
+        return ClientAttention(width, self.hyper.residual)
 
-    def features(self, round: int, dropout: bool) -> Tensor:
+    def graph(self, x: Tensor) -> Tensor:
+        """Adjacency of the collaboration graph of the clients with these vectors."""
+        if self.hyper.graph == "complete":
+            return complete_graph(len(x)).to(x.device)
+        return nearest_neighbours(x, self.hyper.neighbours)
+
+    def features(self, x: Tensor, round: int, dropout: bool) -> Tensor:
         """What the hypernetwork's output layers read: S, then attention, then the MLP.
 
         Dropout is drawn from the round's own streams, so both passes of a round see the same masks.
         """
         sheaf_masks = self.task.generator("sheaf dropout", round) if dropout else None
         masks = self.task.generator("hypernetwork dropout", round) if dropout else None
-        diffused = self.sheaf(self.x0, self.adjacency, sheaf_masks)
+        diffused = self.sheaf(x, self.graph(x), sheaf_masks)
         return self.network.features(self.attention(diffused), masks)
 
     def send(self, round: int) -> Stack:
         """W = H(S(X_0))."""
         self.round = round
-        return self.network.emit(self.features(round, self.hyper.generation_dropout))
+        return self.network.emit(self.features(self.x0, round, self.hyper.generation_dropout))
 
     def direction(self, received: Tensor, trained: Tensor) -> Tensor:
         """The proxy for the loss's gradient with respect to the generated parameters."""
@@ -170,20 +198,29 @@ class FedSheafHN(Method):
                     generated = self.send(self.round)
             self.update(generated, trained)
         if reports is not None:
-            self.refresh_graph(reports)
+            self.x0 = reports
 
     def update(self, generated: Stack, trained: Stack) -> None:
-        """One step of both optimisers through one backward pass."""
+        """One step of phi and theta through one backward pass."""
         gradient = {
             name: self.direction(generated[name], trained[name]) / self.task.clients for name in generated
         }
         for parameter in (*self.theta, *self.attention.parameters(), *self.network.body.parameters()):
             parameter.grad = None
-        features = self.features(self.round, dropout=True)
+        features = self.features(self.x0, self.round, dropout=True)
         features.backward(self.network.pull_back(features.detach(), gradient))
         clip_gradients([*self.theta, *self.phi], self.hyper.clip)
-        self.phi_optimiser.step()
-        self.theta_optimiser.step()
+        self.optimiser.step()
+
+    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+        """A generated backbone for each newcomer, which stands in the graph with all known clients."""
+        if reports is None:
+            raise NotApplicableError(f"{self.name} knows its clients by number, so it cannot serve new ones")
+        if self.hyper.attention == "matrix":
+            raise NotApplicableError(f"{self.name} has an attention matrix of the clients it was made for")
+        everybody = torch.cat([self.x0, reports])
+        features = self.features(everybody, self.task.rounds, dropout=False)
+        return self.network.emit(features[len(self.x0) :])
 
 
 class FedSheafHNPaperSign(FedSheafHN):
@@ -218,7 +255,7 @@ class FedSheafHNReleased(FedSheafHN):
     class Hyper(FedSheafHN.Hyper):
         """The released settings."""
 
-        attention: Literal["qkv", "matrix"] = "matrix"
+        attention: Literal["qkv", "matrix", "none"] = "matrix"
         generation_dropout: bool = True
         start_at_model: bool = False
 
@@ -235,6 +272,6 @@ class FedSheafHNReleased(FedSheafHN):
         """A zero difference: only the sheaf network's weight decay acts."""
         for parameter in self.theta:
             parameter.grad = torch.zeros_like(parameter)
-        self.theta_optimiser.step()
+        self.optimiser.step()
         if reports is not None:
-            self.refresh_graph(reports)
+            self.x0 = reports

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from bench import streams
 from bench.engine.clients import Block, Clients
-from bench.engine.method import Stack
+from bench.engine.method import Method, Stack
 from bench.engine.task import Wire
 from bench.federation.types import TRAIN, Client, Federation
 from bench.hyper import tunable
@@ -106,6 +106,7 @@ class FGGP(FedAvg):
     reference = "Wan et al., AAAI 2024"
     families = ("graph",)
     stage = "trained"
+    welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""

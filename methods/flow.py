@@ -15,7 +15,7 @@ from torch import Tensor
 
 from bench import streams
 from bench.engine.clients import Block, Clients
-from bench.engine.method import Stack
+from bench.engine.method import Method, Stack
 from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.base import Drop
@@ -71,6 +71,7 @@ class Flow(FedAvg):
     reference = "Panchal et al., NeurIPS 2023"
     families = ("graph",)
     stage = "trained"
+    welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """``penalty`` is lambda: 0.01 and 0.001 in the released settings. ``data`` of the phases."""

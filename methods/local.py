@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from bench.engine.method import Method
+from torch import Tensor
+
+from bench.engine.clients import Clients
+from bench.engine.method import Method, Stack
 
 
 class Local(Method):
@@ -20,3 +23,7 @@ class Local(Method):
     def shared(self) -> Collection[str]:
         """Nothing."""
         return ()
+
+    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+        """Nothing: newcomers, too, are on their own."""
+        return {}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from bench.selection import RULES, client_mean
-from bench.spec import ClientSettings, Protocol, RunSpec, set_path
+from bench.spec import Attack, ClientSettings, Newcomers, Protocol, RunSpec, set_path
 
 BASE: dict[str, Any] = {
     "dataset": "cora",
@@ -26,6 +26,8 @@ BASE: dict[str, Any] = {
     "protocol": Protocol().model_dump(),
     "client": ClientSettings().model_dump(),
     "hyper": {"mu": 0.001, "weights": "uniform"},
+    "attack": Attack(ratio=0.2).model_dump(),
+    "newcomers": Newcomers(ratio=0.2).model_dump(),
 }
 CHANGES: dict[str, Any] = {
     "dataset": "citeseer",
@@ -48,7 +50,13 @@ CHANGES: dict[str, Any] = {
     "client.batch_size": 16,
     "hyper.mu": 0.002,
     "hyper.weights": "samples",
+    "attack.kind": "gaussian",
+    "attack.ratio": 0.4,
+    "attack.tau": 20.0,
+    "newcomers.ratio": 0.4,
+    "newcomers.epochs": 4,
 }
+PARTS = {"protocol": Protocol, "client": ClientSettings, "attack": Attack, "newcomers": Newcomers}
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -58,9 +66,8 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 
 
 def test_every_field_is_among_the_changes() -> None:
-    fields = {name for name in RunSpec.model_fields if name not in ("protocol", "client", "hyper")}
-    fields |= {f"protocol.{name}" for name in Protocol.model_fields}
-    fields |= {f"client.{name}" for name in ClientSettings.model_fields}
+    fields = {name for name in RunSpec.model_fields if name not in (*PARTS, "hyper")}
+    fields |= {f"{part}.{name}" for part, model in PARTS.items() for name in model.model_fields}
     assert fields == {path for path in CHANGES if not path.startswith("hyper.")}
 
 

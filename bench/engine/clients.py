@@ -129,6 +129,7 @@ class Clients:
         label_counts: training items by class, float32 ``[clients, classes]``.
         training: positions of every client's training items.
         round: the round that is running, -1 during warm-up.
+        first: number of the first client in the run, by which its random streams are named.
     """
 
     def __init__(
@@ -139,14 +140,16 @@ class Clients:
         classes: int,
         device: torch.device,
         block_size: int,
+        first: int = 0,
     ) -> None:
         self.spec = spec
         self.model = model
+        self.first = first
         self.count = len(members)
         self.device = device
         self.blocks = [
-            Block(model, members[first : first + block_size], first, classes, device)
-            for first in range(0, len(members), block_size)
+            Block(model, members[start : start + block_size], start, classes, device)
+            for start in range(0, len(members), block_size)
         ]
         self.label_counts = torch.cat([block.label_counts for block in self.blocks])
         self.training = [items for block in self.blocks for items in block.training]
@@ -250,7 +253,7 @@ class Clients:
         return self._common[client, count]
 
     def _stream(self, purpose: str, client: int, *more: int) -> np.random.Generator:
-        return streams.generator(self.spec.seed, purpose, client, self.round, self._calls, *more)
+        return streams.generator(self.spec.seed, purpose, self.first + client, self.round, self._calls, *more)
 
     def _full_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Tensor]:
         """One step an epoch on all training items; yields the summed cross-entropy of each epoch."""

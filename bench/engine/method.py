@@ -105,9 +105,12 @@ class Method:
         """Predictions ``[clients of the block, items, classes]``. Default: the client model's."""
         return block.forward(models).logits
 
-    def welcome(self, clients: Clients) -> Stack:
-        """Models for clients that the server has never seen."""
-        raise NotApplicableError(f"{self.name} has no model for clients that it has never seen")
+    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+        """What the server, which no longer learns, sends clients that it has never seen.
+
+        ``reports`` are theirs after their warm-up; what is left out is completed from their own models.
+        """
+        raise NotApplicableError(f"{self.name} has nothing for clients that it has never seen")
 
     def artefacts(self) -> dict[str, Tensor]:
         """Arrays kept with the run, such as the last collaboration matrix. Default: none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,14 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench import registry
+from bench.engine.attack import Attacker
 from bench.engine.clients import Block, Clients
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.evaluation import Evaluator
 from bench.engine.method import Method
+from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.result import RunResult
 from bench.engine.task import Task, Wire
 from bench.errors import DivergedError, NotApplicableError
-from bench.federation.types import SPLITS, TRAIN, Client, Federation
+from bench.federation.types import SPLITS, TRAIN, Client, Federation, hide_held_out
 from bench.nn.models import build_model
 from bench.spec import STAGES, RunSpec
 
@@ -51,15 +52,6 @@ def default_block_size(parameters: int, items: int, clients: int, device: torch.
     return -(-clients // min(blocks, clients))  # blocks of nearly equal size
 
 
-def hide_held_out(federation: Federation) -> Federation:
-    """The federation with every label but those of training items replaced by -1."""
-    clients = tuple(
-        replace(client, labels=np.where(client.roles == TRAIN, client.labels, -1))
-        for client in federation.clients
-    )
-    return replace(federation, clients=clients)
-
-
 class Run:
     """One run, round by round; ``bench speed`` and the tests drive it, ``run`` runs it to its end."""
 
@@ -76,10 +68,13 @@ class Run:
             raise NotApplicableError(
                 f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"
             )
+        if spec.newcomers and kind.welcome is Method.welcome:
+            raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
         self.wire = Wire()
+        self.attacker = Attacker(spec.attack, spec.seed, len(federation)) if spec.attack else None
         self.model = build_model(spec.client, federation)
         sizes = [client.count(TRAIN) for client in federation.clients]
         task = Task(
@@ -89,8 +84,10 @@ class Run:
         members: tuple[Client, ...] = self.method.inputs(hide_held_out(federation), self.wire).clients
         parameters = sum(int(np.prod(shape)) for shape in self.model.shapes.values())
         items = max(len(client.ids) for client in members)
-        block_size = block_size or default_block_size(parameters, items, len(members), self.device)
-        self.clients = clients_type(spec, self.model, members, federation.classes, self.device, block_size)
+        self.block_size = block_size or default_block_size(parameters, items, len(members), self.device)
+        self.clients = clients_type(
+            spec, self.model, members, federation.classes, self.device, self.block_size
+        )
         self.evaluator = Evaluator(federation.clients, self.clients.blocks, self.device)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
         if spec.protocol.evaluate == "epoch" and kind.trains:
@@ -108,42 +105,57 @@ class Run:
         self.clients.begin_round(-1)
         with self.watch.part("client"):
             self.own = self.method.warm_up(self.clients, self.own)
-            reports = self.method.report(self.clients, self.own) if self._warms_up else None
-        self._count_up({}, reports)
+            reports = self._reports(self.own) if self.warms_up else None
+        self.count_up({}, reports)
         with self.watch.part("server"):
             self.method.enrol(reports)
 
     @property
-    def _warms_up(self) -> bool:
+    def warms_up(self) -> bool:
+        """Whether the method's clients do anything before the first round."""
         return type(self.method).warm_up is not Method.warm_up
 
-    def _count_up(self, sent: Stack, reports: Tensor | None) -> None:
+    def _reports(self, trained: Stack) -> Tensor | None:
+        """What the clients report, as it reaches the server."""
+        reports = self.method.report(self.clients, trained)
+        if reports is not None and self.attacker is not None:
+            reports = self.attacker.replace(reports, self.clients.round)
+        return reports
+
+    def count_up(self, sent: Stack, reports: Tensor | None) -> None:
+        """Count the bytes that clients send."""
         for message in [*sent.values(), *([] if reports is None else [reports])]:
             self.wire.bytes_up += message.numel() * message.element_size()
+
+    def count_down(self, sent: Stack) -> None:
+        """Count the bytes that the server sends."""
+        self.wire.bytes_down += sum(value.numel() * value.element_size() for value in sent.values())
 
     def step(self, round: int) -> None:
         """One round: send, evaluate, train, evaluate, collect."""
         self.clients.begin_round(round)
         with self.watch.part("server"), torch.no_grad():
             sent = self.method.send(round)
-        self.wire.bytes_down += sum(value.numel() * value.element_size() for value in sent.values())
+        self.count_down(sent)
         received = self.method.receive(self.own, sent)
         self._evaluate("received", round, received)
         every_epoch = self.spec.protocol.evaluate == "epoch" and type(self.method).trains
         self.clients.after_epoch = self._evaluate_epoch if every_epoch else None
         with self.watch.part("client"):
             trained = self.method.train(self.clients, received)
-            reports = self.method.report(self.clients, trained)
+            reports = self._reports(trained)
         self.loss[round] = self.clients.loss
         if not every_epoch:
             self._evaluate("trained", round, trained)
         upload = {name: trained[name] for name in self._shared}
-        self._count_up(upload, reports)
+        self.count_up(upload, reports)
         with self.watch.part("server"):
             self.method.collect({name: received[name] for name in self._shared}, upload, reports)
         self.own = trained
 
     def _evaluate(self, stage: str, row: int, stack: Stack) -> None:
+        if self.spec.newcomers:
+            return  # the results are those of the newcomers
         with self.watch.part("evaluation"):
             self.counts[stage][row] = self.evaluator.all(self.method, self.clients.blocks, stack)
 
@@ -163,6 +175,13 @@ class Run:
             for role, split in enumerate(SPLITS)
         }
 
+    def artefacts(self) -> dict[str, NDArray[np.float32]]:
+        """Arrays kept with the run: the method's, and who was malicious."""
+        kept = {name: value.cpu().numpy() for name, value in self.method.artefacts().items()}
+        if self.attacker is not None:
+            kept["malicious"] = self.attacker.malicious.astype(np.float32)
+        return kept
+
 
 def run(
     spec: RunSpec, federation: Federation, device: str = "cpu", block_size: int | None = None
@@ -176,12 +195,18 @@ def run(
     reset_peak_memory(where)
     total = Stopwatch(where)
     round = -1
+    late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
     try:
         with total.part("total"):
-            it = Run(spec, federation, device, block_size)
+            it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
             it.warm_up()
             for round in range(spec.protocol.rounds):
                 it.step(round)
+            if it.attacker is not None:
+                it.attacker.check()
+            correct, samples = it.correct(), it.evaluator.samples
+            if late is not None:
+                correct, samples = arrive(it, federation, late)
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
@@ -189,8 +214,8 @@ def run(
         return RunResult("diverged", reason, device=device, partition_hash=federation.hash)
     return RunResult(
         state="done",
-        correct=it.correct(),
-        samples=it.evaluator.samples,
+        correct=correct,
+        samples=samples,
         loss=it.loss,
         seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **it.watch.seconds, **total.seconds},
         peak_memory=peak_memory(where),
@@ -198,5 +223,5 @@ def run(
         bytes_down=it.wire.bytes_down,
         device=device,
         partition_hash=federation.hash,
-        artefacts={name: value.cpu().numpy() for name, value in it.method.artefacts().items()},
+        artefacts=it.artefacts(),
     )

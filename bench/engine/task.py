@@ -23,10 +23,13 @@ class Task:
     """Sizes, parameter names, random streams and initial models. No labels.
 
     ``train_sizes`` ``[clients]`` float32 are the numbers of training items; ``parameters`` the
-    names that can be sent, ``head`` and ``backbone`` its two parts.
+    names that can be sent, ``head`` and ``backbone`` its two parts. ``first`` is the number of the
+    first client: those that join later are numbered after the others.
     """
 
-    def __init__(self, spec: RunSpec, model: ClientModel, train_sizes: Tensor, device: torch.device) -> None:
+    def __init__(
+        self, spec: RunSpec, model: ClientModel, train_sizes: Tensor, device: torch.device, first: int = 0
+    ) -> None:
         self.clients = len(train_sizes)
         self.rounds = spec.protocol.rounds
         self.local_epochs = spec.protocol.local_epochs
@@ -37,6 +40,7 @@ class Task:
         self.head = tuple(name for name in self.parameters if name in model.head)
         self.backbone = tuple(name for name in self.parameters if name not in model.head)
         self._seed = spec.seed
+        self._first = first
         self._model = model
 
     def generator(self, *key: str | int) -> torch.Generator:
@@ -59,7 +63,7 @@ class Task:
         """A random model of its own for every client, ``[clients, ...]``."""
         drawn = [
             self._model.initial(streams.generator(self._seed, "initial", client))
-            for client in range(self.clients)
+            for client in range(self._first, self._first + self.clients)
         ]
         return {
             name: torch.from_numpy(np.stack([one[name] for one in drawn])).to(self.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -78,3 +78,12 @@ class Federation:
 
     def __len__(self) -> int:
         return len(self.clients)
+
+
+def hide_held_out(federation: Federation) -> Federation:
+    """The federation with every label but those of training items replaced by -1."""
+    clients = tuple(
+        replace(client, labels=np.where(client.roles == TRAIN, client.labels, -1))
+        for client in federation.clients
+    )
+    return replace(federation, clients=clients)

@@ -6,7 +6,7 @@ import json
 import shlex
 
 from bench.resolve import resolve
-from bench.spec import RunSpec
+from bench.spec import SECTIONS, RunSpec
 
 
 def command(spec: RunSpec) -> str:
@@ -21,13 +21,10 @@ def command(spec: RunSpec) -> str:
     options = ("-d", "-s", "-k", "-m", "--seed")
     for option, value in zip(options, names, strict=True):
         words += [option, str(value)]
-    for section, own, usual in (
-        ("protocol", spec.protocol.model_dump(mode="json"), default.protocol.model_dump(mode="json")),
-        ("client", spec.client.model_dump(mode="json"), default.client.model_dump(mode="json")),
-        ("method", spec.hyper, default.hyper),
-    ):
-        for key, value in own.items():
-            if value != usual.get(key):
+    own, usual = spec.tree(), default.tree()
+    for section, part in SECTIONS.items():
+        for key, value in own.get(part, {}).items():
+            if value != usual.get(part, {}).get(key):
                 # JSON writes numbers, truth values, lists and quoted texts as TOML does.
                 words += ["--set", f"{section}.{key}={json.dumps(value, ensure_ascii=False)}"]
     return shlex.join(words)

@@ -12,9 +12,9 @@ from torch import Tensor
 from toy_federations import make_spec, play
 
 from bench.engine.evaluation import Evaluator
-from bench.engine.run import Run, hide_held_out
+from bench.engine.run import Run
 from bench.errors import DivergedError
-from bench.federation.types import Federation
+from bench.federation.types import Federation, hide_held_out
 
 
 def says(federation: Federation, predictions: list[list[int]], block_size: int = 2) -> tuple[Any, Run]:

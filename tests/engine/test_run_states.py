@@ -38,7 +38,7 @@ class Refuses(Method):
     title = "Refuses"
 
     def train(self, clients: Any, received: Stack) -> Stack:
-        return self.welcome(clients)
+        return self.welcome(clients, None)
 
 
 class Keeps(Method):

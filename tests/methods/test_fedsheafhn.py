@@ -75,7 +75,7 @@ def test_the_update_is_the_gradient_of_the_surrogate(
     """One backward pass of (Omega * G).sum() / N with G = received - trained (facts 8.1), dropout on."""
     it = begun(method, clients, attention=attention, clip=1e9, stalk=2, graph="knn", neighbours=2)
     method_ = it.method
-    assert not torch.equal(method_.adjacency, 1 - torch.eye(4))
+    assert not torch.equal(method_.graph(method_.x0), 1 - torch.eye(4))
     received = generated(it, 0)
     collect = method_.collect
     expected: list[Tensor] = []
@@ -83,7 +83,7 @@ def test_the_update_is_the_gradient_of_the_surrogate(
 
     def checked(received: Any, trained: Any, reports: Any) -> None:
         network = method_.network
-        features = method_.features(0, dropout=True)
+        features = method_.features(method_.x0, 0, dropout=True)
         surrogate = torch.zeros(())
         for name, layer in zip(network.shapes, network.out.values(), strict=True):
             omega = layer(features).view(received[name].shape)
@@ -165,10 +165,11 @@ def test_embeddings_are_refreshed_and_used_from_the_next_round_on(clients: Feder
         if round in (2, 4):
             fresh = it.clients.embeddings(it.own)
             assert torch.equal(state.x0, fresh)
+            adjacency = state.graph(state.x0)
             similarity = torch.nn.functional.cosine_similarity(fresh[:, None], fresh[None], dim=2)
             nearest = similarity.fill_diagonal_(-2).argmax(dim=1)
-            assert all(state.adjacency[u, int(v)] == 1 for u, v in enumerate(nearest))
-            assert 4 <= state.adjacency.sum() <= 8
+            assert all(adjacency[u, int(v)] == 1 for u, v in enumerate(nearest))
+            assert 4 <= adjacency.sum() <= 8
     changed = [not torch.equal(a, b) for a, b in pairwise(used)]
     assert changed == [False, False, True, False, True]
 
@@ -182,7 +183,7 @@ def test_permuting_clients_permutes_what_is_generated(clients: Federation) -> No
             it.step(round)
         embeddings = it.method.x0.clone()
         straight = generated(it, 3)
-        it.method.refresh_graph(embeddings[order])
+        it.method.x0 = embeddings[order]
         other = generated(it, 3)
         for name, value in straight.items():
             assert torch.allclose(value[order], other[name], atol=1e-5)
@@ -190,7 +191,7 @@ def test_permuting_clients_permutes_what_is_generated(clients: Federation) -> No
     for round in range(3):
         free.step(round)
     straight = generated(free, 3)
-    free.method.refresh_graph(free.method.x0[order])
+    free.method.x0 = free.method.x0[order]
     other = generated(free, 3)
     assert any(not torch.allclose(value[order], other[name], atol=1e-3) for name, value in straight.items())
 
@@ -263,12 +264,12 @@ def test_released_only_generated_biases_act_and_stay_as_they_came(clients: Feder
 
 def test_released_settings(clients: Federation) -> None:
     it = begun("fedsheafhn_released", clients)
-    assert torch.equal(it.method.adjacency, 1 - torch.eye(4))
+    assert torch.equal(it.method.graph(it.method.x0), 1 - torch.eye(4))
     assert torch.equal(it.method.attention.matrix, torch.eye(4))
     assert len(it.method.sheaf.learners) == 1
-    # torch's default for the output layers: within 1 / sqrt(8), biases included
+    # torch's default for the output layers of width 128: within 1 / sqrt(128), biases included
     for layer in it.method.network.out.values():
-        assert 0.5 * 8**-0.5 < float(layer.bias.detach().abs().max()) <= 8**-0.5
+        assert 0.5 * 128**-0.5 < float(layer.bias.detach().abs().max()) <= 128**-0.5
 
 
 # pFedHN

@@ -1,0 +1,95 @@
+"""Clients that join when training is over and the server no longer learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench import streams
+from bench.engine.clients import Block, Clients
+from bench.engine.evaluation import Evaluator
+from bench.engine.task import Task
+from bench.federation.types import SPLITS, TRAIN, Federation, hide_held_out
+from bench.spec import Newcomers
+
+if TYPE_CHECKING:
+    from bench.engine.run import Run
+
+
+def held_out(newcomers: Newcomers, seed: int, clients: int) -> NDArray[np.bool_]:
+    """Who joins late, bool ``[clients]``, drawn from the run's seed."""
+    late = np.zeros(clients, np.bool_)
+    order = streams.generator(seed, "newcomers").permutation(clients)
+    late[order[: newcomers.count(clients)]] = True
+    return late
+
+
+def part(federation: Federation, chosen: NDArray[np.bool_]) -> Federation:
+    """The federation of some clients, in the same order."""
+    clients = tuple(client for client, wanted in zip(federation.clients, chosen, strict=True) if wanted)
+    return replace(federation, clients=clients)
+
+
+Correct = dict[tuple[str, str], NDArray[np.int32]]
+Samples = dict[str, NDArray[np.int32]]
+
+
+def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[Correct, Samples]:
+    """What newcomers score when a run is over: as they are welcomed, and as they train.
+
+    Each warms up and reports as the method says, receives what the server has for it, and trains
+    local epochs. Returned are correct predictions ``[rows, clients]`` by stage and split, one row
+    of ``received`` and one of ``trained`` an epoch, and samples ``[clients]`` by split; clients
+    that were there before have no samples.
+
+    Raises:
+        NotApplicableError: the server has nothing for clients that it has never seen.
+    """
+    spec, method = run.spec, run.method
+    assert spec.newcomers is not None
+    known = run.clients.count
+    joining = part(federation, late)
+    sizes = torch.tensor([client.count(TRAIN) for client in joining.clients], dtype=torch.float32)
+    task = Task(spec, run.model, sizes.to(run.device), run.device, known)
+    members = method.inputs(hide_held_out(joining), run.wire).clients
+    clients = Clients(spec, run.model, members, federation.classes, run.device, run.block_size, known)
+    evaluator = Evaluator(joining.clients, clients.blocks, run.device)
+
+    clients.begin_round(-1)
+    own = method.extend(task.own() if spec.protocol.initial == "own" else task.common())
+    with run.watch.part("client"):
+        own = method.warm_up(clients, own)
+        reports = method.report(clients, own) if run.warms_up else None
+    run.count_up({}, reports)
+    with run.watch.part("server"), torch.no_grad():
+        sent = method.welcome(clients, reports)
+    run.count_down(sent)
+    received = method.receive(own, sent)
+    with run.watch.part("evaluation"):
+        welcomed = evaluator.all(method, clients.blocks, received)[None]
+
+    trained = np.zeros((spec.newcomers.epochs, len(SPLITS), clients.count), np.int32)
+
+    def evaluate(epoch: int, block: Block, models: Mapping[str, Tensor]) -> None:
+        trained[epoch][:, block.clients] = evaluator.block(method, block, models)
+
+    clients.begin_round(spec.protocol.rounds)
+    clients.after_epoch = evaluate
+    with run.watch.part("client"):
+        clients.fit(received, epochs=spec.newcomers.epochs)
+
+    correct: Correct = {}
+    for stage, counts in (("received", welcomed), ("trained", trained)):
+        for role, split in enumerate(SPLITS):
+            correct[stage, split] = np.zeros((len(counts), len(late)), np.int32)
+            correct[stage, split][:, late] = counts[:, role]
+    samples = {split: np.zeros(len(late), np.int32) for split in SPLITS}
+    for split in SPLITS:
+        samples[split][late] = evaluator.samples[split]
+    return correct, samples

@@ -1,0 +1,76 @@
+"""Message passing over a graph of clients by common layers, in place of sheaf diffusion (Table 5).
+
+FedSheafHN's paper compares its sheaf with GCN and GAT and says nothing of their sizes. Both have
+the sheaf's projections here (width to channels and back) and two residual layers, so that the
+operator alone differs. Graphs of clients are small: everything is dense.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.nn.randomness import dropout
+
+
+class GraphConvolution(nn.Module):
+    """D^-1/2 (A + I) D^-1/2 X W (Kipf and Welling, ICLR 2017)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        """``[nodes, channels]`` -> ``[nodes, channels]``."""
+        looped = adjacency + torch.eye(len(x), device=x.device)
+        scale = looped.sum(dim=1).rsqrt()
+        out: Tensor = self.linear((scale[:, None] * looped * scale[None, :]) @ x)
+        return out
+
+
+class GraphAttention(nn.Module):
+    """One head of graph attention over neighbours and oneself (Velickovic et al., ICLR 2018)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(channels, channels)
+        self.mine = nn.Linear(channels, 1, bias=False)
+        self.other = nn.Linear(channels, 1, bias=False)
+
+    def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
+        """``[nodes, channels]`` -> ``[nodes, channels]``."""
+        h = self.linear(x)
+        scores = functional.leaky_relu(self.mine(h) + self.other(h).t(), 0.2)
+        linked = adjacency + torch.eye(len(x), device=x.device) > 0
+        out: Tensor = torch.softmax(scores.masked_fill(~linked, -torch.inf), dim=1) @ h
+        return out
+
+
+class ResidualGraphNetwork(nn.Module):
+    """``[nodes, width]`` -> ``[nodes, width]``: X <- X + ELU(layer(X)) in a narrow space, twice."""
+
+    def __init__(
+        self, layer: type[GraphConvolution] | type[GraphAttention], width: int, channels: int, rate: float
+    ) -> None:
+        super().__init__()
+        self.rate = rate
+        self.enter = nn.Linear(width, channels)
+        self.layers = nn.ModuleList(layer(channels) for _ in range(2))
+        self.leave = nn.Linear(channels, width)
+
+    def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Pass messages; ``generator`` None switches dropout off."""
+        x = dropout(functional.elu(self.enter(x)), self.rate, generator)
+        for layer in self.layers:
+            x = x + functional.elu(layer(dropout(x, self.rate, generator), adjacency))
+        out: Tensor = self.leave(x)
+        return out
+
+
+class Separate(nn.Module):
+    """No collaboration graph: every client's vector goes on as it is."""
+
+    def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
+        """``x``."""
+        return x

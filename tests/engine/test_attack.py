@@ -1,0 +1,115 @@
+"""Malicious clients: who they are, what the server gets of them, and what nothing else notices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from toy_federations import make_spec
+
+from bench.engine.attack import Attacker
+from bench.engine.run import Run, run
+from bench.errors import RequestError
+from bench.federation.types import Federation
+from bench.resolve import resolve
+from bench.spec import Attack, RunSpec
+
+
+def test_the_share_of_malicious_clients_is_that_of_the_spec() -> None:
+    for ratio, count in ((0.2, 4), (0.4, 8), (0.8, 16)):
+        attacker = Attacker(Attack(ratio=ratio), seed=3, clients=20)
+        assert attacker.malicious.sum() == count
+        assert np.array_equal(attacker.malicious, Attacker(Attack(ratio=ratio), 3, 20).malicious)
+    chosen = {tuple(Attacker(Attack(ratio=0.2), seed, 20).malicious) for seed in range(5)}
+    assert len(chosen) > 1  # drawn from the run's seed
+
+
+def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only() -> None:
+    honest = torch.arange(40 * 3000, dtype=torch.float32).view(40, 3000) / 1000
+    for kind in ("same", "gaussian"):
+        attacker = Attacker(Attack(kind=kind, ratio=0.5, tau=5.0), seed=0, clients=40)
+        sent = attacker.replace(honest, round=2)
+        bad = torch.from_numpy(attacker.malicious)
+        assert torch.equal(sent[~bad], honest[~bad])
+        spread = sent[bad].std(dim=1)
+        if kind == "same":
+            assert torch.equal(spread, torch.zeros(20))
+            # 20 draws of N(0, 25): their root mean square is within 5 (1 ± 0.6) but for one in 10^4
+            assert 2.0 < sent[bad][:, 0].square().mean().sqrt() < 8.0
+            assert len(sent[bad][:, 0].unique()) == 20
+        else:
+            assert torch.allclose(spread, torch.full((20,), 5.0), atol=0.4)
+        again = attacker.replace(honest, round=3)
+        assert not torch.equal(again[bad], sent[bad])  # drawn anew for every message
+    assert torch.equal(honest[0, :3], torch.tensor([0.0, 0.001, 0.002]))  # the clients' own is untouched
+
+
+def attacked(method: str, federation: Federation, **attack: object) -> RunSpec:
+    spec = make_spec(method, federation, client={"hidden": 8}, rounds=3)
+    return spec.model_copy(update={"attack": Attack.model_validate(attack)})
+
+
+def test_the_server_works_with_what_it_gets(federation: Federation) -> None:
+    """One scalar in every place: malicious embeddings are collinear, FED-PUB's cosines 1 or -1."""
+    it = Run(attacked("fedpub", federation, kind="same", ratio=0.5, tau=5.0), federation)
+    it.warm_up()
+    it.step(0)
+    bad = it.attacker.malicious
+    matrix = it.method.artefacts()["collaboration"].numpy()
+    first, second = np.flatnonzero(bad)
+    tau = it.method.hyper.tau
+    ratio = matrix[first, first] / matrix[first, second]
+    assert ratio == pytest.approx(1.0, rel=1e-4) or ratio == pytest.approx(np.exp(2 * tau), rel=1e-3)
+
+
+def test_an_attack_keeps_who_was_malicious_and_leaves_models_alone(federation: Federation) -> None:
+    plain = make_spec("fedpub", federation, client={"hidden": 8}, rounds=3)
+    spec = attacked("fedpub", federation, kind="gaussian", ratio=0.25, tau=5.0)
+    result, usual = run(spec, federation), run(plain, federation)
+    assert result.artefacts["malicious"].sum() == 1
+    assert "malicious" not in usual.artefacts
+    # Before the first reports are used nothing differs.
+    for split in ("train", "val", "test"):
+        first = result.correct["trained", split][0]
+        assert np.array_equal(first, usual.correct["trained", split][0])
+
+
+def test_methods_without_reports_cannot_be_attacked(federation: Federation) -> None:
+    result = run(attacked("fedavg", federation, ratio=0.5), federation)
+    assert result.state == "not_applicable"
+    assert "report nothing" in result.reason
+
+
+def test_specs_without_attack_keep_their_canonical_form() -> None:
+    plain = resolve("cora", "non-overlapping", 10, "fedpub", 0)
+    assert "attack" not in plain.canonical()
+    assert "newcomers" not in plain.canonical()
+    zero = resolve("cora", "non-overlapping", 10, "fedpub", 0, {"attack.ratio": 0, "attack.tau": 20.0})
+    assert zero.hash == plain.hash
+    some = resolve("cora", "non-overlapping", 10, "fedpub", 0, {"attack.ratio": 0.2})
+    assert some.hash != plain.hash
+    assert RunSpec.model_validate_json(some.canonical()) == some
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"attack.ratio": 0.96}, "no client honest; allowed are 0 and 0.1 to 0.9"),
+        ({"attack.ratio": 0.04}, "is not one client"),
+        ({"attack.ratio": 1.0}, "less than 1"),
+        ({"attack.tau": 0}, "greater than 0"),
+        ({"attack.kind": "sign-flip"}, "'same' or 'gaussian'"),
+        ({"attack.share": 0.2}, "ratio"),
+        ({"newcomers.ratio": 0.96}, "no client to train"),
+        ({"newcomers.ratio": 0.2, "newcomers.epochs": 0}, "greater than or equal to 1"),
+        ({"newcomers.ratio": 0.2, "attack.ratio": 0.2}, "two experiments"),
+        ({"protocol.local_epochs": 0}, "greater than or equal to 1"),
+        ({"method.collaboration": "transformer"}, "'sheaf', 'gcn', 'gat' or 'none'"),
+        ({"method.attention": "heads"}, "'qkv', 'matrix' or 'none'"),
+    ],
+)
+def test_wrong_experiments_are_refused_with_what_is_allowed(
+    overrides: dict[str, object], message: str
+) -> None:
+    with pytest.raises(RequestError, match=message):
+        resolve("cora", "non-overlapping", 10, "fedsheafhn", 0, overrides)

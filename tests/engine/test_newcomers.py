@@ -1,0 +1,137 @@
+"""Clients that join after training: whose results count, what they are sent, and what stays frozen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from toy_federations import make_spec
+
+from bench.engine.newcomers import arrive, held_out, part
+from bench.engine.run import Run, run
+from bench.federation.types import SPLITS, TEST, Federation
+from bench.spec import Newcomers, RunSpec
+
+
+def joining(method: str, federation: Federation, epochs: int = 4, **hyper: object) -> RunSpec:
+    spec = make_spec(method, federation, client={"hidden": 8}, rounds=3, hyper=hyper)
+    return spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=epochs)})
+
+
+def late_of(spec: RunSpec, federation: Federation) -> np.ndarray:
+    assert spec.newcomers is not None
+    return held_out(spec.newcomers, spec.seed, len(federation))
+
+
+def over(spec: RunSpec, federation: Federation) -> Run:
+    it = Run(spec, part(federation, ~late_of(spec, federation)))
+    it.warm_up()
+    for round in range(spec.protocol.rounds):
+        it.step(round)
+    return it
+
+
+@pytest.mark.parametrize("method", ["local", "fedavg", "fedper", "fedsheafhn"])
+def test_results_are_those_of_the_newcomers(federation: Federation, method: str) -> None:
+    spec = joining(method, federation)
+    result = run(spec, federation)
+    late = late_of(spec, federation)
+    assert late.sum() == 2
+    assert result.correct["received", "test"].shape == (1, 5)
+    assert result.correct["trained", "test"].shape == (4, 5)
+    for split in SPLITS:
+        assert not result.samples[split][~late].any()
+        for stage in ("received", "trained"):
+            counts = result.correct[stage, split]
+            assert not counts[:, ~late].any()
+            assert (counts <= result.samples[split]).all()
+    tests = [client.count(TEST) for client in federation.clients]
+    assert np.array_equal(result.samples["test"], np.where(late, tests, 0))
+
+
+def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(federation: Federation) -> None:
+    """Zero-shot predictions of the last average, counted here by hand."""
+    spec = joining("fedavg", federation)
+    late = late_of(spec, federation)
+    it = over(spec, federation)
+    before = {name: value.clone() for name, value in it.method.model.items()}
+    correct, _ = arrive(it, federation, late)
+    for name, value in it.method.model.items():
+        assert torch.equal(value, before[name])
+    newcomers = part(federation, late).clients
+    inputs = it.model.collate(newcomers, torch.device("cpu"))
+    stack = {name: value.expand(2, *value.shape) for name, value in before.items()}
+    predicted = it.model.forward(stack, inputs, None).logits.argmax(dim=2).numpy()
+    by_hand = [
+        int(((predicted[row, : len(client.ids)] == client.labels) & (client.roles == TEST)).sum())
+        for row, client in enumerate(newcomers)
+    ]
+    assert correct["received", "test"][0, late].tolist() == by_hand
+
+
+def test_newcomers_of_local_train_as_if_nobody_else_were_there(federation: Federation) -> None:
+    """They never meet the others: other data of the known clients change nothing."""
+    spec = joining("local", federation)
+    late = late_of(spec, federation)
+    first = run(spec, federation)
+    others = [client for client, is_late in zip(federation.clients, late, strict=True) if not is_late]
+    swapped = iter(others[::-1])
+    mixed = [
+        client if is_late else next(swapped) for client, is_late in zip(federation.clients, late, strict=True)
+    ]
+    second = run(spec, Federation("toy", "mixed", "graph", federation.classes, tuple(mixed), "other"))
+    for key, counts in first.correct.items():
+        assert np.array_equal(counts, second.correct[key])
+
+
+def test_fedsheafhn_generates_newcomers_backbones_among_all_clients(federation: Federation) -> None:
+    spec = joining("fedsheafhn", federation, warm_up_epochs=2)
+    it = over(spec, federation)
+    method = it.method
+    weights = [parameter.clone() for parameter in (*method.theta, *method.phi)]
+    reports = torch.randn(2, method.x0.shape[1], generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        sent = method.welcome(it.clients, reports)
+        everybody = torch.cat([method.x0, reports])
+        diffused = method.sheaf(everybody, 1 - torch.eye(5), None)
+        x = method.attention(diffused)
+        for layer in method.network.body:
+            x = torch.relu(layer(x))
+        for name, value in sent.items():
+            layer = method.network.out[name.replace(".", "_")]
+            expected = (x @ layer.weight.t() + layer.bias)[3:].view(2, *value.shape[1:])
+            assert torch.allclose(value, expected, atol=1e-5)
+    assert set(sent) == set(it.method.task.backbone)
+    arrive(it, federation, late_of(spec, federation))
+    for parameter, before in zip((*method.theta, *method.phi), weights, strict=True):
+        assert torch.equal(parameter, before)
+
+
+@pytest.mark.parametrize(
+    ("method", "hyper", "reason"),
+    [
+        ("fedsheafhn_released", {"warm_up_epochs": 1}, "matrix of the clients"),
+        ("fedsheafhn", {"warm_up_epochs": 1, "inputs": "one-hot"}, "by number"),
+        ("pfedhn", {}, "never seen"),
+        ("flow", {}, "never seen"),
+    ],
+)
+def test_servers_that_know_their_clients_cannot_serve_new_ones(
+    federation: Federation, method: str, hyper: dict[str, object], reason: str
+) -> None:
+    result = run(joining(method, federation, **hyper), federation)
+    assert result.state == "not_applicable"
+    assert reason in result.reason
+
+
+def test_clients_of_a_run_and_newcomers_draw_from_different_streams(federation: Federation) -> None:
+    spec = joining("local", federation)
+    it = over(spec, federation)
+    known = it.clients._stream("dropout", 0).random(4)
+    from bench.engine.clients import Clients
+
+    members = part(federation, late_of(spec, federation)).clients
+    later = Clients(spec, it.model, members, federation.classes, torch.device("cpu"), 2, first=3)
+    later.begin_round(it.clients.round)
+    later._calls = it.clients._calls
+    assert not np.array_equal(known, later._stream("dropout", 0).random(4))
