@@ -5,7 +5,7 @@ Shamsian et al., ICML 2021, Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import torch
 from pydantic import Field
@@ -24,9 +24,10 @@ class PFedHN(Method):
     towards the trained model. (The paper's Algorithm 1 prints the opposite difference; its
     released code has this one.)
 
-    The released trainer visits one random client a step. Here all clients take part in every
-    round, as in the subgraph studies: their gradients are averaged into one step. Sizes, SGD and
-    clipping are the released defaults: embeddings of 1 + N/4, three hidden layers of 100.
+    Here all clients take part in every round, as in the subgraph studies: their gradients are
+    averaged into one step. The released trainer visits one random client a step: ``PFedHNOne``.
+    Sizes, SGD and clipping are the released defaults: embeddings of 1 + N/4, three hidden layers
+    of 100.
     """
 
     name = "pfedhn"
@@ -62,16 +63,26 @@ class PFedHN(Method):
 
     def send(self, round: int) -> Stack:
         """theta_i = h(v_i; phi) for all clients."""
-        with torch.enable_grad():
-            self.features = self.network.features(self.embeddings, None)
-        return self.network.emit(self.features)
+        self.round = round
+        return self.network.emit(self.network.features(self.embeddings, None))
 
     def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
-        """One step along the mean over clients of (d theta / d phi)^T (theta - theta~)."""
-        difference = {name: (received[name] - trained[name]) / self.task.clients for name in received}
+        """Steps along the mean of (d theta_i / d phi)^T (theta_i - theta~_i) over the clients of a step."""
+        difference = {name: received[name] - trained[name] for name in received}
+        for clients in self.steps():
+            self.step(clients, difference)
+
+    def steps(self) -> Iterable[Tensor]:
+        """The clients of every step of a round: all of them in one."""
+        return [torch.arange(self.task.clients, device=self.task.device)]
+
+    def step(self, clients: Tensor, difference: Stack) -> None:
+        """One step of v and phi."""
         for parameter in (self.embeddings, *self.network.body.parameters()):
             parameter.grad = None
-        self.features.backward(self.network.pull_back(self.features.detach(), difference))
+        features = self.network.features(self.embeddings[clients], None)
+        gradient = {name: value[clients] / len(clients) for name, value in difference.items()}
+        features.backward(self.network.pull_back(features.detach(), gradient))
         clip_gradients(self.parameters, self.hyper.clip)
         self.optimiser.step()
 
@@ -85,3 +96,19 @@ class PFedHNPC(PFedHN):
     def shared(self) -> Collection[str]:
         """All but the head."""
         return self.task.backbone
+
+
+class PFedHNOne(PFedHN):
+    """pFedHN with as many steps a round as there are clients, one client each, in random order.
+
+    All clients of a round train from what is generated at its start, so that they are trained
+    together; the release generates a client's model when it is visited.
+    """
+
+    name = "pfedhn_one"
+    title = "pFedHN, one client a step"
+
+    def steps(self) -> Iterable[Tensor]:
+        """Every client on its own."""
+        order = torch.randperm(self.task.clients, generator=self.task.generator("order", self.round))
+        return list(order.to(self.task.device)[:, None])

@@ -51,6 +51,7 @@ def distance(one: Any, other: Any, names: Any) -> float:
         ),
         ("pfedhn", {"learning_rate": 0.01}, True),
         ("pfedhn_pc", {"learning_rate": 0.01}, True),
+        ("pfedhn_one", {"learning_rate": 0.01}, True),
     ],
 )
 def test_a_server_step_moves_towards_what_was_trained(
@@ -315,6 +316,38 @@ def test_pfedhn_step_is_sgd_on_the_surrogate(clients: Federation) -> None:
         it.step(round)
         for parameter, old, push in zip(parameters, before, momentum, strict=True):
             assert torch.allclose(parameter, old - 0.01 * push, atol=1e-5)
+
+
+def test_pfedhn_one_client_a_step_visits_each_client_once(clients: Federation) -> None:
+    """Each step is SGD on one client's own surrogate, under the weights that the last step left."""
+    it = begun("pfedhn_one", clients, clip=1e9, momentum=0.0, weight_decay=0.0, learning_rate=0.05)
+    state = it.method
+    received = generated(it, 0)
+    trained = {name: value + torch.randn_like(value) for name, value in received.items()}
+    visits = [int(client) for (client,) in state.steps()]
+    assert sorted(visits) == [0, 1, 2, 3]
+    parameters = list(state.parameters)
+    start = [parameter.detach().clone() for parameter in parameters]
+    for client in visits:
+        features = state.network.features(state.embeddings[client : client + 1], None)
+        surrogate = sum(
+            (
+                layer(features).view(received[name][client].shape) * (received[name] - trained[name])[client]
+            ).sum()
+            for name, layer in zip(received, state.network.out.values(), strict=True)
+        )
+        with torch.no_grad():
+            for parameter, gradient in zip(
+                parameters, torch.autograd.grad(surrogate, parameters), strict=True
+            ):
+                parameter -= 0.05 * gradient
+    by_hand = [parameter.detach().clone() for parameter in parameters]
+    with torch.no_grad():
+        for parameter, value in zip(parameters, start, strict=True):
+            parameter.copy_(value)
+    state.collect(received, trained, None)
+    for parameter, expected in zip(parameters, by_hand, strict=True):
+        assert torch.allclose(parameter, expected, atol=1e-5)
 
 
 def test_clipping_bounds_the_step(clients: Federation) -> None:
