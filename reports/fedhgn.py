@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.published import Key, Published
-from bench.report.settings import Column
+from bench.report.settings import Column, Settings
 from bench.report.study import Study
 
 WHOLE = 1
@@ -56,7 +56,7 @@ class FedHGN(Study):
         key = super().key(source, column, row)
         return key._replace(scenario="global", clients=None) if column.clients == WHOLE else key
 
-    def barred(self, target: Published, column: Column) -> str:
+    def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """The one cell of Table 2 that repeats another."""
         return COPIED if (target.dataset, target.clients, target.method) == ("imdb4k", 3, "fedhgn") else ""
 

@@ -1,6 +1,6 @@
 """Named grids, one TOML file each, and how a grid becomes runs."""
 
-from bench.grids.expand import Filters, Planned, ad_hoc, expand
+from bench.grids.expand import Filters, Planned, ad_hoc, expand, plan
 from bench.grids.grid import Grid, grid_names, load_grid
 
-__all__ = ["Filters", "Grid", "Planned", "ad_hoc", "expand", "grid_names", "load_grid"]
+__all__ = ["Filters", "Grid", "Planned", "ad_hoc", "expand", "grid_names", "load_grid", "plan"]

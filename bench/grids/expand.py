@@ -97,12 +97,12 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     check_sections(overrides)
     _check_method_keys(overrides, {method for *_, method, _ in wanted})
     plans = [
-        _plan(grid, *combination, seed, overrides)
+        plan(grid, *combination, seed, overrides)
         for seed in grid.seeds
         if not filters.seeds or seed in filters.seeds
         for combination in wanted
     ]
-    return list({(plan.names, plan.spec and plan.spec.hash): plan for plan in plans}.values())
+    return list({(each.names, each.spec and each.spec.hash): each for each in plans}.values())
 
 
 Combination = tuple[str, str, int, str, Overrides]
@@ -113,7 +113,7 @@ def _combinations(grid: Grid) -> Iterator[Combination]:
         for dataset in setting.datasets:
             for clients in setting.clients:
                 for method in grid.methods_of(setting):
-                    for variant in setting.variants:
+                    for variant in setting.variations():
                         yield dataset, setting.scenario, clients, method, variant
 
 
@@ -151,7 +151,7 @@ def _hyper_names(method: str) -> set[str]:
     return set(registry.methods()[method].Hyper.model_fields) if method in registry.methods() else set()
 
 
-def _plan(
+def plan(
     grid: Grid,
     dataset: str,
     scenario: str,
@@ -159,8 +159,13 @@ def _plan(
     method: str,
     variant: Overrides,
     seed: int,
-    overrides: Overrides,
+    overrides: Overrides | None = None,
 ) -> Planned:
+    """One run as the grid would make it: with its protocol, its override blocks, and this variant.
+
+    Raises:
+        RequestError: a name that is neither known nor published, an unknown key or a wrong value.
+    """
     missing = _missing("dataset", dataset, registry.datasets()) or _missing(
         "method", method, registry.methods()
     )
@@ -179,7 +184,7 @@ def _plan(
     own = _hyper_names(method)
     values |= {
         key: value
-        for key, value in overrides.items()
+        for key, value in (overrides or {}).items()
         if not key.startswith("method.") or key.removeprefix("method.") in own
     }
     spec = resolve(dataset, scenario, clients, method, seed, values)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,7 +33,8 @@ class Setting(_Part):
     """One product of data sets and client counts in a scenario; ``methods`` replaces the grid's.
 
     Every run is made once for each of ``variants``: dotted keys and their values, as in an
-    override's ``set``; an empty one is the plain run.
+    override's ``set``; an empty one is the plain run. ``vary`` gives keys several values each:
+    every variant is run with every combination of them.
     """
 
     datasets: Names
@@ -39,6 +42,13 @@ class Setting(_Part):
     clients: Counts
     methods: Names | None = None
     variants: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
+    vary: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
+
+    def variations(self) -> Iterator[dict[str, Any]]:
+        """What distinguishes the setting's runs: every variant with every combination of ``vary``."""
+        for variant in self.variants:
+            for values in product(*self.vary.values()):
+                yield {**variant, **dict(zip(self.vary, values, strict=True))}
 
 
 class Match(_Part):

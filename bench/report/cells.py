@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -114,10 +115,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table together with the setting it shows (empty: the usual one)."""
+    """A row of a table together with the setting it shows (empty: the usual one) and its name."""
 
     row: Row
     setting: str = ""
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """The row's title, with the setting, or its name, where it is not the usual one."""
+        return f"{self.row.title} [{self.name or self.setting}]" if self.setting else self.row.title
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +154,11 @@ def _lines(study: Study, results: Results, columns: tuple[Column, ...], selectio
     for row in rows:
         if not selection.has_method(row.method):
             continue
-        settings = {group.setting for column in columns for group in results.groups(column, row.runs)}
+        settings = {group.setting for column in columns for group in results.lines(column, row.runs)}
         lines.append(Line(row))
-        lines.extend(Line(row, setting) for setting in sorted(settings - {""}))
+        lines.extend(
+            Line(row, setting, study.settings.get(setting, "")) for setting in sorted(settings - {""})
+        )
     return lines
 
 
@@ -160,14 +169,20 @@ def _stage(study: Study, reading: Reading, row: Row) -> str | None:
     return row.stage if reading.stage == study.primary.stage else None
 
 
-def _protocol_differs(study: Study, target: Target, column: Column, row: Row, group: Group) -> str:
-    paper = study.paper_protocol(target.paper, column, row)
-    run = {key: group.settings[key] for key in paper if key in group.settings}
-    other = difference(run, paper)
+def protocol_differs(
+    study: Study, paper: str, column: Column, row: Row, group: Group, varied: Collection[str] = ()
+) -> str:
+    """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty where it does not."""
+    paper_has = {
+        key: value
+        for key, value in study.paper_protocol(paper, column, row).items()
+        if key in group.settings and key not in varied
+    }
+    run = {key: group.settings[key] for key in paper_has}
+    other = difference(run, paper_has)
     if not other:
         return ""
-    stated = difference({key: paper[key] for key in run}, run)
-    return f"protocol differs: run with {other}, the paper has {stated}"
+    return f"protocol differs: run with {other}, the paper has {difference(paper_has, run)}"
 
 
 def _unmeasured(results: Results, column: Column, row: Row, group: Group | None) -> Verdict:
@@ -187,7 +202,7 @@ def _cell(
     line: Line,
     results: Results,
 ) -> Cell | None:
-    groups = {group.setting: group for group in results.groups(column, line.row.runs)}
+    groups = {group.setting: group for group in results.lines(column, line.row.runs)}
     group = groups.get(line.setting)
     value = study.target(target, column, line.row)
     if group is None and (line.setting or not (value or results.planned(column, line.row.runs))):
@@ -200,16 +215,16 @@ def _cell(
         if measured is None:
             verdict = missing("not_applicable", f"no results of stage {stage} and rule {reading.rule}")
         else:
-            barred = study.barred(value, column) if value else ""
+            barred = study.barred(value, column, group.settings) if value else ""
             verdict = judge(
                 value,
                 measured.mean,
                 measured.std,
                 measured.n,
                 results.partition_spread(group, stage, reading.rule, study.average),
-                barred or _protocol_differs(study, target, column, line.row, group),
+                barred or protocol_differs(study, target.paper, column, line.row, group),
             )
-            verdict = Verdict(verdict.name, _with_lost_runs(verdict.reason, group))
+            verdict = Verdict(verdict.name, with_lost_runs(verdict.reason, group))
     return Cell(
         study=study.name,
         table=target.label,
@@ -226,7 +241,8 @@ def _cell(
     )
 
 
-def _with_lost_runs(reason: str, group: Group) -> str:
+def with_lost_runs(reason: str, group: Group) -> str:
+    """A reason that also names the runs without numbers beside those with."""
     lost = len(group.runs) - len(group.done)
     if not lost:
         return reason
@@ -254,4 +270,5 @@ def board(study: Study, table: PaperTable, results: Results, selection: Selectio
                     cell = _cell(study, table, target, reading, stage, column, line, results)
                     if cell and (target is table.targets[0] or cell.target):
                         cells[target, reading, column, line] = cell
-    return Board(table, columns, tuple(lines), cells)
+    beside = results.beside(columns, {line.row.runs for line in lines})
+    return Board(table, columns, tuple(lines), cells, beside)

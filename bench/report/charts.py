@@ -10,7 +10,7 @@ from bench.report.cells import Board, Cell
 from bench.report.figures import Box, BoxPanel, Curve, CurvePanel, Figure
 from bench.report.results import PARTITION, Group, Results
 from bench.report.settings import PER_SEED, Column
-from bench.report.views import AVERAGES, RULES, STAGES, line_label
+from bench.report.views import AVERAGES, RULES, STAGES
 
 if TYPE_CHECKING:
     from bench.report.study import Study
@@ -39,7 +39,7 @@ def _shown(study: Study, board: Board, column: Column) -> list[tuple[str, Cell, 
     for line in board.rows:
         cell = board.cells.get((main, study.primary, column, line))
         if cell and cell.measured and cell.group and not (line.setting or line.row.reads):
-            shown.append((line_label(line), cell, cell.group))
+            shown.append((line.title, cell, cell.group))
     return shown
 
 

@@ -45,7 +45,7 @@ def planned(grids: Iterable[str]) -> Expected:
             if plan.spec is None:
                 cells.setdefault((column, plan.method), Expectation({}, "not_implemented", plan.reason))
                 continue
-            settings = settings_of(plan.spec.model_dump(mode="json"))
+            settings = settings_of(plan.spec.tree())
             if grid.partition_per_seed:
                 settings["protocol.partition_seed"] = PER_SEED
             cells.setdefault((column, plan.spec.method), Expectation(settings))

@@ -26,14 +26,23 @@ MARKERS = 10
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A method's mean over seeds with its std, by round. A single point is drawn as a level."""
+    """A method's mean over seeds with its std, along ``x``. A single point is drawn as a level.
+
+    ``look`` replaces the method's own, where several curves show the same method.
+    """
 
     method: str
     label: str
-    rounds: NDArray[np.float64]
+    x: NDArray[np.float64]
     mean: NDArray[np.float64]
     std: NDArray[np.float64]
     n: int
+    look: style.Look | None = None
+
+    @property
+    def drawn(self) -> style.Look:
+        """How the curve is drawn."""
+        return self.look or style.of(self.method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +57,12 @@ class Box:
 
 @dataclass(frozen=True, eq=False)
 class CurvePanel:
-    """Curves of one column; ``where`` is data set, scenario and clients."""
+    """Curves of one column; ``where`` is data set, scenario and clients, ``axis`` what x counts."""
 
     title: str
     where: tuple[str, str, int]
     curves: tuple[Curve, ...]
+    axis: str = "round"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +89,14 @@ class Figure:
 def rows(figure: Figure) -> Iterator[tuple[str, ...]]:
     """The numbers behind a figure, header first, in percent."""
     where = ("dataset", "scenario", "clients", "method")
-    curves = isinstance(figure.panels[0], CurvePanel)
-    yield (*where, "round", "n", "mean", "std") if curves else (*where, "client", "value")
+    first = figure.panels[0]
+    ends = (first.axis, "n", "mean", "std") if isinstance(first, CurvePanel) else ("client", "value")
+    yield (*where, *ends)
     for panel in figure.panels:
         place = tuple(str(part) for part in panel.where)
         if isinstance(panel, CurvePanel):
             for curve in panel.curves:
-                for x, mean, std in zip(curve.rounds, curve.mean, curve.std, strict=True):
+                for x, mean, std in zip(curve.x, curve.mean, curve.std, strict=True):
                     spread = "" if math.isnan(std) else f"{std:.4f}"
                     yield (*place, curve.method, f"{x:.6g}", str(curve.n), f"{mean:.4f}", spread)
         else:
@@ -95,15 +106,15 @@ def rows(figure: Figure) -> Iterator[tuple[str, ...]]:
 
 
 def _draw_curves(axes: Axes, panel: CurvePanel) -> None:
-    last = max(float(curve.rounds[-1]) for curve in panel.curves)
+    last = max(float(curve.x[-1]) for curve in panel.curves)
     for curve in panel.curves:
-        look = style.of(curve.method)
+        look = curve.drawn
         if len(curve.mean) == 1:
             axes.axhline(float(curve.mean[0]), color=look.colour, linestyle=look.dashes, linewidth=1.1)
             continue
         step = max(1, len(curve.mean) // MARKERS)
         axes.plot(
-            curve.rounds,
+            curve.x,
             curve.mean,
             color=look.colour,
             linestyle=look.dashes,
@@ -116,12 +127,12 @@ def _draw_curves(axes: Axes, panel: CurvePanel) -> None:
         )
         if curve.n > 1:
             low, high = curve.mean - curve.std, curve.mean + curve.std
-            axes.fill_between(curve.rounds, low, high, color=look.colour, alpha=0.16, linewidth=0)
+            axes.fill_between(curve.x, low, high, color=look.colour, alpha=0.16, linewidth=0)
     axes.set_xlim(0, max(last, 1.0))
     # The first rounds start near zero for every method: what is compared lies above.
     tail = [float(curve.mean[len(curve.mean) // 10 :].min()) for curve in panel.curves]
     axes.set_ylim(bottom=max(0.0, math.floor(min(tail) / 5 - 1) * 5))
-    axes.set_xlabel("Round")
+    axes.set_xlabel(panel.axis.capitalize())
     axes.set_ylabel("Test accuracy (%)")
 
 
@@ -176,10 +187,10 @@ def _legend(figure: Figure) -> list[Line2D]:
     handles: dict[str, Line2D] = {}
     for panel in figure.panels:
         for curve in panel.curves if isinstance(panel, CurvePanel) else ():
-            look = style.of(curve.method)
+            look = curve.drawn
             level = len(curve.mean) == 1
             handles.setdefault(
-                curve.method,
+                curve.label,
                 Line2D(
                     [],
                     [],

@@ -93,3 +93,16 @@ def accuracies(paper: str) -> dict[Key, Published]:
         for value in published(paper)
         if value.metric == "accuracy" and not value.setting
     }
+
+
+@cache
+def values(paper: str) -> dict[tuple[Key, str, str], Published]:
+    """Every printed value of a paper by its key, its setting (``ratio=0.2``) and its metric."""
+    return {
+        (
+            Key(value.table, value.dataset, value.scenario, value.clients, value.method),
+            value.setting,
+            value.metric,
+        ): value
+        for value in published(paper)
+    }

@@ -11,6 +11,7 @@ from bench.grids import load_grid
 from bench.report import figures, render
 from bench.report.cells import Selection
 from bench.report.expected import Expected, planned
+from bench.report.experiment import Plan
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.source import Source
@@ -34,8 +35,8 @@ class Request:
 class Report:
     """What was built: documents and the files they were written to.
 
-    ``unrun`` names studies left out because nothing of them was run; ``elsewhere`` describes runs
-    that no study shows.
+    ``unrun`` names studies and experiments left out because nothing of them was run; ``elsewhere``
+    describes runs that no study shows.
     """
 
     documents: tuple[Document, ...]
@@ -61,21 +62,30 @@ def choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
     return [studies[name]() for name in names]
 
 
-def select(request: Request, studies: Sequence[Study], results: Results, expected: Expected) -> Selection:
-    """The request as a selection.
+Plans = dict[str, list[Plan]]
+"""Study -> its experiments."""
+
+
+def select(
+    request: Request, studies: Sequence[Study], results: Results, expected: Expected, plans: Plans
+) -> Selection:
+    """The request as a selection; ``expected`` are the cells of the grid asked for, if one is.
 
     Raises:
         RequestError: a name or number of clients that occurs in no study and no run, or a
             combination that no table has.
     """
     columns = {column for study in studies for table in study.tables for column in table.columns}
+    chosen = [plan for study in studies for plan in plans[study.name]]
+    columns |= {column for plan in chosen for column in plan.columns}
     everywhere = columns | results.columns
     methods = {row.method for study in studies for row in study.rows} | set(results.runs["method"])
+    methods |= {line.method for plan in chosen for line in plan.lines}
     _known("dataset", request.datasets, {column.dataset for column in everywhere})
     _known("scenario", request.scenarios, {column.scenario for column in everywhere})
     _known("number of clients", map(str, request.clients), {str(column.clients) for column in everywhere})
     _known("method", request.methods, methods)
-    in_grid = request.grid is not None
+    in_grid = bool(request.grid and expected)
     asked = request.methods or ({method for _, method in expected} if in_grid else ())
     readers = {row.method for study in studies for row in study.rows if row.reads and row.runs in asked}
     wanted = set(asked) if request.methods else {*asked, *readers}
@@ -99,14 +109,25 @@ def _has(study: Study, wanted: Callable[[Column], bool]) -> bool:
     return any(wanted(column) for table in study.tables for column in table.columns)
 
 
-def _elsewhere(results: Results, studies: Iterable[Study]) -> tuple[str, ...]:
+def _elsewhere(results: Results, studies: Iterable[Study], plans: Plans) -> tuple[str, ...]:
     """Columns with runs that no table of any study has."""
     shown: set[Column] = {column for study in studies for table in study.tables for column in table.columns}
+    shown |= {column for each in plans.values() for plan in each for column in plan.columns}
     lines = []
     for column in sorted(results.columns - shown):
         methods = sorted({method for method in results.methods(column) if results.groups(column, method)})
         lines.append(f"{column.dataset} {column.scenario} {column.clients}: {', '.join(methods)}")
     return tuple(lines)
+
+
+def _experiments(request: Request, studies: Iterable[Study], plans: Plans) -> list[Plan]:
+    """The experiments whose grid is asked for by its name."""
+    return [
+        plan
+        for study in studies
+        for plan in plans[study.name]
+        if request.grid and plan.experiment.grid == request.grid
+    ]
 
 
 def build(source: Source, request: Request, studies: dict[str, type[Study]], out: Path) -> Report:
@@ -118,18 +139,33 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
     chosen = choose(request, studies)
-    expected = planned([request.grid] if request.grid else [grid for study in chosen for grid in study.grids])
-    results = Results(source, expected)
+    every = {name: [Plan(each) for each in study.experiments] for name, study in studies.items()}
+    asked = _experiments(request, chosen, every)
+    grids = [request.grid] if request.grid else [grid for study in chosen for grid in study.grids]
+    expected = {} if asked else planned(grids)
+    apart = {digest for each in every.values() for plan in each for digest in plan.hashes}
+    results = Results(source, expected, apart)
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
-    selection = select(request, chosen, results, expected)
+    plans = {
+        name: [plan for plan in each if plan in asked or not request.grid] for name, each in every.items()
+    }
+    selection = select(request, chosen, results, expected, plans)
     shown = [
-        study for study in chosen if request.studies or _has(study, results.columns.__contains__)
+        study for study in chosen if request.studies or asked or _has(study, results.columns.__contains__)
     ] or chosen
-    built = []
+    built, unrun = [], []
     for study in shown:
-        boards = study.boards(results, selection)
-        built.append((study.documents(boards, results), study.figures(boards, results)))
+        boards = [] if asked else study.boards(results, selection)
+        outcomes = study.outcomes(plans[study.name], results, selection)
+        with_runs = outcomes if asked else [each for each in outcomes if each.ran]
+        unrun += [f"{study.name} {each.experiment.name}" for each in outcomes if each not in with_runs]
+        built.append(
+            (
+                [*study.documents(boards, results), *study.experiment_documents(with_runs, results)],
+                [*study.figures(boards, results), *study.experiment_figures(with_runs, results)],
+            )
+        )
     if not any(documents for documents, _ in built):
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
@@ -148,10 +184,11 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
     return Report(
         documents=tuple(document for documents, _ in built for document in documents),
         paths=(*paths, cells),
-        unrun=tuple(
-            study.name for study in chosen if study not in shown and _has(study, selection.has_column)
+        unrun=(
+            *(study.name for study in chosen if study not in shown and _has(study, selection.has_column)),
+            *unrun,
         ),
-        elsewhere=_elsewhere(results, [study() for study in studies.values()]),
+        elsewhere=_elsewhere(results, [study() for study in studies.values()], every),
     )
 
 

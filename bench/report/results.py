@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any, Literal
@@ -12,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.report.expected import Expectation, Expected
-from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of
+from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
 
 Average = Literal["clients", "samples"]
@@ -23,7 +24,7 @@ PARTITION = "protocol.partition_seed"
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A cell's accuracy in percent, one value a seed."""
+    """What a cell measures (in a main table its accuracy in percent), one value a seed."""
 
     values: tuple[float, ...]
 
@@ -75,14 +76,20 @@ class Group:
 
 
 class Results:
-    """Answers a study's questions from the database; every query is made once."""
+    """Answers a study's questions from the database; every query is made once.
 
-    def __init__(self, source: Source, expected: Expected) -> None:
+    ``apart`` are spec hashes of runs that experiments show: the main tables give them no line of
+    their own. Runs under attack or with newcomers belong to no group at all.
+    """
+
+    def __init__(self, source: Source, expected: Expected, apart: Collection[str] = ()) -> None:
         self._source = source
         self._expected = expected
-        self._means: dict[tuple[str, str, Average], dict[int, float]] = {}
-        self._values: dict[tuple[str, str], pd.DataFrame] = {}
+        self._apart = frozenset(apart)
+        self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
+        self._values: dict[tuple[str, str, str], pd.DataFrame] = {}
         self.runs = self._load()
+        self._rows = {digest: row for row, digest in enumerate(self.runs["spec_hash"])}
         self._groups = self._group()
 
     def _load(self) -> pd.DataFrame:
@@ -116,7 +123,8 @@ class Results:
     def _cells(self) -> list[tuple[tuple[Column, str], pd.DataFrame]]:
         rows: dict[tuple[Column, str], list[int]] = {}
         for row, key in enumerate(zip(self.runs["column"], self.runs["method"], strict=True)):
-            rows.setdefault(key, []).append(row)
+            if not special(self.runs["settings"].iloc[row]):
+                rows.setdefault(key, []).append(row)
         return [(key, self.runs.iloc[where]) for key, where in rows.items()]
 
     def expected(self, column: Column, method: str) -> Expectation:
@@ -126,7 +134,7 @@ class Results:
     @property
     def columns(self) -> set[Column]:
         """Where anything was run."""
-        return {column for column, _ in self._groups}
+        return set(self.runs["column"])
 
     def methods(self, column: Column) -> list[str]:
         """Methods with a stored run or planned by a grid, sorted."""
@@ -141,15 +149,47 @@ class Results:
         """The specs that were run for a cell; the usual one, if it was, comes first."""
         return self._groups.get((column, method), [])
 
-    def _results(self, stage: str, rule: str) -> pd.DataFrame:
-        if (stage, rule) not in self._values:
+    def lines(self, column: Column, method: str) -> list[Group]:
+        """The specs that have a line in a main table: the usual one, and others that no experiment shows."""
+        return [
+            group
+            for group in self.groups(column, method)
+            if not (group.setting and self._apart.issuperset(group.runs["spec_hash"]))
+        ]
+
+    def beside(self, columns: Collection[Column], methods: Collection[str]) -> int:
+        """Number of runs of these columns and methods that have no line in a main table."""
+        shown = {
+            int(run)
+            for column in columns
+            for method in methods
+            for group in self.lines(column, method)
+            for run in group.runs["id"]
+        }
+        here = self.runs[self.runs["column"].isin(list(columns)) & self.runs["method"].isin(list(methods))]
+        return len(set(here["id"]) - shown)
+
+    def stored(self, hashes: Iterable[str]) -> pd.DataFrame:
+        """The stored runs among these spec hashes, in the order of ``runs``."""
+        return self.runs.iloc[sorted(self._rows[digest] for digest in hashes if digest in self._rows)]
+
+    def artefact(self, run: int, name: str) -> NDArray[Any] | None:
+        """An array kept with a run; None where there is none."""
+        try:
+            return self._source.artefact(run, name)
+        except KeyError:
+            return None
+
+    def _results(self, stage: str, rule: str, split: str = "test") -> pd.DataFrame:
+        key = (stage, rule, split)
+        if key not in self._values:
             done = self.runs.loc[self.runs["state"] == "done", "id"]
             rows = self._source.client_results(
-                [int(run) for run in done], stage=stage, split="test", rule=rule
+                [int(run) for run in done], stage=stage, split=split, rule=rule
             )
             rows = rows[(rows["metric"] == "accuracy") & (rows["samples"] > 0)]
-            self._values[stage, rule] = rows.set_index("run_id").sort_index(kind="stable")
-        return self._values[stage, rule]
+            self._values[key] = rows.set_index("run_id").sort_index(kind="stable")
+        return self._values[key]
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
         """Test results of the group's runs: run_id, seed, client, value (0 to 1), samples."""
@@ -158,11 +198,11 @@ class Results:
         rows = rows[rows.index.isin(list(seeds))].reset_index()
         return rows.assign(seed=rows["run_id"].map(seeds)).sort_values(["seed", "client"], ignore_index=True)
 
-    def _accuracies(self, stage: str, rule: str, average: Average) -> dict[int, float]:
-        """Test accuracy in percent by run."""
-        key = (stage, rule, average)
+    def _accuracies(self, stage: str, rule: str, split: str, average: Average) -> dict[int, float]:
+        """Accuracy in percent by run."""
+        key = (stage, rule, split, average)
         if key not in self._means:
-            rows = self._results(stage, rule)
+            rows = self._results(stage, rule, split)
             if average == "clients":
                 values = rows["value"].groupby(level=0).mean()
             else:
@@ -174,9 +214,11 @@ class Results:
             }
         return self._means[key]
 
-    def aggregate(self, group: Group, stage: str, rule: str, average: Average) -> Aggregate | None:
-        """Test accuracy of a group in percent; None where it has no such numbers."""
-        by_run = self._accuracies(stage, rule, average)
+    def aggregate(
+        self, group: Group, stage: str, rule: str, average: Average, split: str = "test"
+    ) -> Aggregate | None:
+        """Accuracy of a group in percent; None where it has no such numbers."""
+        by_run = self._accuracies(stage, rule, split, average)
         values = tuple(by_run[run] for run in group.done["id"] if run in by_run)
         return Aggregate(values) if values else None
 

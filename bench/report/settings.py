@@ -7,8 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SECTIONS = {"protocol": "protocol", "client": "client", "hyper": "method"}
+SECTIONS = {
+    "protocol": "protocol",
+    "client": "client",
+    "hyper": "method",
+    "attack": "attack",
+    "newcomers": "newcomers",
+}
 """Part of a spec -> the section of ``--set`` that changes it."""
+
+SPECIAL = ("attack.", "newcomers.")
+"""Settings of runs whose results are not those of a federation of honest, known clients."""
+
+ABSENT = "absent"
+"""Stands for the value of a key that one of two settings does not have."""
 
 PER_SEED = "that of the run"
 """Stands for the partition seed of runs that each draw their own partition and split."""
@@ -34,12 +46,13 @@ Settings = Mapping[str, Any]
 def settings_of(spec: Mapping[str, Any], per_seed: bool = False) -> dict[str, Any]:
     """The settings of a spec (its JSON): everything but names and seed, flat.
 
+    A section that the spec does not have (no attack, no newcomers) gives no settings.
     With ``per_seed`` a partition seed that equals the run's seed becomes ``PER_SEED``.
     """
     settings = {
         f"{section}.{key}": value
         for part, section in SECTIONS.items()
-        for key, value in sorted(spec[part].items())
+        for key, value in sorted((spec.get(part) or {}).items())
     }
     if per_seed and settings["protocol.partition_seed"] == spec["seed"]:
         settings["protocol.partition_seed"] = PER_SEED
@@ -49,10 +62,15 @@ def settings_of(spec: Mapping[str, Any], per_seed: bool = False) -> dict[str, An
 def difference(settings: Settings, reference: Settings) -> str:
     """``key=value;...`` for what ``settings`` has other than ``reference``; empty where nothing."""
     return ";".join(
-        f"{key}={_text(value)}"
-        for key, value in sorted(settings.items())
-        if key not in reference or reference[key] != value
+        f"{key}={_text(settings.get(key, ABSENT))}"
+        for key in sorted({*settings, *reference})
+        if key not in reference or key not in settings or reference[key] != settings[key]
     )
+
+
+def special(settings: Settings) -> bool:
+    """Whether some clients attack, or are held out and join at the end."""
+    return any(key.startswith(SPECIAL) for key in settings)
 
 
 def _text(value: Any) -> str:

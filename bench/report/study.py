@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from bench.report import charts, views
+from bench.report import charts, experiment_views, views
 from bench.report.cells import Board, Selection, board
+from bench.report.experiment import Experiment, Plan
 from bench.report.figures import Figure
 from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.outcome import Outcome, outcome
 from bench.report.published import Key, Published, accuracies
 from bench.report.results import Average, Results
-from bench.report.settings import Column
+from bench.report.settings import Column, Settings
 from bench.report.table import Document
 
 
@@ -22,7 +24,8 @@ class Study:
     the comparison that verdicts rest on, fixed before looking at numbers; ``readings`` are shown
     beside it. ``average`` says how clients are averaged. ``baseline`` is the method that clients
     would use alone. ``datasets`` and ``scenarios`` map the suite's names to the published ones.
-    ``remarks`` go into every caption.
+    ``remarks`` go into every caption. ``settings`` names settings whose lines stand in the main
+    tables. ``experiments`` have grids and documents of their own.
     """
 
     name: ClassVar[str]
@@ -38,6 +41,8 @@ class Study:
     scenarios: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()
+    settings: ClassVar[Mapping[str, str]] = {}
+    experiments: ClassVar[tuple[Experiment, ...]] = ()
 
     def key(self, source: Target, column: Column, row: Row) -> Key:
         """The name of a cell in the published numbers."""
@@ -53,8 +58,8 @@ class Study:
         """The published value of a cell, None where the paper has none."""
         return accuracies(source.paper).get(self.key(source, column, row))
 
-    def barred(self, target: Published, column: Column) -> str:
-        """Why a published value is no target for the column; empty where it is one."""
+    def barred(self, target: Published, column: Column, settings: Settings) -> str:
+        """Why a published value is no target for runs with these settings; empty where it is one."""
         return ""
 
     def paper_protocol(self, paper: str, column: Column, row: Row) -> Mapping[str, Any]:
@@ -78,3 +83,16 @@ class Study:
     def figures(self, boards: list[Board], results: Results) -> list[Figure]:
         """The study's figures: convergence and clients, for each board with runs."""
         return [figure for each in boards for figure in charts.figures(self, each, results)]
+
+    def outcomes(self, plans: Iterable[Plan], results: Results, selection: Selection) -> list[Outcome]:
+        """The selected part of every experiment that has some."""
+        made = [outcome(self, plan, results, selection) for plan in plans]
+        return [each for each in made if each.cells]
+
+    def experiment_documents(self, outcomes: Iterable[Outcome], results: Results) -> list[Document]:
+        """One document an experiment."""
+        return [experiment_views.document(self, each, results) for each in outcomes]
+
+    def experiment_figures(self, outcomes: Iterable[Outcome], results: Results) -> list[Figure]:
+        """The experiments' figures, for those with curves."""
+        return [figure for each in outcomes for figure in experiment_views.figures(self, each, results)]

@@ -64,6 +64,17 @@ class Look:
     offset: float
 
 
+def nth(place: int) -> Look:
+    """The look of a place in a list."""
+    colours = len(COLOURS)
+    return Look(
+        COLOURS[place % colours],
+        DASHES[place // colours % len(DASHES)],
+        MARKERS[place % len(MARKERS)],
+        place % 5 / 5,
+    )
+
+
 def of(method: str) -> Look:
     """The look of a method: always the same for the same name, listed or not."""
     if method == "majority":
@@ -74,10 +85,4 @@ def of(method: str) -> Look:
     else:
         digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
         place = int.from_bytes(digest, "little") % (len(COLOURS) * len(DASHES) * len(MARKERS))
-    colours = len(COLOURS)
-    return Look(
-        COLOURS[place % colours],
-        DASHES[place // colours % len(DASHES)],
-        MARKERS[place % len(MARKERS)],
-        place % 5 / 5,
-    )
+    return nth(place)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.report.cells import Board, Cell, Line
 from bench.report.layout import Reading, Target
@@ -37,17 +37,18 @@ LEGEND = (
     "s_d the spread over partitions where several were run; else 'above' or 'below'."
 )
 
+Name = TypeVar("Name", bound=Hashable)
 Value = Callable[[Cell], "tuple[float, float | None] | None"]
 
 
-def with_std(mean: float, std: float | None) -> str:
+def with_std(mean: float, std: float | None, digits: int = 2) -> str:
     """``74.32 ± 0.42``, or the mean alone where there is no standard deviation."""
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
-def signed(difference: float | None) -> str:
+def signed(difference: float | None, digits: int = 2) -> str:
     """``+1.23``; ``-`` where there is none."""
-    return "-" if difference is None else f"{difference:+.2f}"
+    return "-" if difference is None else f"{difference:+.{digits}f}"
 
 
 def measured(cell: Cell) -> tuple[float, float | None] | None:
@@ -55,11 +56,11 @@ def measured(cell: Cell) -> tuple[float, float | None] | None:
     return (cell.measured.mean, cell.measured.std) if cell.measured else None
 
 
-def printed(target: Published | None) -> str:
+def printed(target: Published | None, digits: int = 2) -> str:
     """A published value as text: its numbers, its status (``OOM``), or ``-``."""
     if target is None:
         return "-"
-    return target.status if target.mean is None else with_std(target.mean, target.std)
+    return target.status if target.mean is None else with_std(target.mean, target.std, digits)
 
 
 def _published(cell: Cell) -> tuple[float, float | None] | None:
@@ -68,23 +69,20 @@ def _published(cell: Cell) -> tuple[float, float | None] | None:
 
 
 def _places(values: Mapping[Line, float]) -> dict[Line, int]:
-    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place.
+    """Places of a column's lines; runs with another setting than the table's take no part."""
+    return places({line: value for line, value in values.items() if line.row.ranked and not line.setting})
 
-    Runs with another setting than the table's take no part.
-    """
-    ranked = {line: round(value, 2) for line, value in values.items() if line.row.ranked and not line.setting}
-    order = sorted(set(ranked.values()), reverse=True)[:2]
-    return {line: order.index(value) + 1 for line, value in ranked.items() if value in order}
+
+def places(values: Mapping[Name, float]) -> dict[Name, int]:
+    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
+    rounded = {name: round(value, 2) for name, value in values.items()}
+    order = sorted(set(rounded.values()), reverse=True)[:2]
+    return {name: order.index(value) + 1 for name, value in rounded.items() if value in order}
 
 
 def label(study: Study, column: Column) -> str:
     """``Cora 10``."""
     return f"{study.title_of(column.dataset)} {column.clients}"
-
-
-def line_label(line: Line) -> str:
-    """A row's title, with its setting where that is not the usual one."""
-    return f"{line.row.title} [{line.setting}]" if line.setting else line.row.title
 
 
 def _groups(study: Study, columns: Iterable[Column]) -> tuple[tuple[str, int], ...]:
@@ -112,11 +110,11 @@ def _view(
             if (cell := board.cells.get((target, reading, column, line))) is not None
         }
         values = {line: found[0] for line, cell in cells.items() if value and (found := value(cell))}
-        places = _places(values)
+        ranks = _places(values)
         for line, cell in cells.items():
-            entries[line, column] = Entry(text(cell), places.get(line, 0))
+            entries[line, column] = Entry(text(cell), ranks.get(line, 0))
     rows = tuple(
-        (line_label(line), tuple(entries.get((line, column), Entry("-")) for column in board.columns))
+        (line.title, tuple(entries.get((line, column), Entry("-")) for column in board.columns))
         for line in board.rows
         if any((line, column) in entries for column in board.columns)
     )
@@ -189,13 +187,13 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
         for line in lines
         if (cell := board.cells[main, study.primary, column, line]).measured is not None
     }
-    places = _places(means)
+    ranks = _places(means)
     rows = []
     for line in lines:
         cell = board.cells[main, study.primary, column, line]
         verdict = "-" if cell.verdict == "not published" else cell.verdict
         entries = [
-            Entry(_measured_text(cell), places.get(line, 0)),
+            Entry(_measured_text(cell), ranks.get(line, 0)),
             Entry(printed(cell.target)),
             Entry(signed(cell.difference)),
             Entry(verdict),
@@ -209,7 +207,7 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
                 *(Entry(_measured_text(other) if other else "-") for other in beside),
                 *(Entry(printed(other.target) if other else "-") for other in earlier),
             ]
-        rows.append((line_label(line), tuple(entries)))
+        rows.append((line.title, tuple(entries)))
     title = column.described(study.title_of(column.dataset))
     name = f"{column.dataset}_{column.scenario}_{column.clients}"
     return Table(name, title, "Method", (("", len(heads)),), tuple(heads), tuple(rows))
@@ -264,7 +262,6 @@ def describe(environment: Mapping[str, Any]) -> str:
 
 def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
     """What a reader must know of a table: comparison, protocol, seeds, partitions, environment."""
-    groups = [group for group in board.groups() if not group.done.empty]
     lines = [
         f"Test accuracy in percent, {AVERAGES[study.average]}; mean ± sample standard deviation over seeds.",
         f"Primary comparison: {STAGES[study.primary.stage]}, {RULES[study.primary.rule]} "
@@ -272,8 +269,14 @@ def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
         *study.remarks,
         LEGEND,
     ]
+    return (*lines, *circumstances(study, board.groups(), results))
+
+
+def circumstances(study: Study, every: Iterable[Group], results: Results) -> tuple[str, ...]:
+    """How, with which seeds, on which partitions and where the runs of a document were made."""
+    groups = [group for group in every if not group.done.empty]
     if not groups:
-        return (*lines, "Nothing of this table has been run yet.")
+        return ("Nothing of this table has been run yet.",)
     seeds = _ranges(seed for group in groups for seed in group.seeds)
     hashes = sorted(
         {
@@ -283,7 +286,7 @@ def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
             if digest
         }
     )
-    lines.append(f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.")
+    lines = [f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}."]
     if hashes:
         lines.append("Partitions: " + ", ".join(f"{where} {digest}" for where, digest in hashes) + ".")
     devices = sorted({device for group in groups for device in group.done["device"] if device})
@@ -298,21 +301,42 @@ def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
 def notes(study: Study, board: Board) -> tuple[str, ...]:
     """Why cells are missing or not comparable: one note a verdict and reason, with its cells."""
     main = board.table.targets[0]
+    cells = [
+        (line.title, cell)
+        for (target, reading, _, line), cell in board.cells.items()
+        if target is main and reading == study.primary
+    ]
+    found = noted(cells, lambda column: label(study, column), board.columns)
+    if board.beside:
+        found = (
+            *found,
+            f"{board.beside} further runs of these columns stand in the tables of their experiments, or "
+            "were made under attack or with newcomers",
+        )
+    return found
+
+
+def noted(
+    cells: Iterable[tuple[str, Cell]], name: Callable[[Column], str], columns: Iterable[Column]
+) -> tuple[str, ...]:
+    """One note a verdict and reason, with its cells by line; ``name`` names a column."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for (target, reading, column, line), cell in board.cells.items():
-        if target is main and reading == study.primary and (cell.reason or cell.measured is None):
+    for title, cell in cells:
+        if cell.reason or cell.measured is None:
             # What is not implemented says so of itself, in other words for each.
             reason = "" if cell.verdict == STATES["not_implemented"] else cell.reason
             head = f"{cell.verdict} ({reason})" if reason else cell.verdict
-            found[head][line_label(line)].append(label(study, column))
-    every = [label(study, column) for column in board.columns]
+            where = found[head][title]
+            if name(cell.column) not in where:
+                where.append(name(cell.column))
+    every = [name(column) for column in columns]
     result = []
-    for head, by_method in sorted(found.items()):
+    for head, by_line in sorted(found.items()):
         by_cells: dict[str, list[str]] = defaultdict(list)
-        for method, where in by_method.items():
-            by_cells["all columns" if where == every and len(every) > 1 else ", ".join(where)].append(method)
-        cells = "; ".join(f"{', '.join(methods)} ({where})" for where, methods in by_cells.items())
-        result.append(f"{head}: {cells}")
+        for title, where in by_line.items():
+            by_cells["all columns" if where == every and len(every) > 1 else ", ".join(where)].append(title)
+        text = "; ".join(f"{', '.join(titles)} ({where})" for where, titles in by_cells.items())
+        result.append(f"{head}: {text}")
     return tuple(result)
 
 

@@ -35,7 +35,7 @@ BOUND_TO_ORDER = {
 }
 NOT_EXPECTED_TO_LEARN = {
     "majority": "it is the level that the others are measured against",
-    "pfedhn_one": "a step per client from random weights unlearns at first; on Cora it gains from round 40 on",
+    "pfedhn_one": "its first rounds unlearn; on Cora it gains from round 40 on",
     "fedsheafhn_papersign": "the printed update moves away from what was trained and diverges",
 }
 SIZES = (24, 40, 9, 31)

@@ -13,6 +13,7 @@ from bench.spec import Protocol, RunSpec
 
 RUN_COLUMNS = (
     "id",
+    "spec_hash",
     "spec",
     "dataset",
     "scenario",
@@ -24,6 +25,9 @@ RUN_COLUMNS = (
     "partition_hash",
     "environment_id",
     "device",
+    "rounds",
+    "seconds_server",
+    "peak_memory",
 )
 RESULT_COLUMNS = ("run_id", "client", "stage", "split", "rule", "metric", "value", "samples")
 
@@ -37,6 +41,7 @@ class FakeDatabase:
         self._runs: list[dict[str, Any]] = []
         self._results: list[dict[str, Any]] = []
         self._curves: dict[tuple[int, str, str], NDArray[np.int32]] = {}
+        self._artefacts: dict[tuple[int, str], NDArray[Any]] = {}
 
     def add(
         self,
@@ -56,12 +61,18 @@ class FakeDatabase:
         reason: str = "",
         curve: Sequence[Sequence[int]] | None = None,
         shift: dict[tuple[str, str], int] | None = None,
+        spec: RunSpec | None = None,
+        seconds_server: float = 0.0,
+        peak_memory: int = 0,
+        artefacts: dict[str, Sequence[float]] | None = None,
+        validation: Sequence[int] | None = None,
     ) -> int:
         """Add a run whose client ``c`` has ``correct[c]`` of ``samples[c]`` (100 unless given) right.
 
-        ``shift[stage, rule]`` is added to every client's count under that stage and rule.
+        ``shift[stage, rule]`` is added to every client's count under that stage and rule. ``spec``
+        replaces everything that names the run; ``validation`` are correct ones of 100 each.
         """
-        spec = RunSpec(
+        spec = spec or RunSpec(
             dataset=dataset,
             scenario=scenario,
             clients=clients,
@@ -74,19 +85,25 @@ class FakeDatabase:
         self._runs.append(
             {
                 "id": run,
+                "spec_hash": spec.hash,
                 "spec": spec.canonical(),
-                "dataset": dataset,
-                "scenario": scenario,
-                "clients": clients,
-                "method": method,
-                "seed": seed,
+                "dataset": spec.dataset,
+                "scenario": spec.scenario,
+                "clients": spec.clients,
+                "method": spec.method,
+                "seed": spec.seed,
                 "state": state,
                 "reason": reason,
                 "partition_hash": "abcdef0123456789" if state == "done" else "",
                 "environment_id": 1,
                 "device": "cpu",
+                "rounds": spec.protocol.rounds,
+                "seconds_server": seconds_server,
+                "peak_memory": peak_memory,
             }
         )
+        for name, array in (artefacts or {}).items():
+            self._artefacts[run, name] = np.array(array, np.float32)
         if correct is None:
             return run
         sizes = list(samples or [100] * len(correct))
@@ -105,6 +122,19 @@ class FakeDatabase:
                         "samples": size,
                     }
                     for client, (right, size) in enumerate(zip(correct, sizes, strict=True))
+                )
+                self._results.extend(
+                    {
+                        "run_id": run,
+                        "client": client,
+                        "stage": stage,
+                        "split": "val",
+                        "rule": rule,
+                        "metric": "accuracy",
+                        "value": right / 100,
+                        "samples": 100,
+                    }
+                    for client, right in enumerate(validation or ())
                 )
             if curve is not None:
                 self._curves[run, stage, "test"] = np.array(curve, np.int32)
@@ -130,6 +160,9 @@ class FakeDatabase:
 
     def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
         return self._curves[run_id, stage, split]
+
+    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
+        return self._artefacts[run_id, name]
 
     def environments(self) -> pd.DataFrame:
         text = '{"processor":"A_CPU","threads":1,"python":"3.11.0","packages":{"torch":"2.13.0"}}'
