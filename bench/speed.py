@@ -116,23 +116,27 @@ def _synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def prepare(method: str, clients: int, roots: tuple[Path, ...]) -> tuple[RunSpec, Federation]:
-    """Cora over ``clients``, with the first partition seed that leaves every client a training node."""
+def prepare(dataset: str, method: str, clients: int, roots: tuple[Path, ...]) -> tuple[RunSpec, Federation]:
+    """A data set over ``clients``, with the first partition seed that leaves each a training node."""
     overrides = {"method.warm_up_epochs": 1} if method.startswith("fedsheafhn") else {}
-    spec = resolve("cora", "non-overlapping", clients, method, 0, overrides)
+    spec = resolve(dataset, "non-overlapping", clients, method, 0, overrides)
     for seed in range(123, 173):
         try:
-            federation = build("cora", "non-overlapping", clients, seed, spec.protocol.split, roots)
+            federation = build(dataset, "non-overlapping", clients, seed, spec.protocol.split, roots)
         except RequestError:
             continue
         return spec, federation
-    raise RequestError(f"no partition of Cora gives each of {clients} clients a training node: use fewer")
+    raise RequestError(
+        f"no partition of {dataset} gives each of {clients} clients a training node: use fewer"
+    )
 
 
-def peak(method: str, clients: int, roots: tuple[Path, ...], device: str, threads: int) -> float:
+def peak(
+    dataset: str, method: str, clients: int, roots: tuple[Path, ...], device: str, threads: int
+) -> float:
     """Peak MiB of the stacked engine alone, in a process of its own."""
     torch.set_num_threads(threads)
-    spec, federation = prepare(method, clients, roots)
+    spec, federation = prepare(dataset, method, clients, roots)
     reset_peak_memory(torch.device(device))
     run = Run(spec, federation, device)
     run.warm_up()
@@ -142,6 +146,7 @@ def peak(method: str, clients: int, roots: tuple[Path, ...], device: str, thread
 
 
 def measure(
+    dataset: str,
     method: str,
     clients: int,
     rounds: int,
@@ -152,7 +157,7 @@ def measure(
     sequential_too: bool,
 ) -> Row:
     """Median seconds of ``rounds`` rounds of either engine, taken in turns after a warm-up."""
-    spec, federation = prepare(method, clients, roots)
+    spec, federation = prepare(dataset, method, clients, roots)
     where = torch.device(device)
     runs = [Run(spec, federation, device)]
     if sequential_too:
@@ -171,7 +176,7 @@ def measure(
     sequential = others[0] if others else None
     least = bound(runs[0], federation, machine)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        mebibytes = pool.submit(peak, method, clients, roots, device, threads).result()
+        mebibytes = pool.submit(peak, dataset, method, clients, roots, device, threads).result()
     ratio = sequential / stacked if sequential else None
     return Row(method, clients, stacked, sequential, ratio, mebibytes, least, least / stacked)
 

@@ -19,6 +19,7 @@ WIDTH = 105
 
 def speed(
     *,
+    dataset: Annotated[str, Parameter(name=["--dataset", "-d"])] = "cora",
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"])] = None,
     methods: Annotated[list[str] | None, Parameter(name=["--methods", "--method", "-m"])] = None,
     rounds: int = 9,
@@ -26,10 +27,12 @@ def speed(
     device: str = "cpu",
     json: Path | None = None,
 ) -> None:
-    """Measure seconds a round on Cora: the stacked engine against the sequential reference.
+    """Measure seconds a round: the stacked engine against the sequential reference.
 
     Parameters
     ----------
+    dataset:
+        Graph data set; arxiv-size is a synthetic one with ogbn-arxiv's size.
     clients:
         Client counts; 10 20 50 100 200 by default.
     methods:
@@ -46,8 +49,10 @@ def speed(
     """
     import torch
 
+    from bench import registry
     from bench.speed import as_rows, every_method, is_plain, measure, measure_machine
 
+    data = registry.dataset(dataset)
     threads = threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
     every = methods == ["all"]
@@ -60,11 +65,14 @@ def speed(
     )
     machine = measure_machine(torch.device(device))
     rows = [
-        measure(name, count, rounds, machine, data_roots(), device, threads, is_plain(name) and not every)
+        measure(
+            dataset, name, count, rounds, machine, data_roots(), device, threads, is_plain(name) and not every
+        )
         for name, count in cells
     ]
     table = Table(
-        title=f"Cora, 3 local epochs, both evaluations; medians of {rounds} rounds, "
+        title=f"{data.title}, {data.protocol.local_epochs} local epochs, both evaluations; "
+        f"medians of {rounds} rounds, "
         f"{threads} threads, {device}; "
         f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
     )

@@ -1,0 +1,23 @@
+"""The synthetic graph has the counts it is named after, and is a proper graph."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from bench import registry
+from bench.federation.graph import check_graph
+from bench.sources import Sources
+
+
+def test_arxiv_size_has_the_published_counts_and_is_one_seeded_graph() -> None:
+    dataset = registry.dataset("arxiv-size")
+    graph = dataset().load(Sources(()))
+    check_graph(graph, "arxiv-size")  # sorted, both directions, no loops, no repeats
+    nodes = len(graph.labels)
+    assert (nodes, graph.edges.shape[1], graph.features.shape) == (169_343, 2_315_598, (169_343, 128))
+    assert (graph.classes, int(graph.labels.min()), int(graph.labels.max())) == (40, 0, 39)
+    matrix = coo_matrix((np.ones(graph.edges.shape[1]), tuple(graph.edges)), (nodes, nodes))
+    assert connected_components(matrix, directed=False, return_labels=False) == 1
+    assert np.array_equal(dataset().load(Sources(())).edges, graph.edges)
