@@ -35,6 +35,7 @@ class ArxivSize(Dataset):
     scenarios = ("non-overlapping", "overlapping")
     protocol = Protocol(rounds=150, local_epochs=10)
     client = ClientSettings()
+    embedded = True
 
     def load(self, sources: Sources) -> Graph:
         """The graph; no file is read."""

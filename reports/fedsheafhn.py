@@ -288,7 +288,7 @@ ROBUST = Experiment(
     targets=(_paper("Table 1"), _paper("Table 2")),
     remarks=(
         "'One partition' are the runs of the main tables, whose deviation is that of training alone; in "
-        "'one a seed' partition and split are drawn from the run's seed, too. Verdicts are those of the latter.",
+        "'one a seed' partition and split are drawn from the run's seed, too. Verdicts are the latter's.",
     ),
 )
 

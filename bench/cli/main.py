@@ -18,6 +18,7 @@ app = cyclopts.App(
 for name, place, summary in (
     ("sweep", "bench.cli.sweep:sweep", "Run what is not done yet of a grid."),
     ("report", "bench.cli.report:report", "Write tables and figures, published beside measured."),
+    ("export", "bench.cli.export:export", "Write results as a bundle of files that others can read."),
     ("runs", "bench.cli.runs:app", "List runs, and show one with the command that makes it."),
     ("data", "bench.cli.data:app", "List, fetch, check and describe the data sets."),
     ("db", "bench.cli.db:app", "Check the database or bring its schema up to date."),

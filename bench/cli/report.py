@@ -8,10 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from bench import paths, registry
+from bench import registry
 from bench.report.report import Request, build
+from bench.report.shipped import opened, shipped_runs
 from bench.report.terminal import show
-from bench.store import open_store
 
 WIDTH = 80
 """Columns of the tables where the terminal is narrower or there is none."""
@@ -27,6 +27,7 @@ def report(
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
     grid: str | None = None,
+    own: bool = False,
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
 
@@ -50,6 +51,8 @@ def report(
         Only this scenario.
     grid
         Only the cells of this grid, a name or a TOML file.
+    own
+        Only the database: leave out the results that come with the suite.
     """
     request = Request(
         tuple(study or ()),
@@ -59,8 +62,8 @@ def report(
         tuple(method or ()),
         grid,
     )
-    with open_store(db or paths.default_database(), create=False) as store:
-        built = build(store, request, registry.studies(), out)
+    with opened(db, own) as source:
+        built = build(source, request, registry.studies(), out)
     console = Console()
     console.width = max(console.width, WIDTH)
     for document in built.documents:
@@ -69,6 +72,15 @@ def report(
         console.print(f"Nothing run yet of: {', '.join(built.unrun)}", markup=False, highlight=False)
     for line in built.elsewhere:
         console.print(f"In no study's table: {line}", markup=False, highlight=False, soft_wrap=True)
+    origins = shipped_runs(built.documents)
+    if origins:
+        bundles = ", ".join(f"{name}: {runs:,}" for name, runs in sorted(origins.items()))
+        console.print(
+            f"Shipped results: {origins.total():,} runs ({bundles}); --own leaves them out",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
     console.print(f"\nWrote to {out}:", markup=False, highlight=False, soft_wrap=True)
     for path in built.paths:
         console.print(f"  {path.name}", markup=False, highlight=False, soft_wrap=True)

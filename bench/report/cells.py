@@ -133,13 +133,14 @@ class Board:
 
     ``cells`` is keyed by target, reading, column and line. There is a cell wherever the paper
     prints a value, a grid plans a run or the database holds one; for a line with a setting only
-    where that was run.
+    where that was run. ``beside`` counts runs of its columns and methods that stand elsewhere.
     """
 
     table: PaperTable
     columns: tuple[Column, ...]
     rows: tuple[Line, ...]
     cells: dict[tuple[Target, Reading, Column, Line], Cell]
+    beside: int = 0
 
     def groups(self) -> list[Group]:
         """The groups of runs behind the cells, each once."""
@@ -172,7 +173,7 @@ def _stage(study: Study, reading: Reading, row: Row) -> str | None:
 def protocol_differs(
     study: Study, paper: str, column: Column, row: Row, group: Group, varied: Collection[str] = ()
 ) -> str:
-    """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty where it does not."""
+    """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty if not at all."""
     paper_has = {
         key: value
         for key, value in study.paper_protocol(paper, column, row).items()

@@ -1,17 +1,21 @@
-"""What a report reads: the part of the result database that it needs."""
+"""What a report reads: a result database, results that come with the suite, or both as one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from itertools import compress, count
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.store.bundle_query import filter_runs
+
 
 class Source(Protocol):
-    """A result database; ``bench.store.Store`` is one."""
+    """A result database; ``bench.store.Store`` and ``bench.store.bundle.Bundle`` are some."""
 
     def runs(self, **filters: Any) -> pd.DataFrame:
         """One row a run, every column of ``runs``."""
@@ -28,5 +32,119 @@ class Source(Protocol):
     def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
         """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
 
+    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
+        """An array kept with a run; raises ``KeyError`` where there is none."""
+
     def environments(self) -> pd.DataFrame:
         """One row an environment: id, hash, description (JSON)."""
+
+
+OWN = ""
+"""``origin`` of the runs of the user's own database."""
+
+
+class Merged:
+    """Several sources as one: the user's own database first, then results that come with the suite.
+
+    A cell (a spec apart from its seed, and from a partition seed that equals it) of which the own
+    database has any run is taken from there alone: own and shipped seeds are never mixed. A spec
+    that several bundles hold is taken from the first of them. ``runs`` has the column ``origin``:
+    ``""`` for the own database, else the bundle's name. The own runs keep their ids.
+    """
+
+    def __init__(self, own: Source | None, shipped: Sequence[tuple[str, Source]]) -> None:
+        self._sources: list[Source] = [] if own is None else [own]
+        self._sources += [source for _, source in shipped]
+        origins = ([] if own is None else [OWN]) + [name for name, _ in shipped]
+        self._environments, numbers = _environments(self._sources)
+        parts = []
+        claimed: set[str] = set()
+        seen: set[str] = set()
+        for place, (origin, source) in enumerate(zip(origins, self._sources, strict=True)):
+            runs = source.runs()
+            if origin == OWN:
+                claimed = {cell for spec in runs["spec"] for cell in _cells(spec)}
+            else:
+                free = [spec not in seen and claimed.isdisjoint(_cells(spec)) for spec in runs["spec"]]
+                runs = runs[np.array(free, bool)]
+            seen.update(runs["spec"])
+            parts.append(
+                runs.assign(
+                    environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place
+                )
+            )
+        filled = [part for part in parts if len(part)] or parts[:1]
+        whole = pd.concat(filled, ignore_index=True)
+        kept: list[int] = whole["id"].tolist()
+        places: list[int] = whole.pop("place").tolist()
+        mine = (whole["origin"] == OWN).tolist()
+        fresh = count(max(compress(kept, mine), default=0) + 1)
+        ids = [run if own_run else next(fresh) for run, own_run in zip(kept, mine, strict=True)]
+        self._home = dict(zip(ids, zip(places, kept, strict=True), strict=True))
+        self._runs = whole.assign(id=pd.array(ids, dtype="int64"))
+
+    def runs(self, **filters: Any) -> pd.DataFrame:
+        """One row a run, every column of ``runs`` and ``origin``, ordered by id; filtered alike."""
+        return filter_runs(self._runs, filters)
+
+    def client_results(
+        self,
+        run_ids: Iterable[int],
+        stage: str | None = None,
+        split: str | None = None,
+        rule: str | None = None,
+    ) -> pd.DataFrame:
+        """As ``Store.client_results``."""
+        wanted: dict[int, dict[int, int]] = {place: {} for place in range(len(self._sources))}
+        for number in run_ids:
+            if int(number) in self._home:
+                place, run = self._home[int(number)]
+                wanted[place][run] = int(number)
+        parts = []
+        for place, numbers in wanted.items():
+            rows = self._sources[place].client_results(numbers, stage=stage, split=split, rule=rule)
+            parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
+        filled = [part for part in parts if len(part)] or parts[:1]
+        return pd.concat(filled, ignore_index=True)
+
+    def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
+        """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
+        place, run = self._home[int(run_id)]
+        return self._sources[place].curve(run, stage, split)
+
+    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
+        """An array kept with a run; raises ``KeyError`` where there is none."""
+        place, run = self._home[int(run_id)]
+        return self._sources[place].artefact(run, name)
+
+    def environments(self) -> pd.DataFrame:
+        """One row an environment: id, hash, description (JSON); each once."""
+        return self._environments.copy()
+
+
+def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
+    """Every environment once, and for each source its ids -> the new ones."""
+    found: dict[str, tuple[int, str]] = {}
+    numbers = []
+    for source in sources:
+        own = {}
+        for number, digest, text in source.environments()[["id", "hash", "description"]].itertuples(
+            index=False
+        ):
+            own[int(number)] = found.setdefault(digest, (len(found) + 1, text))[0]
+        numbers.append(own)
+    rows = [{"id": number, "hash": digest, "description": text} for digest, (number, text) in found.items()]
+    return pd.DataFrame(rows, columns=["id", "hash", "description"]), numbers
+
+
+def _cells(spec: str) -> set[str]:
+    """What a run is a sample of: its spec without the seed; also without the partition seed where
+    that is the run's own, as in grids that draw a partition for every seed.
+    """
+    tree = json.loads(spec)
+    seed = tree.pop("seed")
+    cells = {json.dumps(tree, sort_keys=True)}
+    if tree["protocol"]["partition_seed"] == seed:
+        tree["protocol"]["partition_seed"] = None
+        cells.add(json.dumps(tree, sort_keys=True))
+    return cells

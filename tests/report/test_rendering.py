@@ -31,6 +31,7 @@ STUDIES = {"fedsheafhn": FedSheafHN}
 @pytest.fixture(autouse=True)
 def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(building, "planned", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", ())
 
 
 def database() -> FakeDatabase:
