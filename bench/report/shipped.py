@@ -1,0 +1,44 @@
+"""The user's own database together with the results that come with the suite."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from bench import paths
+from bench.report.source import OWN, Merged, Source
+from bench.report.table import Document
+from bench.store import connect, open_store
+from bench.store.bundle import shipped_bundles
+
+
+@contextmanager
+def opened(url: str | None, own: bool) -> Iterator[Source]:
+    """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles.
+
+    With ``own`` the database alone, which then must exist.
+
+    Raises:
+        RequestError: a named database that cannot be read, a damaged bundle, or nothing to read.
+    """
+    shipped = [] if own else [(bundle.name, bundle) for bundle in shipped_bundles()]
+    if url is None and shipped and _is_missing(paths.default_database()):
+        yield Merged(None, shipped)
+        return
+    with open_store(url or paths.default_database(), create=False) as store:
+        yield Merged(store, shipped)
+
+
+def _is_missing(url: str) -> bool:
+    path = connect.sqlite_path(url)
+    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+
+
+def shipped_runs(documents: Iterable[Document]) -> Counter[str]:
+    """How many runs of each bundle are in the cells shown."""
+    origin: dict[int, str] = {}
+    groups = {id(cell.group): cell.group for document in documents for cell in document.cells if cell.group}
+    for group in groups.values():
+        origin.update(zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True))
+    return Counter(name for name in origin.values() if name != OWN)

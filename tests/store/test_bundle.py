@@ -1,0 +1,255 @@
+"""Bundles: what the database says comes back, always in the same bytes."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bundle_makers import SPLITS, context_of, database, done, opened, spec_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from bench.cli.main import main
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.store import open_store
+from bench.store.bundle import Bundle
+from bench.store.bundle_write import write_bundle
+
+FILES = {"bundle.json", "runs.parquet", "client_results.parquet", "curves.parquet", "artefacts.parquet"}
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> tuple[int, RunResult]:
+    """Number of clients and a run of theirs: done with any counts, or without numbers."""
+    clients, rows = draw(st.integers(1, 4)), draw(st.integers(1, 4))
+    state = draw(st.sampled_from(("done", "done", "oom", "diverged", "not_applicable", "failed", "no_data")))
+    partition = f"partition of {clients}" if draw(st.booleans()) else ""
+    if state != "done":
+        return clients, RunResult(
+            state, reason="why, <b>not</b> ü", traceback="/home/me", partition_hash=partition
+        )
+    samples = {split: draw(arrays(np.int32, clients, elements=st.integers(0, 70_000))) for split in SPLITS}
+    correct = {}
+    for stage, count in (("received", draw(st.integers(1, rows))), ("trained", rows)):
+        for split in SPLITS:
+            counts = draw(arrays(np.int32, (count, clients), elements=st.integers(0, 70_000)))
+            correct[stage, split] = np.minimum(counts, samples[split])
+    artefacts = {
+        name: draw(arrays(np.float32, shape, elements=st.floats(-1e6, 1e6, width=32)))
+        for name, shape in (("malicious", (clients,)), ("weights", (clients, clients)))
+    }
+    seconds = {"total": draw(st.floats(0, 1e6)), "server": draw(st.floats(0, 1))}
+    return clients, RunResult(
+        "done",
+        correct=correct,
+        samples=samples,
+        loss=draw(arrays(np.float32, rows, elements=st.floats(0, 8, width=32))),
+        artefacts={**artefacts, "large": np.zeros(1100, np.float32)},
+        seconds=seconds,
+        peak_memory=draw(st.integers(0, 2**40)),
+        bytes_up=draw(st.integers(0, 2**50)),
+        partition_hash=partition,
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(drawn=st.lists(outcomes(), min_size=1, max_size=5), order=st.randoms(use_true_random=False))
+def test_a_bundle_answers_as_the_database(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[tuple[int, RunResult]], order: object
+) -> None:
+    folder = tmp_path_factory.mktemp("bundle")
+    runs = [(spec_of(clients, seed), result) for seed, (clients, result) in enumerate(drawn)]
+    kept = [spec.hash for spec, result in runs if result.state not in ("failed", "no_data")]
+    if not kept:
+        with opened(folder / "a.db", runs) as store, pytest.raises(RequestError, match="no run to export"):
+            write_bundle(store, store.runs(), folder / "out")
+        assert not (folder / "out").exists()
+        return
+    with opened(folder / "a.db", runs) as store:
+        write_bundle(store, store.runs(), folder / "out")
+        bundle = Bundle(folder / "out")
+        compare(store, bundle, sorted(kept))
+    shuffled = list(runs)
+    order.shuffle(shuffled)
+    with opened(folder / "b.db", shuffled) as store:
+        write_bundle(store, store.runs(), folder / "again")
+    assert {path.name for path in (folder / "again").iterdir()} == FILES
+    for name in FILES:
+        assert (folder / "out" / name).read_bytes() == (folder / "again" / name).read_bytes()
+
+
+def compare(store: object, bundle: Bundle, hashes: list[str]) -> None:
+    """Every answer about these runs is the same, but for ids and the traceback."""
+    theirs, ours = store.runs(spec_hash=hashes), bundle.runs()
+    assert list(ours.columns) == list(theirs.columns)
+    assert list(ours["spec_hash"]) == hashes
+    assert list(ours["id"]) == list(range(1, len(hashes) + 1))
+    ids = dict(zip(theirs["spec_hash"], theirs["id"], strict=True))
+    theirs = theirs.set_index("spec_hash").loc[hashes].reset_index()[list(ours.columns)]
+    same = [name for name in ours.columns if name not in ("id", "environment_id", "traceback")]
+    pd.testing.assert_frame_equal(ours[same], theirs[same])
+    assert set(ours["traceback"]) == {""}
+    texts = [
+        dict(zip(s.environments()["id"], s.environments()["description"], strict=True))
+        for s in (store, bundle)
+    ]
+    assert list(theirs["environment_id"].map(texts[0])) == list(ours["environment_id"].map(texts[1]))
+    for number, digest in enumerate(hashes, 1):
+        run = ids[digest]
+        for wanted in ({}, {"stage": "trained", "split": "val", "rule": "last"}):
+            expected = store.client_results([run], **wanted).assign(run_id=number)
+            found = bundle.client_results([number], **wanted)
+            pd.testing.assert_frame_equal(found, expected, check_dtype=len(expected) > 0, check_exact=True)
+        for stage in ("received", "trained"):
+            try:
+                expected = store.curve(run, stage, "test")
+            except KeyError:
+                with pytest.raises(KeyError):
+                    bundle.curve(number, stage, "test")
+                continue
+            np.testing.assert_array_equal(bundle.curve(number, stage, "test"), expected, strict=True)
+            with pytest.raises(KeyError):
+                bundle.curve(number, stage, "val")
+        small = [name for name in store.artefact_names(run) if name != "large"]
+        assert bundle.artefact_names(number) == small
+        for name in small:
+            np.testing.assert_array_equal(
+                bundle.artefact(number, name), store.artefact(run, name), strict=True
+            )
+        with pytest.raises(KeyError):
+            bundle.artefact(number, "large")
+
+
+def test_a_value_that_no_count_gives_comes_back_bit_by_bit(tmp_path: Path) -> None:
+    url = database(tmp_path / "a.db", [(spec_of(), done())])
+    value = 0.1 + 0.2  # 0.30000000000000004, not 3 / 10
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("UPDATE client_results SET value = ? WHERE client = 0 AND rule = 'last'", [value])
+    connection.close()
+    with open_store(url, create=False) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+    rows = Bundle(tmp_path / "out").client_results([1], rule="last")
+    assert set(rows.loc[rows["client"] == 0, "value"]) == {value}
+    assert set(rows.loc[rows["client"] == 1, "value"]) == {2 / 11}
+
+
+def test_a_run_filter_of_a_bundle_is_that_of_a_store(tmp_path: Path) -> None:
+    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
+    with opened(tmp_path / "a.db", runs) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+    bundle = Bundle(tmp_path / "out")
+    assert set(bundle.runs(method=["fedavg"], seed=1)["method"]) == {"fedavg"}
+    assert len(bundle.runs(method="fedavg")) == 2
+    assert bundle.runs(method="none").empty
+    with pytest.raises(RequestError, match=r"column of runs 'metod'.*did you mean 'method'"):
+        bundle.runs(metod="local")
+
+
+def test_only_a_bundle_is_replaced(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db", [(spec_of(), done()), (spec_of(seed=1), done())]) as store:
+        runs = store.runs()
+        empty = tmp_path / "empty"
+        empty.mkdir()
+        assert write_bundle(store, runs, empty).runs == 2
+        assert write_bundle(store, runs[runs["seed"] == 1], empty).runs == 1
+        assert list(Bundle(empty).runs()["seed"]) == [1]
+        (empty / "notes.txt").write_text("mine")
+        with pytest.raises(RequestError, match=r"holds notes\.txt"):
+            write_bundle(store, runs, empty)
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "runs.parquet").write_text("")
+        with pytest.raises(RequestError, match=r"has no bundle\.json"):
+            write_bundle(store, runs, tmp_path / "other")
+        with pytest.raises(RequestError, match="this is a file"):
+            write_bundle(store, runs, tmp_path / "a.db")
+    assert {path.name for path in tmp_path.iterdir()} - {"a.db-wal", "a.db-shm"} == {"a.db", "empty", "other"}
+    assert {path.name for path in empty.iterdir()} == {*FILES, "notes.txt"}
+
+
+def test_what_a_bundle_may_not_hold_is_not_written(tmp_path: Path) -> None:
+    url = database(tmp_path / "a.db", [(spec_of(), done())])
+    with sqlite3.connect(tmp_path / "a.db") as connection:
+        connection.execute("UPDATE client_results SET value = 1.01 WHERE client = 0")
+    connection.close()
+    with (
+        open_store(url, create=False) as store,
+        pytest.raises(RequestError, match=r"client_results\.parquet: row \d+: .* expected 0 to"),
+    ):
+        write_bundle(store, store.runs(), tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+# The command --------------------------------------------------------------------------------------
+
+
+def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
+def test_export_writes_what_the_filters_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
+    runs.append((spec_of(seed=2), RunResult("failed", reason="bug")))
+    url = database(tmp_path / "a.db", runs)
+    out = tmp_path / "deep" / "out"
+    asked = ("export", "--db", url, "--out", str(out))
+    code, text, error = bench(capsys, *asked, "-m", "local")
+    size = sum(path.stat().st_size for path in out.iterdir())
+    assert (code, text, error) == (0, f"{out}: 2 runs, {size:,} bytes\n", "")
+    assert set(Bundle(out).runs()["method"]) == {"local"}
+    code, text, error = bench(capsys, *asked, "--seed", "1", "-d", "cora", "-k", "2", "--json")
+    told = json.loads(text)
+    assert (code, told["runs"], set(told["files"]), told["bundle"]) == (0, 2, FILES, str(out))
+    assert set(Bundle(out).runs()["seed"]) == {1}
+
+
+def test_a_wrong_export_is_one_line_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = database(tmp_path / "a.db", [(spec_of(), done())])
+    asked = ("export", "--db", url, "--out", str(tmp_path / "out"))
+    for more, said in (
+        (("-m", "locl"), "unknown method among the stored runs: 'locl': did you mean 'local'?"),
+        (("--seed", "4"), "unknown seed among the stored runs: '4'"),
+        (("--grid", "quickstart"), "no stored run is all of what is asked for"),
+        (("--grid", "quick"), "unknown grid 'quick'"),
+    ):
+        code, text, error = bench(capsys, *asked, *more)
+        assert (code, text) == (2, "")
+        assert said in error
+        assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from bench.grids import expand, load_grid
+
+    planned = next(plan.spec for plan in expand(load_grid("quickstart")) if plan.spec is not None)
+    url = database(tmp_path / "a.db", [(planned, RunResult("oom", reason="8 GB")), (spec_of(), done())])
+    out = tmp_path / "out"
+    code, text, _ = bench(capsys, "export", "--db", url, "--out", str(out), "--grid", "quickstart")
+    assert (code, text.split(":")[1].split(",")[0]) == (0, " 1 run")
+    assert list(Bundle(out).runs()["spec_hash"]) == [planned.hash]
+
+
+def test_environments_are_kept_once_each(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    with open_store(url, create=True) as store:
+        for seed, version in enumerate(("3.12", "3.11", "3.12", "3.13")):
+            result = done() if version != "3.13" else RunResult("failed")
+            store.save(spec_of(seed=seed), result, context_of(version))
+        write_bundle(store, store.runs(), tmp_path / "out")
+    bundle = Bundle(tmp_path / "out")
+    versions = {
+        row["id"]: json.loads(row["description"])["python"]
+        for row in bundle.environments().to_dict("records")
+    }
+    assert sorted(versions.values()) == ["3.11", "3.12"]
+    found = {row["seed"]: versions[row["environment_id"]] for row in bundle.runs().to_dict("records")}
+    assert found == {0: "3.12", 1: "3.11", 2: "3.12"}
