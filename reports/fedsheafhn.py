@@ -120,7 +120,7 @@ def _part(row: str, settings: Mapping[str, Any], label: str = "") -> Line:
 
 def _base(stage: str = "") -> Line:
     printed = "row=Base model (FedAvg)"
-    return Line("fedavg", f"Base model (FedAvg){', received' if stage else ''}", {}, (printed,), stage)
+    return Line("fedavg", "Base received (FedAvg)" if stage else "Base model (FedAvg)", {}, (printed,), stage)
 
 
 VARIANCE = Experiment(
@@ -220,17 +220,17 @@ NEW_CLIENTS = Experiment(
     grid="new_clients",
     measures=(measures.NEWCOMERS_TRAINED, measures.NEWCOMERS_RECEIVED),
     lines=(
-        Line("fedsheafhn", "FedSheafHN, 50 epochs of warm-up and 3"),
-        Line("fedavg", "FedAvg, 3 epochs"),
-        Line("local", "Local, 53 epochs", {"newcomers.epochs": 53}),
+        Line("fedsheafhn", "FedSheafHN (50 + 3 epochs)"),
+        Line("fedavg", "FedAvg (3 epochs)"),
+        Line("local", "Local (53 epochs)", {"newcomers.epochs": 53}),
     ),
     points=tuple(
         Point(f"{ratio:g}", {"newcomers.ratio": ratio}, x=ratio) for ratio in (0.1, 0.2, 0.3, 0.4, 0.5)
     ),
     axis="share of new clients",
     remarks=(
-        "Columns: share of clients that are held out while the server learns. Numbers are those of the "
-        "new clients alone.",
+        "Rows: epochs that a new client trains, before it is served and after; columns: share of clients "
+        "that are held out while the server learns. Numbers are those of the new clients alone.",
     ),
 )
 
@@ -257,7 +257,7 @@ MALICIOUS = Experiment(
     lines=tuple(
         Line(
             method,
-            f"{title}, {kind}, tau {tau:g}",
+            f"{title} ({kind}, tau {tau:g})",
             {"attack.kind": kind, "attack.tau": tau},
             (f"attack={kind};tau={tau:g}",),
         )
@@ -272,8 +272,8 @@ MALICIOUS = Experiment(
     targets=(_paper("Table 6", EARLIER), _paper("Table 7", EARLIER)),
     axis="share of malicious clients",
     remarks=(
-        "Columns: share of clients whose reports are replaced. A share of 0 is the plain run, the same for "
-        "every attack.",
+        "Rows: method, kind of attack and tau; columns: share of clients whose reports are replaced. A "
+        "share of 0 is the plain run, the same for every attack.",
     ),
 )
 
@@ -299,8 +299,9 @@ CHOICES = Experiment(
     grid="fedsheafhn_choices",
     measures=(measures.VALIDATION, measures.TEST),
     remarks=(
-        "One choice at a time differs from the defaults, which were fixed by validation accuracy. Local with "
-        "117 rounds has as many epochs as FedSheafHN with its warm-up.",
+        "One choice at a time; the defaults were fixed by validation accuracy. Where a row does not say "
+        "otherwise, output_scale is 0.1, its default before. Local with 117 rounds has as many epochs as "
+        "FedSheafHN with its warm-up.",
     ),
 )
 

@@ -128,7 +128,7 @@ def _draw_curves(axes: Axes, panel: CurvePanel) -> None:
         if curve.n > 1:
             low, high = curve.mean - curve.std, curve.mean + curve.std
             axes.fill_between(curve.x, low, high, color=look.colour, alpha=0.16, linewidth=0)
-    axes.set_xlim(0, max(last, 1.0))
+    axes.set_xlim(0, 1.02 * last)
     # The first rounds start near zero for every method: what is compared lies above.
     tail = [float(curve.mean[len(curve.mean) // 10 :].min()) for curve in panel.curves]
     axes.set_ylim(bottom=max(0.0, math.floor(min(tail) / 5 - 1) * 5))

@@ -85,7 +85,7 @@ def select(
     _known("scenario", request.scenarios, {column.scenario for column in everywhere})
     _known("number of clients", map(str, request.clients), {str(column.clients) for column in everywhere})
     _known("method", request.methods, methods)
-    in_grid = bool(request.grid and expected)
+    in_grid = bool(expected)
     asked = request.methods or ({method for _, method in expected} if in_grid else ())
     readers = {row.method for study in studies for row in study.rows if row.reads and row.runs in asked}
     wanted = set(asked) if request.methods else {*asked, *readers}
@@ -130,6 +130,12 @@ def _experiments(request: Request, studies: Iterable[Study], plans: Plans) -> li
     ]
 
 
+def _planned(request: Request, studies: Iterable[Study]) -> Expected:
+    """The usual settings of every cell: those of the studies' grids, or of another grid asked for."""
+    grids = [grid for study in studies for grid in study.grids]
+    return planned(grids if request.grid is None or request.grid in grids else [request.grid])
+
+
 def build(source: Source, request: Request, studies: dict[str, type[Study]], out: Path) -> Report:
     """Write the report on a database into ``out`` and return what was built.
 
@@ -141,8 +147,7 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
     chosen = choose(request, studies)
     every = {name: [Plan(each) for each in study.experiments] for name, study in studies.items()}
     asked = _experiments(request, chosen, every)
-    grids = [request.grid] if request.grid else [grid for study in chosen for grid in study.grids]
-    expected = {} if asked else planned(grids)
+    expected = {} if asked else _planned(request, chosen)
     apart = {digest for each in every.values() for plan in each for digest in plan.hashes}
     results = Results(source, expected, apart)
     if results.runs.empty:
@@ -150,7 +155,8 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
     plans = {
         name: [plan for plan in each if plan in asked or not request.grid] for name, each in every.items()
     }
-    selection = select(request, chosen, results, expected, plans)
+    wanted = {} if asked or not request.grid else planned([request.grid])
+    selection = select(request, chosen, results, wanted, plans)
     shown = [
         study for study in chosen if request.studies or asked or _has(study, results.columns.__contains__)
     ] or chosen

@@ -49,10 +49,13 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a terminal shows: the columns with runs, each in ``details`` and all in ``overview``."""
+    """What a terminal shows: the columns with runs, each in ``details`` and all in ``overview``.
+
+    Without an overview the details are printed however many they are.
+    """
 
     details: tuple[Table, ...]
-    overview: Table
+    overview: Table | None
     notes: tuple[str, ...]
 
 

@@ -44,8 +44,8 @@ def show(document: Document, console: Console) -> None:
         console.print(f"\n{document.title}: nothing run yet", markup=False, highlight=False)
         return
     console.print(f"\n{document.title}", markup=False, highlight=False, style="bold")
-    details = document.summary.details
-    for table in details if len(details) <= DETAILED else document.summary.overview.blocks(OVERVIEW_WIDTH):
+    details, overview = document.summary.details, document.summary.overview
+    for table in details if overview is None or len(details) <= DETAILED else overview.blocks(OVERVIEW_WIDTH):
         console.print(rich_table(table))
     for note in document.summary.notes:
         console.print(f"- {note}", markup=False, highlight=False)

@@ -302,11 +302,11 @@ def notes(study: Study, board: Board) -> tuple[str, ...]:
     """Why cells are missing or not comparable: one note a verdict and reason, with its cells."""
     main = board.table.targets[0]
     cells = [
-        (line.title, cell)
-        for (target, reading, _, line), cell in board.cells.items()
+        (line.title, label(study, column), cell)
+        for (target, reading, column, line), cell in board.cells.items()
         if target is main and reading == study.primary
     ]
-    found = noted(cells, lambda column: label(study, column), board.columns)
+    found = noted(cells, [label(study, column) for column in board.columns])
     if board.beside:
         found = (
             *found,
@@ -316,20 +316,17 @@ def notes(study: Study, board: Board) -> tuple[str, ...]:
     return found
 
 
-def noted(
-    cells: Iterable[tuple[str, Cell]], name: Callable[[Column], str], columns: Iterable[Column]
-) -> tuple[str, ...]:
-    """One note a verdict and reason, with its cells by line; ``name`` names a column."""
+def noted(cells: Iterable[tuple[str, str, Cell]], every: list[str]) -> tuple[str, ...]:
+    """One note a verdict and reason, with its cells: line and column. ``every`` are all columns."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for title, cell in cells:
+    for line, column, cell in cells:
         if cell.reason or cell.measured is None:
             # What is not implemented says so of itself, in other words for each.
             reason = "" if cell.verdict == STATES["not_implemented"] else cell.reason
             head = f"{cell.verdict} ({reason})" if reason else cell.verdict
-            where = found[head][title]
-            if name(cell.column) not in where:
-                where.append(name(cell.column))
-    every = [name(column) for column in columns]
+            where = found[head][line]
+            if column not in where:
+                where.append(column)
     result = []
     for head, by_line in sorted(found.items()):
         by_cells: dict[str, list[str]] = defaultdict(list)

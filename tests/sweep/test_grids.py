@@ -247,3 +247,53 @@ def test_method_overrides_go_to_the_methods_that_have_them() -> None:
         expand(grid, overrides={"method.nu": 0.5})
     with pytest.raises(RequestError, match="did you mean 'protocol'"):
         expand(grid, overrides={"protocl.rounds": 5})
+
+
+def test_every_variant_is_run_with_every_combination_of_what_varies() -> None:
+    text = """
+title = "vary"
+methods = ["fedprox"]
+seeds = [0]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+variants = [{}, { "client.dropout" = 0.25 }]
+vary = { "method.mu" = [0.1, 0.2], "protocol.local_epochs" = [1, 2, 4] }
+"""
+    plans = expand(parse_grid(text, "vary"))
+    have = [
+        (plan.spec.client.dropout, plan.spec.hyper["mu"], plan.spec.protocol.local_epochs)
+        for plan in plans
+        if plan.spec
+    ]
+    assert have == [(d, mu, epochs) for d in (0.5, 0.25) for mu in (0.1, 0.2) for epochs in (1, 2, 4)]
+    with pytest.raises(RequestError, match=r"settings\.0\.vary"):
+        parse_grid(text.replace("[0.1, 0.2]", "[]"), "vary")
+
+
+def test_a_share_of_no_malicious_clients_is_run_once() -> None:
+    plans = [plan for plan in expand(load_grid("malicious")) if plan.names[:5] == MALICIOUS_CELL]
+    # 2 kinds x 2 tau x 4 shares, and the plain run
+    assert len(plans) == 17
+    assert len([plan for plan in plans if plan.spec and plan.spec.attack is None]) == 1
+
+
+MALICIOUS_CELL = ("cora", "non-overlapping", 20, "fedpub", 0)
+
+
+def test_fed_pubs_protocol_has_its_split_everywhere_and_one_epoch_on_the_small_graphs() -> None:
+    have = {
+        (plan.dataset, plan.spec.protocol.split, plan.spec.protocol.local_epochs == 1)
+        for plan in expand(load_grid("fedpub_split"))
+        if plan.spec
+    }
+    usual = (20.0, 40.0, 40.0)
+    assert have == {
+        ("cora", usual, True),
+        ("citeseer", usual, True),
+        ("pubmed", usual, False),
+        ("computers", usual, False),
+        ("photo", usual, False),
+        ("ogbn-arxiv", (5.0, 47.5, 47.5), False),
+    }

@@ -1,0 +1,355 @@
+"""From an experiment's cells to tables, captions, notes and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.report import style
+from bench.report.cells import Cell
+from bench.report.experiment import Line, Point
+from bench.report.figures import Curve, CurvePanel, Figure
+from bench.report.measures import Measure
+from bench.report.outcome import Outcome
+from bench.report.results import Group, Results
+from bench.report.settings import Column
+from bench.report.table import Document, Entry, Summary, Table
+from bench.report.views import (
+    AVERAGES,
+    LEGEND,
+    RULES,
+    STAGES,
+    circumstances,
+    label,
+    noted,
+    places,
+    printed,
+    signed,
+    with_std,
+)
+
+if TYPE_CHECKING:
+    from bench.report.study import Study
+
+WARM_UP = "method.warm_up_epochs"
+"""Local epochs that a method trains before the first round."""
+
+SHOWN = 3
+"""Columns with deviations side by side on a terminal."""
+
+Text = Callable[[Cell, Measure], str]
+
+
+def _measured(cell: Cell, measure: Measure) -> str:
+    return with_std(cell.measured.mean, cell.measured.std, measure.digits) if cell.measured else "-"
+
+
+def _brief(cell: Cell, measure: Measure) -> str:
+    return with_std(cell.measured.mean, None, measure.digits) if cell.measured else "-"
+
+
+def _published(cell: Cell, measure: Measure) -> str:
+    return printed(cell.target, measure.digits)
+
+
+def _verdict(cell: Cell, measure: Measure) -> str:
+    if cell.target is None:
+        return "-"
+    if cell.difference is None:
+        return cell.verdict
+    return f"{signed(cell.difference, measure.digits)} {cell.verdict}"
+
+
+def _table(
+    study: Study,
+    outcome: Outcome,
+    columns: Collection[Column],
+    measures: Collection[Measure],
+    points: Collection[Point],
+    name: str,
+    title: str,
+    text: Text,
+    ranked: bool = False,
+) -> Table:
+    """Lines by points and measures for each column; lines without any text are left out."""
+    wide = len(measures) * len(points) > 1
+    heads = [(point, measure) for point in points for measure in measures]
+    made: dict[tuple[Line, Column, Point, Measure], Entry] = {}
+    for column in columns:
+        for point, measure in heads:
+            here = {
+                line: cell
+                for line in outcome.lines
+                if (cell := outcome.cells.get((column, line, point, measure))) is not None
+            }
+            numbers = {
+                line: cell.measured.mean for line, cell in here.items() if cell.measured and measure.ranked
+            }
+            ranks = places(numbers) if ranked else {}
+            for line, cell in here.items():
+                made[line, column, point, measure] = Entry(text(cell, measure), ranks.get(line, 0))
+    rows = tuple(
+        (
+            outcome.titles[line],
+            tuple(made.get((line, column, *head), Entry("-")) for column in columns for head in heads),
+        )
+        for line in outcome.lines
+        if any(key[0] is line and entry.text != "-" for key, entry in made.items())
+    )
+    if wide:
+        groups = tuple((column.described(study.title_of(column.dataset)), len(heads)) for column in columns)
+        titles = tuple(
+            " ".join(part for part in (point.label, measure.title if len(measures) > 1 else "") if part)
+            for _ in columns
+            for point, measure in heads
+        )
+    else:
+        groups = tuple((study.title_of(column.dataset), 1) for column in columns)
+        titles = tuple(f"{column.scenario} {column.clients}" for column in columns)
+    return Table(name, title, "Method" if _by_method(outcome) else "Variant", groups, titles, rows)
+
+
+def _by_method(outcome: Outcome) -> bool:
+    return len({line.method for line in outcome.lines}) == len(outcome.lines)
+
+
+def _layers(outcome: Outcome) -> Iterator[tuple[str, str, tuple[Measure, ...]]]:
+    """Which measures share a table: all of them where a column has one point, else each has its own."""
+    own = tuple(measure for measure in outcome.experiment.measures if not measure.other)
+    if len(outcome.experiment.points) == 1:
+        yield "", "", own
+    else:
+        for measure in own:
+            yield f"_{measure.name}", f": {measure.title}" if len(own) > 1 else "", (measure,)
+    for measure in outcome.experiment.measures:
+        if measure.other:
+            yield f"_{measure.name}", f": {measure.title}", (measure,)
+
+
+def _with(outcome: Outcome, measures: Collection[Measure], wanted: Callable[[Cell], bool]) -> list[Column]:
+    found = {key[0] for key, cell in outcome.cells.items() if key[3] in measures and wanted(cell)}
+    return [column for column in outcome.columns if column in found]
+
+
+def _views(study: Study, outcome: Outcome) -> Iterator[Table]:
+    points = outcome.experiment.points
+    judged = [point for point in points if not point.grid]
+    for suffix, title, measures in _layers(outcome):
+        ran = [column for column in outcome.ran if column in _with(outcome, measures, lambda _: True)]
+        if ran:
+            yield _table(
+                study,
+                outcome,
+                ran,
+                measures,
+                points,
+                f"measured{suffix}",
+                f"Measured{title}",
+                _measured,
+                True,
+            )
+        if measures[0].other:
+            continue
+        beside = _with(outcome, measures, lambda cell: cell.target is not None)
+        if beside:
+            with_target = tuple(
+                measure
+                for measure in measures
+                if _with(outcome, (measure,), lambda cell: cell.target is not None)
+            )
+            named = ", ".join(target.label for target in outcome.experiment.targets)
+            yield _table(
+                study,
+                outcome,
+                beside,
+                with_target,
+                judged,
+                f"published{suffix}",
+                f"Published ({named}){title}",
+                _published,
+            )
+            yield _table(
+                study,
+                outcome,
+                beside,
+                with_target,
+                judged,
+                f"verdict{suffix}",
+                f"Measured minus published, and verdict{title}",
+                _verdict,
+            )
+
+
+def _summary(study: Study, outcome: Outcome, notes: tuple[str, ...]) -> Summary | None:
+    """What a terminal shows: the measured part, with deviations where it is one number a cell."""
+    if not outcome.ran:
+        return None
+    own, points = (
+        tuple(each for each in outcome.experiment.measures if not each.other),
+        outcome.experiment.points,
+    )
+    if len(own) * len(points) == 1:
+        whole = _table(study, outcome, outcome.ran, own, points, "", "Measured", _measured, True)
+        return Summary(tuple(whole.blocks(SHOWN)), None, notes)
+    tables = []
+    for _, title, measures in _layers(outcome):
+        for column in () if measures[0].other else outcome.ran:
+            table = _table(study, outcome, [column], measures, points, "", "", _brief, True)
+            ((where, width),) = table.groups
+            tables.append(replace(table, title=f"{where}{title}", groups=(("", width),)))
+    return Summary(tuple(tables), None, notes)
+
+
+def _notes(study: Study, outcome: Outcome) -> tuple[str, ...]:
+    """Why cells are missing or not comparable; columns of which nothing was run are named once."""
+    idle = [column for column in outcome.columns if column not in outcome.ran]
+
+    def name(column: Column, point: Point | None = None) -> str:
+        where = f"{label(study, column)} {column.scenario}"
+        return f"{where} at {point.label}" if point and point.label else where
+
+    own = [point for point in outcome.experiment.points if not point.grid]
+    cells = [
+        (outcome.titles[line], name(column, point), cell)
+        for (column, line, point, measure), cell in outcome.cells.items()
+        if column not in idle and point in own and not measure.other
+    ]
+    found = noted(cells, [name(column, point) for column in outcome.ran for point in own])
+    if idle:
+        found = (*found, f"nothing run yet: {', '.join(name(column) for column in idle)}")
+    return found
+
+
+def _caption(study: Study, outcome: Outcome, results: Results) -> tuple[str, ...]:
+    experiment = outcome.experiment
+    lines = []
+    for measure in experiment.measures:
+        reading = measure.reading or study.primary
+        lines.append(
+            f"{measure.title}: {measure.meaning}; {STAGES[reading.stage]}, {RULES[reading.rule]} "
+            f"(stage {reading.stage}, rule {reading.rule})."
+            if measure.by_reading
+            else f"{measure.title}: {measure.meaning}."
+        )
+    lines.append(
+        f"Accuracies are the {AVERAGES[study.average]}; ± is the sample standard deviation over seeds."
+    )
+    lines += experiment.remarks
+    if experiment.targets:
+        lines.append(LEGEND)
+    return (*lines, *circumstances(study, outcome.groups(), results))
+
+
+def document(study: Study, outcome: Outcome, results: Results) -> Document:
+    """Everything about one experiment."""
+    notes = _notes(study, outcome)
+    own = {key: cell for key, cell in outcome.cells.items() if not key[2].grid}
+    return Document(
+        name=f"{study.name}_{outcome.experiment.name}",
+        title=f"{study.title}: {outcome.experiment.title}",
+        caption=_caption(study, outcome, results),
+        notes=notes,
+        views=tuple(view for view in _views(study, outcome) if view.rows),
+        details=(),
+        summary=_summary(study, outcome, notes),
+        primary=tuple(cell for key, cell in own.items() if not key[3].other),
+        cells=tuple(own.values()),
+    )
+
+
+def _look(outcome: Outcome, line: Line) -> style.Look | None:
+    return None if _by_method(outcome) else style.nth(outcome.lines.index(line))
+
+
+def _along_points(outcome: Outcome, measure: Measure, column: Column, line: Line) -> Curve | None:
+    cells = [
+        (point.x, cell.measured)
+        for point in outcome.experiment.points
+        if point.x is not None
+        and (cell := outcome.cells.get((column, line, point, measure))) is not None
+        and cell.measured is not None
+    ]
+    if len(cells) < 2:
+        return None
+    return Curve(
+        line.method if _by_method(outcome) else outcome.titles[line],
+        outcome.titles[line],
+        np.array([x for x, _ in cells]),
+        np.array([found.mean for _, found in cells]),
+        np.array([np.nan if found.std is None else found.std for _, found in cells]),
+        min(found.n for _, found in cells),
+        _look(outcome, line),
+    )
+
+
+def _along_epochs(
+    study: Study, outcome: Outcome, column: Column, line: Line, group: Group, results: Results
+) -> Curve | None:
+    accuracy = results.curves(group, study.primary.stage, study.average)
+    if not accuracy.size:
+        return None
+    n, rounds = accuracy.shape
+    epochs = int(group.settings["protocol.local_epochs"])
+    first = int(group.settings.get(WARM_UP, 0))
+    return Curve(
+        line.method,
+        outcome.titles[line],
+        first + epochs * np.arange(1, rounds + 1, dtype=np.float64),
+        accuracy.mean(axis=0),
+        accuracy.std(axis=0, ddof=1) if n > 1 else np.full(rounds, np.nan),
+        n,
+        _look(outcome, line),
+    )
+
+
+def _panels(
+    study: Study, outcome: Outcome, axis: str, curve: Callable[[Column, Line], Curve | None]
+) -> tuple[CurvePanel, ...]:
+    panels = []
+    for column in outcome.ran:
+        curves = tuple(found for line in outcome.lines if (found := curve(column, line)) is not None)
+        if curves:
+            where = (column.dataset, column.scenario, column.clients)
+            panels.append(CurvePanel(column.described(study.title_of(column.dataset)), where, curves, axis))
+    return tuple(panels)
+
+
+def figures(study: Study, outcome: Outcome, results: Results) -> list[Figure]:
+    """Curves along the experiment's axis, one figure a measure; or by local epochs."""
+    experiment = outcome.experiment
+    name = f"{study.name}_{experiment.name}"
+    made = []
+    if experiment.axis:
+        for measure in experiment.measures:
+            panels = _panels(
+                study,
+                outcome,
+                experiment.axis,
+                partial(_along_points, outcome, measure),
+            )
+            caption = (
+                f"{measure.meaning.capitalize()}, {AVERAGES[study.average]}; line: mean over seeds, band: "
+                "one sample standard deviation."
+            )
+            made.append(Figure(name, f"{name}_{measure.name}", caption, panels))
+    if experiment.by_epochs:
+        point, measure = experiment.points[0], experiment.measures[0]
+
+        def by_epochs(column: Column, line: Line) -> Curve | None:
+            cell = outcome.cells.get((column, line, point, measure))
+            if cell is None or cell.measured is None or cell.group is None:
+                return None
+            return _along_epochs(study, outcome, column, line, cell.group, results)
+
+        caption = (
+            f"Test accuracy of {STAGES[study.primary.stage]} by local epochs, those before the first round "
+            f"counted, {AVERAGES[study.average]}; line: mean over seeds, band: one sample standard deviation."
+        )
+        made.append(
+            Figure(name, f"{name}_epochs", caption, _panels(study, outcome, "local epochs", by_epochs))
+        )
+    return [figure for figure in made if figure.panels]

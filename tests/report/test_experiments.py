@@ -1,0 +1,412 @@
+"""Experiments: a grid's runs as lines by points, beside what the paper prints."""
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_database import CORA, FakeDatabase
+
+from bench.grids import expand, load_grid
+from bench.report.cells import Cell, Selection
+from bench.report.expected import planned
+from bench.report.experiment import Experiment, Plan
+from bench.report.outcome import Outcome, outcome
+from bench.report.report import Request, build
+from bench.report.results import Results
+from bench.report.settings import Column, settings_of, special
+from bench.reports.fedsheafhn import EXPERIMENTS, FedSheafHN
+from bench.spec import Attack, Newcomers, Protocol, RunSpec
+
+BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
+PLANS = {experiment.name: Plan(experiment) for experiment in EXPERIMENTS}
+NON, OVER = "non-overlapping", "overlapping"
+CORA_20 = Column("cora", NON, 20)
+ARXIV_20 = Column("ogbn-arxiv", NON, 20)
+
+names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
+
+
+def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:
+    """The one run of a grid with these parts (``attack``, ``newcomers``, a hyper-parameter, ...)."""
+    found = []
+    for each in expand(load_grid(grid)):
+        if each.spec and each.names == (column.dataset, column.scenario, column.clients, method, seed):
+            flat = {**each.spec.hyper, **each.spec.model_dump()["protocol"]}
+            flat |= {"attack": each.spec.attack, "newcomers": each.spec.newcomers}
+            if all(flat.get(key) == value for key, value in wanted.items()):
+                found.append(each.spec)
+    (only,) = found
+    return only
+
+
+def out(name: str, database: FakeDatabase, **selection: frozenset[Any]) -> Outcome:
+    return outcome(FedSheafHN(), PLANS[name], Results(database, {}), Selection(**selection))
+
+
+def cell(found: Outcome, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
+    (only,) = [
+        each
+        for (where, line, at, what), each in found.cells.items()
+        if (where, found.titles[line], at.label) == (column, title, point)
+        and what.name == (measure or found.experiment.measures[0].name)
+    ]
+    return only
+
+
+def mean(found: Cell) -> float:
+    assert found.measured is not None
+    return found.measured.mean
+
+
+@names
+def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
+    plan = PLANS[experiment.name]
+    own = {digest for (_, _, point), runs in plan.runs.items() if not point.grid for digest in runs.hashes}
+    assert own == {each.spec.hash for each in expand(load_grid(experiment.grid)) if each.spec}
+    assert {line for _, line, _ in plan.runs} == set(plan.lines)
+    assert {point for _, _, point in plan.runs} == set(experiment.points)
+
+
+@names
+def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Experiment) -> None:
+    from bench.report.published import published
+
+    if not experiment.targets:
+        pytest.skip("the paper prints no numbers of this experiment")
+    found = out(experiment.name, FakeDatabase())
+    shown = {(id(each.target)) for each in found.cells.values() if each.target}
+    for target in experiment.targets:
+        for value in published(target.paper):
+            twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
+            if value.table == target.table and not twice:
+                assert id(value) in shown, value
+
+
+def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -> None:
+    database = FakeDatabase()
+    parts: dict[str, Any] = {
+        "inputs": "one-hot",
+        "collaboration": "none",
+        "attention": "none",
+        "refresh": 5,
+    }
+    for seed, correct in ((0, [60, 70]), (1, [62, 76])):  # 65 and 69 %
+        database.add("", 0, correct, spec=spec("ablation", "fedsheafhn", seed, **parts))
+        database.add(
+            "",
+            0,
+            [10, 10],
+            spec=spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0),
+        )
+    database.add("fedsheafhn", 0, [1, 1], clients=20, hyper={"warm_up_epochs": 7})
+    found = out("ablation", database)
+    row = cell(found, "+ Hypernetwork")
+    assert row.measured is not None
+    assert row.measured.n == 2
+    assert row.measured.mean == pytest.approx(67)
+    assert row.measured.std == pytest.approx(math.sqrt(8))
+    assert (row.verdict, row.reason) == ("not comparable", "published on ogbn-arxiv")
+    assert mean(cell(found, "+ Sheaf diffusion")) == pytest.approx(10)
+    assert cell(found, "+ Attention").verdict == "not run"
+    assert row.setting == "method.attention=none;method.collaboration=none;method.inputs=one-hot"
+    assert row.table == "Table 4"
+
+
+def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
+    database = FakeDatabase()
+    parts: dict[str, Any] = {"inputs": "one-hot", "collaboration": "none"}
+    for seed, right in ((0, 61), (1, 63)):  # printed: 61.26
+        database.add("", 0, [right], spec=spec("ablation", "fedsheafhn", seed, ARXIV_20, **parts))
+        database.add("", 0, [50], spec=spec("ablation", "fedavg", seed, ARXIV_20))  # printed: 36.56
+    full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
+    database.add("", 0, None, state="no_data", reason="the edges are missing", spec=full)
+    found = out("ablation", database)
+    row = cell(found, "+ Hypernetwork", ARXIV_20)
+    assert (row.verdict, row.reason) == ("reproduced", "")
+    assert row.difference == pytest.approx(62 - 61.26)
+    base = cell(found, "Base model (FedAvg)", ARXIV_20)
+    assert base.verdict == "above"
+    assert base.difference == pytest.approx(50 - 36.56)
+    missing = cell(found, "+ Dynamic embedding", ARXIV_20)
+    assert (missing.verdict, missing.reason) == ("no data", "seed 0: the edges are missing")
+    assert missing.target is not None
+    assert missing.target.mean == 71.87
+
+
+def test_spread_over_clients_and_clients_below_local() -> None:
+    database = FakeDatabase()
+    database.add("", 0, [50, 60, 70], spec=spec("variance", "local", 0))
+    database.add("", 0, [50, 59, 90], spec=spec("variance", "flow", 0))
+    database.add("", 0, [10, 20, 90], spec=spec("variance", "flow", 1))  # no Local of this seed
+    found = out("variance", database)
+    assert mean(cell(found, "Local", measure="std_over_clients")) == pytest.approx(10)  # sample
+    below = cell(found, "Flow", measure="below_local").measured
+    assert below is not None
+    assert below.values == (1.0,)
+    assert cell(found, "Local", measure="std_over_clients").table == "Table 3 (Std over clients)"
+
+
+def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
+    database = FakeDatabase()
+    attack = Attack(kind="gaussian", ratio=0.4, tau=20.0)
+    database.add(
+        "",
+        0,
+        [50, 60, 70, 90],
+        spec=spec("malicious", "fedpub", 0, attack=attack),
+        artefacts={"malicious": [1, 0, 0, 1]},
+    )
+    database.add("", 0, [80, 82], spec=spec("malicious", "fedpub", 0, attack=None))
+    found = out("malicious", database)
+    title = "FED-PUB (gaussian, tau 20)"
+    assert mean(cell(found, title, point="0.4")) == pytest.approx(67.5)
+    assert mean(cell(found, title, point="0.4", measure="honest")) == pytest.approx(65)
+    for kind in ("same", "gaussian"):  # nobody attacks: one run for every kind
+        for measure in ("accuracy", "honest"):
+            plain = cell(found, f"FED-PUB ({kind}, tau 5)", point="0", measure=measure)
+            assert mean(plain) == pytest.approx(81)
+
+
+def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
+    found = out("malicious", FakeDatabase())
+    overlapping = Column("ogbn-arxiv", OVER, 30)
+    for column, printed in ((ARXIV_20, 61.25), (overlapping, 59.40)):
+        target = cell(found, "FED-PUB (gaussian, tau 5)", column, "0.4").target
+        assert target is not None
+        assert target.mean == printed
+
+
+def test_server_seconds_are_a_rounds_share() -> None:
+    database = FakeDatabase()
+    for seed, seconds in ((0, 2.0), (1, 3.0)):
+        made = spec("server_cost", "fedavg", seed, rounds=10)
+        database.add("", 0, [50], spec=made, seconds_server=seconds, peak_memory=300 * 2**20)
+    found = out("server_cost", database)
+    assert mean(cell(found, "Base model (FedAvg)")) == pytest.approx(0.25)
+    assert mean(cell(found, "Base model (FedAvg)", measure="peak_memory")) == pytest.approx(300)
+    large = cell(found, "FedSheafHN", Column("ogbn-arxiv", NON, 100))
+    assert large.target is not None
+    assert large.target.mean == 0.614
+    assert (CORA_20.dataset, 50) in {
+        (each.column.dataset, each.column.clients) for each in found.cells.values()
+    }
+
+
+def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
+    database = FakeDatabase()
+    control = spec("new_clients", "local", 0, newcomers=Newcomers(ratio=0.2, epochs=53))
+    database.add("", 0, [80], spec=control, shift={("received", "last"): -50, ("trained", "best_val"): 5})
+    database.add("", 0, [70], spec=spec("new_clients", "fedavg", 0, newcomers=Newcomers(ratio=0.2, epochs=3)))
+    refused = spec("new_clients", "fedsheafhn", 0, newcomers=Newcomers(ratio=0.2, epochs=3))
+    database.add("", 0, None, spec=refused, state="not_applicable", reason="tied to client numbers")
+    found = out("new_clients", database)
+    assert mean(cell(found, "Local (53 epochs)", point="0.2")) == pytest.approx(80)
+    assert mean(cell(found, "Local (53 epochs)", point="0.2", measure="zero_shot")) == pytest.approx(30)
+    none = cell(found, "FedSheafHN (50 + 3 epochs)", point="0.2")
+    assert (none.verdict, none.reason) == ("not applicable", "seed 0: tied to client numbers")
+
+
+def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
+    database = FakeDatabase()
+    for seed, fixed, redrawn in ((0, 76, 70), (1, 77, 76), (2, 78, 82)):
+        database.add("", 0, [fixed], spec=spec("paper_tables", "pfedgraph", seed, partition_seed=123))
+        database.add("", 0, [redrawn], spec=spec("robust", "pfedgraph", seed, partition_seed=seed))
+    found = out("robust", database)
+    one, many = (cell(found, "pFedGraph", point=point).measured for point in ("one partition", "one a seed"))
+    assert one is not None
+    assert many is not None
+    assert [one.mean, one.std] == pytest.approx([77, 1])
+    assert [many.mean, many.std] == pytest.approx([76, 6])
+    assert cell(found, "pFedGraph", point="one a seed").verdict == "reproduced"  # printed: 76.61
+    assert cell(found, "pFedGraph", point="one partition").target is None
+    # The main table takes the spread over partitions from these runs, and gives them no lines.
+    apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
+    board = FedSheafHN().boards(Results(database, planned(["paper_tables"]), apart), Selection())[0]
+    cells = [each for each in board.cells.values() if each.method == "pfedgraph" and each.measured]
+    assert {each.setting for each in cells} == {""}
+    assert board.beside == 3
+
+
+def test_choices_show_validation_beside_test() -> None:
+    database = FakeDatabase()
+    column = Column("cora", OVER, 30)
+    made = spec("fedsheafhn_choices", "fedsheafhn", 0, column, stalk=2)
+    database.add("", 0, [80], spec=made, validation=[90])
+    found = out("choices", database)
+    title = "FedSheafHN [method.stalk=2]"
+    assert mean(cell(found, title, column)) == pytest.approx(90)
+    assert mean(cell(found, title, column, measure="accuracy")) == pytest.approx(80)
+
+
+def main_table(database: FakeDatabase) -> Any:
+    apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
+    expected = planned(FedSheafHN.grids)
+    return FedSheafHN().boards(Results(database, expected, apart), Selection())[0]
+
+
+def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [80], spec=spec("paper_tables", "fedsheafhn", seed))
+        database.add("", 0, [10], spec=spec("ablation", "fedsheafhn", seed, refresh=0, attention="qkv"))
+        attack = Attack(kind="same", ratio=0.2, tau=5.0)
+        database.add("", 0, [20], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
+        database.add("", 0, [30], spec=spec("local_epochs", "local", seed, local_epochs=20))
+        mine = spec("paper_tables", "local", seed)
+        short = mine.model_copy(update={"protocol": mine.protocol.model_copy(update={"rounds": 8})})
+        database.add("", 0, [40], spec=short)
+    board = main_table(database)
+    shown = {(each.method, each.setting) for each in board.cells.values() if each.measured}
+    assert shown == {("fedsheafhn", ""), ("local", "protocol.rounds=8")}
+    assert board.beside == 6
+
+
+def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        for method in ("fedprox", "fedavg"):
+            database.add("", 0, [50 + seed], spec=spec("fedpub_split", method, seed, split=(20, 40, 40)))
+            database.add("", 0, [48 + seed], spec=spec("paper_tables", method, seed))
+    board = main_table(database)
+    found = {
+        (line.title, each.verdict): each.reason
+        for (target, reading, column, line), each in board.cells.items()
+        if each.measured
+        and target is board.table.targets[0]
+        and reading == FedSheafHN.primary
+        and column == CORA_20
+        and line.row.method in ("fedprox", "fedavg")
+    }
+    named = "20/40/40 split, 1 local epoch"
+    # FedProx is printed as 48.22 ± 6.81, which is FED-PUB's; FedAvg is the authors' own.
+    assert found[f"FedProx [{named}]", "reproduced"] == ""
+    assert "taken over" in found["FedProx", "not comparable"]
+    assert "protocol differs" in found[f"FedAvg [{named}]", "not comparable"]
+
+
+def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() -> None:
+    plain = RunSpec(dataset="d", scenario="s", clients=5, method="m", seed=0)
+    attacked = plain.model_copy(update={"attack": Attack(kind="same", ratio=0.2, tau=5.0)})
+    tree = {**plain.tree(), "attack": None}
+    assert settings_of(plain.tree()) == settings_of(tree)
+    more = settings_of(attacked.tree())
+    assert {key: more[key] for key in more.keys() - settings_of(plain.tree()).keys()} == {
+        "attack.kind": "same",
+        "attack.ratio": 0.2,
+        "attack.tau": 5.0,
+    }
+    assert (special(more), special(settings_of(plain.tree()))) == (True, False)
+
+
+def filled() -> FakeDatabase:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [80, 81], spec=spec("convergence", "local", seed), curve=[[10, 20], [80, 81]])
+        made = spec("convergence", "fedsheafhn", seed)
+        database.add("", 0, [82, 81], spec=made, curve=[[50, 50 + 4 * seed], [82, 81]])
+        for kind in ("same", "gaussian"):
+            for ratio in (0.2, 0.4):
+                attack = Attack(kind=kind, ratio=ratio, tau=5.0)
+                database.add(
+                    "",
+                    0,
+                    [60, 62],
+                    spec=spec("malicious", "fedpub", seed, attack=attack),
+                    artefacts={"malicious": [0, 1]},
+                )
+    return database
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
+    built = build(filled(), Request(grid="convergence"), {"fedsheafhn": FedSheafHN}, tmp_path)
+    assert [document.name for document in built.documents] == ["fedsheafhn_convergence"]
+    points = {
+        (row["method"], row["local epochs"]): (row["mean"], row["std"], row["n"])
+        for row in rows(tmp_path / "fedsheafhn_convergence_epochs.csv")
+    }
+    # Three local epochs a round; 50 epochs of warm-up before FedSheafHN's first round.
+    assert points == {
+        ("local", "3"): ("15.0000", "0.0000", "2"),
+        ("local", "6"): ("80.5000", "0.0000", "2"),
+        ("fedsheafhn", "53"): ("51.0000", "1.4142", "2"),
+        ("fedsheafhn", "56"): ("81.5000", "0.0000", "2"),
+    }
+    assert {row["table"] for row in rows(tmp_path / "cells.csv")} == {"Fig. 4"}
+
+
+def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -> None:
+    digests = []
+    for name in ("one", "two"):
+        built = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path / name)
+        digests.append({path.name: path.read_bytes() for path in built.paths})
+    assert digests[0] == digests[1]
+    made = {document.name.removeprefix("fedsheafhn_") for document in built.documents}
+    assert {"table1", "convergence", "malicious"} <= made
+    assert "fedsheafhn server_cost" in built.unrun
+    found = rows(tmp_path / "one" / "cells.csv")
+    assert {row["dataset"] for row in found} == {"cora"}
+    (attacked,) = [
+        row
+        for row in found
+        if row["setting"] == "attack.kind=same;attack.ratio=0.2;attack.tau=5.0"
+        and row["scenario"] == NON
+        and row["method"] == "fedpub"
+        and "Honest" in row["table"]
+    ]
+    assert (attacked["table"], attacked["mean"]) == ("earlier Tables 6, 7 (Honest clients)", "60.0000")
+    lines = {
+        (row["method"], row["share of malicious clients"], row["mean"])
+        for row in rows(tmp_path / "one" / "fedsheafhn_malicious_accuracy.csv")
+    }
+    assert ("FED-PUB (gaussian, tau 5)", "0.2", "61.0000") in lines
+    text = (tmp_path / "one" / "fedsheafhn_malicious.md").read_text(encoding="utf-8")
+    assert "| FED-PUB (same, tau 5) |" in text
+    assert "not run: " in text
+
+
+def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    large = Column("cora", NON, 100)
+    database.add("", 0, [50], spec=spec("server_cost", "fedsheafhn", 0, large), seconds_server=1.0)
+    built = build(database, Request(clients=(100,)), {"fedsheafhn": FedSheafHN}, tmp_path)
+    assert [document.name for document in built.documents] == ["fedsheafhn_server_cost"]
+    assert built.elsewhere == ()
+
+
+def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
+    built = build(
+        filled(), Request(grid="ablation", datasets=("ogbn-arxiv",)), {"fedsheafhn": FedSheafHN}, tmp_path
+    )
+    (document,) = built.documents
+    assert document.summary is None
+    assert "Nothing of this table has been run yet." in document.caption
+    assert {each.verdict for each in document.cells} == {"not run"}
+    assert document.notes == ("nothing run yet: ogbn-arxiv 20 non-overlapping, ogbn-arxiv 30 overlapping",)
+    assert [view.name for view in document.views] == ["published", "verdict"]
+
+
+def test_more_local_epochs_leave_the_rounds() -> None:
+    assert spec("local_epochs", "local", 0, local_epochs=20).protocol == Protocol(
+        rounds=CORA.rounds, local_epochs=20
+    )
+
+
+def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [50], spec=spec("fedpub_split", "fedprox", seed, split=(20, 40, 40)))
+        database.add("", 0, [48], spec=spec("paper_tables", "fedprox", seed))
+    request = Request(grid="fedpub_split", datasets=("cora",), clients=(20,), methods=("fedprox",))
+    built = build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
+    (document,) = built.documents
+    assert {each.setting: each.verdict for each in document.primary if each.table == "Table 1"} == {
+        "": "not comparable",
+        "protocol.local_epochs=1;protocol.split=[20.0,40.0,40.0]": "reproduced",
+    }
