@@ -221,6 +221,9 @@ NEW_CLIENTS = Experiment(
     measures=(measures.NEWCOMERS_TRAINED, measures.NEWCOMERS_RECEIVED),
     lines=(
         Line("fedsheafhn", "FedSheafHN (50 + 3 epochs)"),
+        Line(
+            "fedsheafhn", "FedSheafHN, common initial model (50 + 3 epochs)", {"protocol.initial": "common"}
+        ),
         Line("fedavg", "FedAvg (3 epochs)"),
         Line("local", "Local (53 epochs)", {"newcomers.epochs": 53}),
     ),
@@ -360,6 +363,7 @@ class FedSheafHN(Study):
         "flow_released": "Flow released",
         "flow_stateful": "Flow stateful",
         "pfedgraph_released": "pFedGraph released sign",
+        "pfedhn_one": "pFedHN, one client a step",
         "pfedhn_pc": "pFedHN, local heads",
     }
     remarks = (
