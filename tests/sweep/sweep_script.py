@@ -1,5 +1,6 @@
 """A sweep of twelve slow runs as a process: python sweep_script.py DATABASE LOG SECONDS."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -23,4 +24,6 @@ def main(database: str, log: str, seconds: str) -> None:
 
 
 if __name__ == "__main__":
+    # A shell starts background jobs with interrupts ignored, and their children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     main(*sys.argv[1:])
