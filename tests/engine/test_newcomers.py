@@ -7,6 +7,7 @@ import pytest
 import torch
 from toy_federations import make_spec
 
+from bench import streams
 from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.run import Run, run
 from bench.federation.types import SPLITS, TEST, Federation
@@ -124,14 +125,19 @@ def test_servers_that_know_their_clients_cannot_serve_new_ones(
     assert reason in result.reason
 
 
-def test_clients_of_a_run_and_newcomers_draw_from_different_streams(federation: Federation) -> None:
+def test_newcomers_draw_from_streams_of_their_own(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three known clients are numbered 0 to 2, so the two newcomers are 3 and 4."""
     spec = joining("local", federation)
-    it = over(spec, federation)
-    known = it.clients._stream("dropout", 0).random(4)
-    from bench.engine.clients import Clients
+    it, late = over(spec, federation), late_of(spec, federation)
+    drawn: set[tuple[str | int, ...]] = set()
+    generator = streams.generator
 
-    members = part(federation, late_of(spec, federation)).clients
-    later = Clients(spec, it.model, members, federation.classes, torch.device("cpu"), 2, first=3)
-    later.begin_round(it.clients.round)
-    later._calls = it.clients._calls
-    assert not np.array_equal(known, later._stream("dropout", 0).random(4))
+    def recorded(seed: int, *key: str | int) -> np.random.Generator:
+        drawn.add(key[:2])
+        return generator(seed, *key)
+
+    monkeypatch.setattr(streams, "generator", recorded)
+    arrive(it, federation, late)
+    assert drawn == {("initial", 3), ("initial", 4), ("dropout", 3), ("dropout", 4)}
