@@ -46,13 +46,16 @@ class Graph:
 
     ``features`` ``[nodes, width]`` float32 (CSR where mostly zero), ``labels`` ``[nodes]`` int64,
     ``edges`` ``[2, m]`` int64 holding both directions of every edge, without self-loops or
-    repeats, sorted by (source, target).
+    repeats, sorted by (source, target). ``hyperedges`` are derived from the edges, for studies that
+    set hypergraph methods beside graph methods; clients of such a graph know them, and their edges
+    to nodes of other clients.
     """
 
     features: sparse.csr_matrix | NDArray[np.float32]
     labels: NDArray[np.int64]
     edges: NDArray[np.int64]
     classes: int
+    hyperedges: Ragged | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,8 @@
 """From a request (names and overrides) to a complete, valid ``RunSpec``.
 
-Defaults come from the data set, then the grid's settings, then ``--set``; the method fills in its
-hyper-parameters. Whatever the request gets wrong is a ``RequestError`` with the nearest valid name.
+Defaults come from the data set, then from the method, whose hyper-parameters have their own; the
+grid's settings and ``--set`` replace them. Whatever the request gets wrong is a ``RequestError``
+with the nearest valid name.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def resolve(
         raise RequestError(f"seed: expected 0 or more, got {seed}")
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
-    settings = _section(ClientSettings, data.client.model_dump(), "client", overrides)
+    settings = _section(ClientSettings, {**data.client.model_dump(), **kind.client}, "client", overrides)
     check_model(settings, dataset, data.family)
     attack = _some_clients(Attack, "attack", clients, overrides)
     newcomers = _some_clients(Newcomers, "newcomers", clients, overrides)

@@ -13,7 +13,7 @@ are the engine's.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
@@ -34,15 +34,18 @@ class Method:
     """A federated algorithm. A subclass with a ``name`` of its own is found by the registry.
 
     Class attributes: ``title`` for tables; ``reference`` the paper; ``families`` of data it runs
-    on; ``numerics`` is raised when a change alters the method's numbers, so that older runs show
-    as stale; ``trains`` False ends a run after one round; ``reads`` names the method whose run
-    this one reports another stage of; ``stage`` is the model that the method deploys.
+    on; ``client`` the client settings that are part of the algorithm (a GraphSAGE), which replace the
+    data set's but not the request's; ``numerics`` is raised when a change alters the method's
+    numbers, so that older runs show as stale; ``trains`` False ends a run after one round;
+    ``reads`` names the method whose run this one reports another stage of; ``stage`` is the model
+    that the method deploys.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     reference: ClassVar[str] = ""
     families: ClassVar[tuple[Family, ...]] = FAMILIES
+    client: ClassVar[Mapping[str, Any]] = {}
     numerics: ClassVar[int] = 1
     trains: ClassVar[bool] = True
     reads: ClassVar[str | None] = None

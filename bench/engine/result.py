@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,4 +34,4 @@ class RunResult:
     bytes_down: int = 0
     device: str = "cpu"
     partition_hash: str = ""
-    artefacts: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    artefacts: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -178,9 +179,12 @@ class Run:
             for role, split in enumerate(SPLITS)
         }
 
-    def artefacts(self) -> dict[str, NDArray[np.float32]]:
-        """Arrays kept with the run: the method's, and who was malicious."""
+    def artefacts(self) -> dict[str, NDArray[Any]]:
+        """Arrays kept with the run: the method's, who was malicious, and what was exchanged."""
         kept = {name: value.cpu().numpy() for name, value in self.method.artefacts().items()}
+        exchanged = self.wire.exchanges()
+        if len(exchanged):
+            kept["exchanged_bytes"] = exchanged
         if self.attacker is not None:
             kept["malicious"] = self.attacker.malicious.astype(np.float32)
         return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from bench import streams
 from bench.data import Family, Graph
 from bench.errors import RequestError
+from bench.federation.hypergraph import known_hyperedges
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import global_roles
 from bench.federation.types import Client
@@ -68,7 +70,7 @@ def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int
 class _Metis(Scenario[Graph]):
     """What both scenarios share: METIS, and one split of the whole graph before partitioning."""
 
-    family: ClassVar[Family] = "graph"
+    families: ClassVar[tuple[Family, ...]] = ("graph",)
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """METIS's options and the version of its binding."""
@@ -138,10 +140,24 @@ def induced_edges(graph: Graph, starts: NDArray[np.int64], ids: NDArray[np.int64
     return kept[:, np.lexsort((kept[1], kept[0]))]
 
 
+def cross_edges(graph: Graph, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Edges from ``ids`` to other nodes ``[2, m]``: positions in ``ids``, and node ids; sorted."""
+    position = np.full(len(graph.labels), -1, np.int64)
+    position[ids] = np.arange(len(ids))
+    source, target = position[graph.edges[0]], graph.edges[1]
+    crossing = np.stack([source, target])[:, (source >= 0) & (position[target] < 0)]
+    return crossing[:, np.lexsort((crossing[1], crossing[0]))]
+
+
 def graph_clients(graph: Graph, assignment: Assignment) -> tuple[Client, ...]:
-    """The induced subgraph of every client."""
+    """The induced subgraph of every client; with what it knows of hyperedges, if the graph has some."""
     starts = row_starts(graph)
-    return tuple(
-        Client(ids, graph.labels[ids], roles, graph.features[ids], edges=induced_edges(graph, starts, ids))
-        for ids, roles in zip(assignment.ids, assignment.roles, strict=True)
-    )
+    clients = []
+    for ids, roles in zip(assignment.ids, assignment.roles, strict=True):
+        edges = induced_edges(graph, starts, ids)
+        client = Client(ids, graph.labels[ids], roles, graph.features[ids], edges)
+        if graph.hyperedges is not None:
+            known = known_hyperedges(graph.hyperedges, len(graph.labels), ids)
+            client = replace(client, hyperedges=known, cross_edges=cross_edges(graph, ids))
+        clients.append(client)
+    return tuple(clients)

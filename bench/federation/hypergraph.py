@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench import streams
-from bench.data import Family, Hypergraph, Ragged
+from bench.data import Family, Graph, Hypergraph, Ragged
 from bench.federation.dirichlet import label_dirichlet
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import floored_roles
@@ -21,15 +21,15 @@ LEAST = 10
 """A draw that leaves a client with fewer nodes is drawn again."""
 
 
-class LabelDirichlet(Scenario[Hypergraph]):
+class LabelDirichlet(Scenario[Graph | Hypergraph]):
     """Nodes by label-Dirichlet, ids ascending; a split inside every client (facts 1.2, 1.4)."""
 
-    family: ClassVar[Family] = "hypergraph"
+    families: ClassVar[tuple[Family, ...]] = ("graph", "hypergraph")
 
     def __init__(self, concentration: float = CONCENTRATION) -> None:
         self.concentration = concentration
 
-    def draw(self, data: Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
+    def draw(self, data: Graph | Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
         """One client holds everything; more share the nodes."""
         stream = streams.generator(partition_seed, "partition", "label-dirichlet")
         least = LEAST if clients > 1 else 1
@@ -41,10 +41,9 @@ class LabelDirichlet(Scenario[Hypergraph]):
         return Assignment(tuple(ids), tuple(roles))
 
 
-def known_hyperedges(hypergraph: Hypergraph, ids: NDArray[np.int64]) -> ClientHyperedges:
-    """What the client that holds ``ids`` knows of the hyperedges that touch it."""
-    lists = hypergraph.hyperedges
-    position = np.full(len(hypergraph.labels), -1, np.int64)
+def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> ClientHyperedges:
+    """What the client that holds ``ids``, among ``nodes`` in all, knows of the hyperedges that touch it."""
+    position = np.full(nodes, -1, np.int64)
     position[ids] = np.arange(len(ids))
     own = position[lists.values]
     hyperedge = np.repeat(np.arange(len(lists)), lists.sizes)[own >= 0]
@@ -63,7 +62,7 @@ def hypergraph_clients(hypergraph: Hypergraph, assignment: Assignment) -> tuple[
             hypergraph.labels[ids],
             roles,
             hypergraph.features[ids],
-            hyperedges=known_hyperedges(hypergraph, ids),
+            hyperedges=known_hyperedges(hypergraph.hyperedges, len(hypergraph.labels), ids),
         )
         for ids, roles in zip(assignment.ids, assignment.roles, strict=True)
     )

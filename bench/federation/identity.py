@@ -61,7 +61,7 @@ def data_checksum(data: Data, features: str) -> str:
     digest.integers("labels", data.labels)
     if isinstance(data, Graph):
         digest.integers("edges", data.edges)
-    elif isinstance(data, Hypergraph):
+    if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
         digest.integers("hyperedge offsets", data.hyperedges.offsets)
         digest.integers("hyperedge members", data.hyperedges.values)
     return digest.hex()
@@ -92,4 +92,6 @@ def federation_hash(
             digest.integers("member offsets", client.hyperedges.members.offsets)
             digest.integers("members", client.hyperedges.members.values)
             digest.integers("sizes", client.hyperedges.sizes)
+        if client.cross_edges is not None:
+            digest.integers("cross edges", client.cross_edges)
     return digest.hex()

@@ -19,7 +19,7 @@ would fail in its split below 3; on the full data sets no draw comes near either
 class Dirichlet(Scenario[Images]):
     """Images by label-Dirichlet, ids ascending; a split inside every client (facts 1.3, 1.5)."""
 
-    family: ClassVar[Family] = "images"
+    families: ClassVar[tuple[Family, ...]] = ("images",)
 
     def __init__(self, concentration: float) -> None:
         self.concentration = concentration

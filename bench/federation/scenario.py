@@ -29,9 +29,9 @@ class Assignment:
 
 
 class Scenario(ABC, Generic[D]):
-    """A way to draw clients from one family of data. ``disjoint``: no two clients share an item."""
+    """A way to draw clients from some families of data. ``disjoint``: no two clients share an item."""
 
-    family: ClassVar[Family]
+    families: ClassVar[tuple[Family, ...]]
     disjoint: ClassVar[bool] = True
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from bench.federation.images import Dirichlet
 from bench.federation.scenario import Scenario
 
 FORMS: dict[Family, tuple[str, ...]] = {
-    "graph": ("non-overlapping", "overlapping"),
+    "graph": ("non-overlapping", "overlapping", "label-dirichlet", "label-dirichletB"),
     "hypergraph": ("label-dirichlet", "label-dirichletB"),
     "images": ("dirichletB",),
 }
@@ -38,7 +38,7 @@ def parse(name: str) -> Scenario[Any]:
         return LabelDirichlet()
     match = re.fullmatch(r"(label-)?dirichlet([0-9]+(?:\.[0-9]+)?)", name, re.ASCII)
     if match is None:
-        raise unknown("scenario", name, (form for forms in FORMS.values() for form in forms))
+        raise unknown("scenario", name, dict.fromkeys(form for forms in FORMS.values() for form in forms))
     concentration = _concentration(name, match[2])
     return LabelDirichlet(concentration) if match[1] else Dirichlet(concentration)
 
@@ -50,9 +50,9 @@ def find(name: str, dataset: str, family: Family) -> Scenario[Any]:
         RequestError: no such scenario, or it is for another family.
     """
     scenario = parse(name)
-    if scenario.family != family:
+    if family not in scenario.families:
         raise RequestError(
-            f"scenario '{name}' is for {scenario.family} data, but {dataset} is {family} data: "
-            f"use {' or '.join(FORMS[family])}"
+            f"scenario '{name}' is for {' or '.join(scenario.families)} data, but {dataset} is {family} "
+            f"data: use {' or '.join(FORMS[family])}"
         )
     return scenario

@@ -44,7 +44,9 @@ class Client:
     ``ids`` ``[n]`` their ids in the prepared data set; ``labels`` ``[n]``; ``roles`` ``[n]`` int8
     (``TRAIN``, ``VALIDATION``, ``TEST``, ``UNUSED``); ``features`` ``[n, width]`` float32 (CSR or
     dense) or uint8 pixels ``[n, channels, height, width]``; ``edges`` ``[2, m]`` positions, both
-    directions, sorted (graphs only); ``hyperedges`` (hypergraphs only).
+    directions, sorted (graphs only); ``hyperedges`` (hypergraphs, and graphs that have some);
+    ``cross_edges`` ``[2, m]`` (graphs that have hyperedges): the position of an own node and the id
+    of its neighbour at another client, sorted.
     """
 
     ids: NDArray[np.int64]
@@ -53,6 +55,7 @@ class Client:
     features: sparse.csr_matrix | NDArray[Any]
     edges: NDArray[np.int64] | None = None
     hyperedges: ClientHyperedges | None = None
+    cross_edges: NDArray[np.int64] | None = None
 
     def count(self, role: int) -> int:
         """Number of items with this role."""

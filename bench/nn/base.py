@@ -59,7 +59,7 @@ class ClientModel(ABC):
     """
 
     name: ClassVar[str]
-    family: ClassVar[Family]
+    families: ClassVar[tuple[Family, ...]]
 
     shapes: dict[str, tuple[int, ...]]
     head: frozenset[str]

@@ -111,7 +111,7 @@ class CNN(ClientModel):
     """Two convolutions with batch normalisation and two linear layers for every client."""
 
     name = "cnn"
-    family = "images"
+    families = ("images",)
     batches = True
     head = frozenset({"fc.weight", "fc.bias"})
     buffers = frozenset({"bn1.running_mean", "bn1.running_var", "bn2.running_mean", "bn2.running_var"})

@@ -118,7 +118,7 @@ class GCN(ClientModel):
     """Two graph convolutions and a linear head for every client."""
 
     name = "gcn"
-    family = "graph"
+    families = ("graph",)
     head = frozenset({"head.weight", "head.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:

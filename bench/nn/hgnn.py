@@ -60,7 +60,7 @@ class HGNN(ClientModel):
     """Two matrices on propagated features; the embedding is the product with the first."""
 
     name = "hgnn"
-    family = "hypergraph"
+    families = ("hypergraph", "graph")
     head = frozenset({"theta2"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:

@@ -24,10 +24,11 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
     if settings.model not in MODELS:
         raise unknown("client.model", settings.model, MODELS)
     kind = MODELS[settings.model]
-    if kind.family != family:
-        fitting = [name for name, model in MODELS.items() if model.family == family]
+    if family not in kind.families:
+        fitting = [name for name, model in MODELS.items() if family in model.families]
         raise RequestError(
-            f"client.model '{settings.model}' reads {kind.family} data, but {dataset} is {family} data: "
+            f"client.model '{settings.model}' reads {' or '.join(kind.families)} data, but {dataset} is "
+            f"{family} data: "
             f"choose {', '.join(fitting)}"
         )
     if settings.batch_size is not None and not kind.batches:

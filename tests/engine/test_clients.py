@@ -167,7 +167,7 @@ class Softmax(ClientModel):
     """One linear layer on feature rows: a model without a graph, to test mini-batches with."""
 
     name = "softmax"
-    family = "graph"
+    families = ("graph",)
     head = frozenset({"weight"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:

@@ -16,7 +16,7 @@ from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
 def test_a_client_knows_its_own_members_and_the_true_sizes() -> None:
     lists = Ragged.of([np.array(nodes) for nodes in ([2, 0, 1], [3, 1], [5, 2], [4, 5], [0, 3])])
     hypergraph = Hypergraph(np.zeros((6, 1), np.float32), np.zeros(6, np.int64), lists, 1)
-    known = known_hyperedges(hypergraph, np.array([2, 4, 5]))
+    known = known_hyperedges(hypergraph.hyperedges, len(hypergraph.labels), np.array([2, 4, 5]))
     assert known.ids.tolist() == [0, 2, 3]
     assert [known.members[i].tolist() for i in range(3)] == [[0], [0, 2], [1, 2]]
     assert known.sizes.tolist() == [3, 2, 2]
