@@ -6,9 +6,11 @@ methods differ in what a client makes of its part of one, and in whether models 
 
 Paper against released code:
 
-- The code trims a border hyperedge away where one own node is left; the paper's Eq. 5 keeps it.
+- The code trims a border hyperedge away where one own node is left (``trim2``); the paper's Eq. 5
+  keeps it (``trim1``). A node that is left in no hyperedge has a row of zeros.
 - The code's completion hands every client the raw features of foreign neighbours, whose degrees it
-  truncates (8 to 28 % off ``L L X``), and sends no message. ``complete`` is the paper's protocol.
+  truncates (8 to 28 % off ``L L X``), and sends no message: ``completion = released``. The default
+  is the paper's protocol, ``complete``.
 - The paper weights the average by training nodes, the code does not (``weights = uniform``).
 - A hyperedge's true size, ``n(e)`` in Eq. 8, is needed by all: public metadata here.
 - The sigma of Eq. 6 is a ReLU on the logits in the code: client model ``hgnn_relu``.
@@ -17,17 +19,24 @@ Paper against released code:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import ClassVar, Literal
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy import sparse
+from torch import Tensor
 
 from bench.data import Family, Ragged
 from bench.engine.method import Method
 from bench.engine.task import Wire
 from bench.errors import NotApplicableError
+from bench.federation.exposure import exposure
 from bench.federation.types import Client, ClientHyperedges, Federation
-from bench.nn.hypergraph import Propagation, Rows, dense_rows, propagate
+from bench.hyper import HyperParameters
+from bench.nn.hypergraph import Propagation, Rows, dense_rows
 
 from .fedavg import FedAvg
 from .local import Local
@@ -35,90 +44,158 @@ from .local import Local
 LAYERS = 2
 """N of the paper: how often features are propagated."""
 
-Border = Literal["trim2", "trim1", "completed"]
-"""What becomes of a border hyperedge at a client.
+Parts = list[NDArray[np.float32]]
+"""Rows of features, one array a client."""
 
-``trim2``: cut to the client's own nodes, dropped where only one is left (released code).
-``trim1``: cut to the client's own nodes (the paper's words, Eq. 5).
-``completed``: kept whole by hyperedge completion (``complete``).
+Trimming = Literal["trim2", "trim1", "trimG", "drop"]
+"""What a client makes of a border hyperedge without completion.
+
+``trim2``: cut to its own nodes, dropped where only one is left (released code).
+``trim1``: cut to its own nodes (the paper's words, Eq. 5).
+``trimG``: cut to its own nodes, with true sizes and degrees (a block of L).
+``drop``: not used.
 """
 
 
 class HypergraphLearning(Method):
-    """What the methods of this file have in common: clients train on propagated features."""
+    """What the methods of this file have in common: clients train on their rows of Z."""
 
     reference = "arXiv 2408.05160"
-    families: ClassVar[tuple[Family, ...]] = ("hypergraph",)
-    border: ClassVar[Border]
+    families: ClassVar[tuple[Family, ...]] = ("hypergraph", "graph")
+    client: ClassVar[dict[str, str]] = {"model": "hgnn"}
+    welcome = Method.welcome  # the paper has no newcomers, and Z would change with them
 
     def inputs(self, federation: Federation, wire: Wire) -> Federation:
         """Every client's features are replaced by its rows of Z."""
-        if self.border == "completed":
-            rows = completed(federation.clients, wire)
-        else:
-            least = 2 if self.border == "trim2" else 1
-            rows = [
-                propagate(trimmed(hyperedges(client), least), dense_rows(client.features), LAYERS)
-                for client in federation.clients
-            ]
-        clients = [
-            replace(client, features=z.astype(np.float32))
-            for client, z in zip(federation.clients, rows, strict=True)
-        ]
-        return replace(federation, clients=tuple(clients))
+        clients = federation.clients
+        if any(client.hyperedges is None for client in clients):
+            raise NotApplicableError(f"{self.name} needs hyperedges, which {federation.dataset} has not")
+        if len(np.unique(np.concatenate([client.ids for client in clients]))) < sum(
+            len(client.ids) for client in clients
+        ):
+            raise NotApplicableError(f"{self.name} needs clients that share no node")
+        rows = self.propagated(clients, wire)
+        replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
+        return replace(federation, clients=tuple(replaced))
+
+    def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
+        """Every client's rows of Z."""
+        raise NotImplementedError
 
 
-class LocalHGNN(HypergraphLearning, Local):
-    """Every client on its own nodes and hyperedges, trimmed as in the released code."""
+class Trimmed(HypergraphLearning):
+    """Border hyperedges are trimmed."""
+
+    class Hyper(HyperParameters):
+        """``trimming`` as released by default: see ``Trimming``."""
+
+        trimming: Trimming = "trim2"
+
+    hyper: Hyper
+
+    def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
+        """``L_i L_i X_i`` with every client's own ``L_i``."""
+        parts = []
+        for client in clients:
+            operator = trimmed(hyperedges(client), len(client.ids), self.hyper.trimming)
+            parts.append(operator.propagate(features(client), LAYERS).astype(np.float32))
+        return parts
+
+
+class Completed(HypergraphLearning):
+    """Border hyperedges are completed."""
+
+    class Hyper(HyperParameters):
+        """``completion`` as the paper has it or as released.
+
+        Parts of a border hyperedge with fewer than ``least_upload`` own nodes are not sent. With
+        ``audit`` the run also measures what the messages reveal, which takes long on large data.
+        """
+
+        completion: Literal["exact", "released"] = "exact"
+        least_upload: int = Field(1, ge=1)
+        audit: bool = False
+
+    hyper: Hyper
+    exposure: Tensor | None = None
+
+    def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
+        """Every client's rows of ``L L X``, or what the released code takes for them."""
+        if self.hyper.completion == "released":
+            if self.hyper.least_upload > 1 or self.hyper.audit:
+                raise NotApplicableError(
+                    f"{self.name}: the released completion hands over raw features; least_upload and audit "
+                    f"are for the exact one"
+                )
+            return completed_as_released(clients, wire)
+        if self.hyper.audit:
+            self.exposure = torch.tensor(astuple(exposure(clients, self.hyper.least_upload)))
+        return completed(clients, wire, self.hyper.least_upload)
+
+    def artefacts(self) -> dict[str, Tensor]:
+        """``exposure``: the numbers of ``bench.federation.exposure.Exposure``, in its order."""
+        return {} if self.exposure is None else {"exposure": self.exposure}
+
+
+class LocalHGNN(Trimmed, Local):
+    """Every client on its own nodes and trimmed hyperedges."""
 
     name = "local_hgnn"
     title = "Local HGNN"
-    border: ClassVar[Border] = "trim2"
 
 
-class LocalHGNNCompleted(LocalHGNN):
+class LocalHGNNCompleted(Completed, Local):
     """Completed hyperedges without averaging: what completion alone gives."""
 
     name = "local_hgnn_hc"
     title = "Local HGNN with HC"
-    border: ClassVar[Border] = "completed"
 
 
-class FedHGN(HypergraphLearning, FedAvg):
-    """Averaged models on hyperedges trimmed as in the released code."""
+class FedHGN(Trimmed, FedAvg):
+    """Averaged models on trimmed hyperedges."""
 
     name = "fedhgn"
     title = "FedHGN w/o HC"
-    border: ClassVar[Border] = "trim2"
 
-    class Hyper(FedAvg.Hyper):
+    class Hyper(Trimmed.Hyper, FedAvg.Hyper):
         """``weights`` of the average: ``samples`` as the paper, ``uniform`` as the code."""
 
         weights: Literal["uniform", "samples"] = "samples"
 
+    hyper: Hyper
+
 
 class FedHGNTrim1(FedHGN):
-    """Averaged models on hyperedges trimmed as the paper words it: single nodes stay."""
+    """Averaged models on hyperedges trimmed as the paper words it: the fair baseline of completion."""
 
     name = "fedhgn_trim1"
     title = "FedHGN w/o HC, single nodes kept"
-    border: ClassVar[Border] = "trim1"
+
+    class Hyper(FedHGN.Hyper):
+        """As FedHGN's, with the paper's trimming."""
+
+        trimming: Trimming = "trim1"
 
 
-class FedHGNCompleted(FedHGN):
+class FedHGNCompleted(Completed, FedAvg):
     """Averaged models on completed hyperedges: the paper's method."""
 
     name = "fedhgn_hc"
     title = "FedHGN with HC"
-    border: ClassVar[Border] = "completed"
+
+    class Hyper(Completed.Hyper, FedAvg.Hyper):
+        """``weights`` of the average: ``samples`` as the paper, ``uniform`` as the code."""
+
+        weights: Literal["uniform", "samples"] = "samples"
+
+    hyper: Hyper
 
 
-class GlobalHGNN(LocalHGNN):
+class GlobalHGNN(Completed, Local):
     """One client that holds all nodes."""
 
     name = "global_hgnn"
     title = "Global HGNN"
-    border: ClassVar[Border] = "completed"
 
     def start(self) -> None:
         """Refuse a federation of several clients."""
@@ -129,57 +206,129 @@ class GlobalHGNN(LocalHGNN):
 
 
 def hyperedges(client: Client) -> ClientHyperedges:
-    """The hyperedges of a hypergraph's client."""
+    """The hyperedges of a client that knows some."""
     assert client.hyperedges is not None
     return client.hyperedges
 
 
-def trimmed(known: ClientHyperedges, least: int) -> Ragged:
-    """The client's own members of every hyperedge; border ones with fewer than ``least`` are dropped.
+def features(client: Client) -> Rows:
+    """A client's features, dense."""
+    return dense_rows(client.features)
 
-    Hyperedges of which the same nodes are left become one, as in the library that the code uses.
+
+def trimmed(known: ClientHyperedges, nodes: int, how: Trimming) -> Propagation:
+    """A client's own ``L_i`` for its ``nodes`` nodes.
+
+    Hyperedges of which the same nodes are left become one, as in the library that the code uses,
+    except in ``trimG``.
     """
+    if how == "trimG":
+        return Propagation.of(known.members, nodes, known.sizes)
+    least = {"trim2": 2, "trim1": 1, "drop": nodes + 1}[how]
     kept = np.flatnonzero(~known.border | (known.members.sizes >= least))
     distinct = dict.fromkeys(tuple(sorted(known.members[index].tolist())) for index in kept.tolist())
-    return Ragged.of([np.array(nodes, np.int64) for nodes in distinct])
+    members = Ragged.of([np.array(left, np.int64) for left in distinct])
+    return Propagation.of(members, nodes, members.sizes)
 
 
-def completed(clients: Sequence[Client], wire: Wire) -> list[Rows]:
+def completed(clients: Sequence[Client], wire: Wire, least_upload: int = 1) -> Parts:
     """Every client's rows of ``L^N X`` of the whole hypergraph, by ``LAYERS`` exchanges."""
-    rows = [dense_rows(client.features) for client in clients]
     known = [hyperedges(client) for client in clients]
+    rows = [features(client).astype(np.float32) for client in clients]
     # True degrees: a client knows every hyperedge that touches one of its nodes.
     operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
-    for _ in range(LAYERS):
-        rows = complete(known, operators, rows, wire)
+    for layer in range(LAYERS):
+        rows = complete(known, operators, rows, wire, layer, least_upload)
     return rows
 
 
 def complete(
-    known: Sequence[ClientHyperedges], operators: Sequence[Propagation], features: Sequence[Rows], wire: Wire
-) -> list[Rows]:
+    known: Sequence[ClientHyperedges],
+    operators: Sequence[Propagation],
+    rows: Parts,
+    wire: Wire,
+    layer: int,
+    least_upload: int = 1,
+) -> Parts:
     """One layer of propagation with hyperedge completion: every client's rows of ``L x``.
 
-    1. Client k sends ``u_k(e) = sum of d(v)^-1/2 x_v over its own v in e`` for its border hyperedges.
+    1. Client k sends ``u_k(e) = sum of d(v)^-1/2 x_v over its own v in e`` for its border hyperedges
+       (of at least ``least_upload`` own nodes).
     2. The server returns ``delta(e) = sum of u_k(e) over k`` to every client that touches e.
     3. ``x_v' = d(v)^-1/2 sum of s(e)^-1 delta(e) over e that contain v``; the client itself knows the
-       sum over a hyperedge of its own.
+       sum over a hyperedge of its own, and its part of a sum that it did not send.
 
     This needs true degrees d and sizes s in ``operators``. Messages are int64 ids and float32 sums.
     """
-    border = [own.border for own in known]
-    ids = [own.ids[shared] for own, shared in zip(known, border, strict=True)]
-    sums = [operator.gather(x) for operator, x in zip(operators, features, strict=True)]
+    sent = [own.border & (own.members.sizes >= least_upload) for own in known]
+    asked = np.unique(np.concatenate([own.ids[mine] for own, mine in zip(known, sent, strict=True)]))
+    delta = np.zeros((len(asked), rows[0].shape[1]))
+    for own, mine, operator, x in zip(known, sent, operators, rows, strict=True):
+        message = operator.gather(x.astype(np.float64))[mine].astype(np.float32)
+        wire.upload(own.ids[mine], message, exchange=layer)
+        delta[np.searchsorted(asked, own.ids[mine])] += message
 
-    asked = np.unique(np.concatenate(ids))
-    delta = np.zeros((len(asked), features[0].shape[1]))
-    for mine, shared, u in zip(ids, border, sums, strict=True):
-        message = u[shared].astype(np.float32)
-        wire.upload(mine, message)
-        delta[np.searchsorted(asked, mine)] += message
+    result = []
+    for own, mine, operator, x in zip(known, sent, operators, rows, strict=True):
+        # Sums are made again rather than kept: all clients' at once are larger than the features.
+        sums = operator.gather(x.astype(np.float64))
+        returned = np.isin(own.ids, asked)
+        answer = delta[np.searchsorted(asked, own.ids[returned])].astype(np.float32)
+        wire.download(own.ids[returned], answer, exchange=layer)
+        sums[mine] = 0
+        sums[returned] += answer
+        result.append(operator.spread(sums).astype(np.float32))
+    return result
 
-    for mine, shared, u in zip(ids, border, sums, strict=True):
-        answer = delta[np.searchsorted(asked, mine)].astype(np.float32)
-        wire.download(mine, answer)
-        u[shared] = answer
-    return [operator.spread(u) for operator, u in zip(operators, sums, strict=True)]
+
+def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
+    """Completion as the released code has it, which holds everything in one process.
+
+    A client propagates over the hyperedges that touch it, whole, so that a foreign node's degree
+    counts these alone. In the first layer foreign nodes have their raw features, in every later one
+    their exact rows of ``L X``. Counted is what would have to be sent: a foreign node's row from its
+    owner to the server once, and to every client that needs it.
+    """
+    ids = np.concatenate([client.ids for client in clients])
+    nodes = int(ids.max()) + 1
+    edges = 1 + max(int(hyperedges(client).ids.max(initial=-1)) for client in clients)
+    sizes = np.ones(edges, np.int64)
+    pairs = []
+    for client in clients:
+        known = hyperedges(client)
+        sizes[known.ids] = known.sizes
+        pairs.append((client.ids[known.members.values], np.repeat(known.ids, known.members.sizes)))
+    places = tuple(np.concatenate(part) for part in zip(*pairs, strict=True))
+    incidence = sparse.csr_matrix((np.ones(len(places[0])), places), (nodes, edges))
+    whole = Propagation(incidence, np.diff(incidence.indptr), sizes)
+
+    raw = np.zeros((nodes, clients[0].features.shape[1]), np.float32)
+    for client in clients:
+        raw[client.ids] = features(client)
+    exact = whole.spread(whole.gather(raw.astype(np.float64))).astype(np.float32)
+
+    result = []
+    columns = incidence.tocsc()
+    needed = []
+    for client in clients:
+        known = hyperedges(client)
+        near = columns[:, known.ids].tocsr()
+        here = np.union1d(client.ids, np.flatnonzero(np.diff(near.indptr)))
+        foreign = ~np.isin(here, client.ids)
+        needed.append(here[foreign])
+        operator = Propagation(near[here], np.diff(near.indptr)[here], known.sizes)
+        rows = raw[here].astype(np.float64)
+        for layer in range(LAYERS):
+            if layer:
+                rows[foreign] = exact[here[foreign]]
+            wire.download(here[foreign], rows[foreign].astype(np.float32), exchange=layer)
+            rows = operator.spread(operator.gather(rows))
+        own = np.empty((len(client.ids), rows.shape[1]), np.float32)
+        own[:] = rows[np.searchsorted(here, client.ids)]
+        result.append(own)
+    wanted = np.unique(np.concatenate(needed))
+    for client in clients:
+        asked = client.ids[np.isin(client.ids, wanted)]
+        for layer in range(LAYERS):
+            wire.upload(asked, (exact if layer else raw)[asked], exchange=layer)
+    return result

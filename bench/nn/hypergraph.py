@@ -48,6 +48,12 @@ class Propagation:
         """``D^-1/2 H S^-1 u``: for every node the mean sums of its hyperedges, ``[nodes, width]``."""
         return self._scaled(np.asarray(self.incidence @ (sums / self.sizes[:, None])))
 
+    def propagate(self, features: Rows, layers: int) -> Rows:
+        """``L^layers x``."""
+        for _ in range(layers):
+            features = self.spread(self.gather(features))
+        return features
+
     def _scaled(self, rows: Rows) -> Rows:
         scale = np.zeros(len(self.degrees))
         scale[self.degrees > 0] = self.degrees[self.degrees > 0] ** -0.5
@@ -58,11 +64,3 @@ def dense_rows(features: sparse.csr_matrix | NDArray[np.float32]) -> Rows:
     """A client's features as a dense float64 matrix."""
     dense = features if isinstance(features, np.ndarray) else features.toarray()
     return dense.astype(np.float64)
-
-
-def propagate(members: Ragged, features: Rows, layers: int) -> Rows:
-    """``L^layers x`` for hyperedges that lie among the rows of ``features`` ``[nodes, width]``."""
-    operator = Propagation.of(members, len(features), members.sizes)
-    for _ in range(layers):
-        features = operator.spread(operator.gather(features))
-    return features

@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from bench import registry
 from bench.data import Hypergraph, Ragged
 from bench.engine.task import Wire
 from bench.federation.hypergraph import hypergraph_clients
@@ -73,13 +74,23 @@ class Recorder(Wire):
         self.uploads: list[tuple[NDArray[Any], ...]] = []
         self.downloads: list[tuple[NDArray[Any], ...]] = []
 
-    def upload(self, *arrays: NDArray[Any]) -> None:
-        super().upload(*arrays)
+    def upload(self, *arrays: NDArray[Any], exchange: int | None = None) -> None:
+        super().upload(*arrays, exchange=exchange)
         self.uploads.append(tuple(array.copy() for array in arrays))
 
-    def download(self, *arrays: NDArray[Any]) -> None:
-        super().download(*arrays)
+    def download(self, *arrays: NDArray[Any], exchange: int | None = None) -> None:
+        super().download(*arrays, exchange=exchange)
         self.downloads.append(tuple(array.copy() for array in arrays))
+
+
+def rows_of(
+    method: str, federation: Federation, wire: Wire | None = None, **hyper: Any
+) -> list[NDArray[np.float32]]:
+    """What every client of a method trains on."""
+    kind = registry.method(method)
+    made = object.__new__(kind)
+    made.hyper = kind.Hyper.model_validate(hyper)
+    return [client.features for client in made.inputs(federation, wire or Wire()).clients]
 
 
 @st.composite

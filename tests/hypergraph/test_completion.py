@@ -14,6 +14,7 @@ from hypergraph_toys import (
     hypergraph,
     partitioned,
     relative_error,
+    rows_of,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,9 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph
 from bench.engine.task import Wire
+from bench.errors import NotApplicableError
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
+from bench.federation.scenario import Assignment
 from bench.federation.types import Client, ClientHyperedges
 from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
 from bench.nn.hypergraph import Propagation, dense_rows
@@ -100,7 +103,7 @@ def test_one_client_sends_nothing() -> None:
     wire = Wire()
     (rows,) = completed(clients_of(data, [0, 0, 0, 0]), wire)
     assert (wire.bytes_up, wire.bytes_down) == (0, 0)
-    np.testing.assert_allclose(rows, centralised(data), rtol=1e-12)
+    np.testing.assert_allclose(rows, centralised(data), rtol=1e-6)
 
 
 def test_uploads_add_up_to_the_sums_of_the_whole_hyperedge() -> None:
@@ -120,8 +123,7 @@ Substitute = Callable[[Propagation, ClientHyperedges], Propagation]
 
 def with_local_degrees(operator: Propagation, known: ClientHyperedges) -> Propagation:
     """Degrees counted in the trimmed hypergraph."""
-    own = trimmed(known, 2)
-    return replace(operator, degrees=np.bincount(own.values, minlength=len(operator.degrees)))
+    return replace(operator, degrees=trimmed(known, len(operator.degrees), "trim2").degrees)
 
 
 def with_local_sizes(operator: Propagation, known: ClientHyperedges) -> Propagation:
@@ -132,13 +134,13 @@ def with_local_sizes(operator: Propagation, known: ClientHyperedges) -> Propagat
 def completed_with(clients: Sequence[Client], change: Substitute) -> list[NDArray[Any]]:
     """``completed``, with the operators changed."""
     known = [client.hyperedges for client in clients if client.hyperedges is not None]
-    rows = [dense_rows(client.features) for client in clients]
+    rows = [dense_rows(client.features).astype(np.float32) for client in clients]
     operators = [
         change(Propagation.of(own.members, len(x), own.sizes), own)
         for own, x in zip(known, rows, strict=True)
     ]
-    for _ in range(LAYERS):
-        rows = complete(known, operators, rows, Wire())
+    for layer in range(LAYERS):
+        rows = complete(known, operators, rows, Wire(), layer)
     return rows
 
 
@@ -181,8 +183,98 @@ def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:
 
     federation = federation_of(coraca, partition(coraca, 3))
     kind = registry.method("fedhgn_hc")
-    changed = kind.inputs(object.__new__(kind), federation, Wire())
+    method = object.__new__(kind)
+    method.hyper = kind.Hyper()
+    changed = method.inputs(federation, Wire())
     for before, after in zip(federation.clients, changed.clients, strict=True):
         assert isinstance(after.features, np.ndarray)
         assert after.features.dtype == np.float32
         assert replace(after, features=before.features).__dict__ == before.__dict__
+
+
+def as_released(data: Hypergraph, clients: Sequence[Client]) -> list[NDArray[np.float64]]:
+    """Facts 3.3, hyperedge by hyperedge: foreign nodes' degrees count the client's hyperedges alone."""
+    exact, result = centralised(data, layers=1), []
+    for client in clients:
+        own = set(client.ids.tolist())
+        edges = [data.hyperedges[index] for index in range(len(data.hyperedges))]
+        touching = [edge.tolist() for edge in edges if own & set(edge.tolist())]
+        rows = data.features.astype(np.float64)
+        for layer in range(2):
+            if layer:
+                rows = np.array([rows[node] if node in own else exact[node] for node in range(len(rows))])
+            smoothed = np.zeros_like(rows)
+            degree = {node: sum(node in edge for edge in touching) for edge in touching for node in edge}
+            for edge in touching:
+                mean = sum(rows[node] / np.sqrt(degree[node]) for node in edge) / len(edge)
+                for node in edge:
+                    smoothed[node] += mean / np.sqrt(degree[node])
+            rows = smoothed
+        result.append(rows[client.ids])
+    return result
+
+
+@settings(deadline=None, max_examples=60)
+@given(partitioned())
+def test_released_completion_truncates_foreign_degrees(case: tuple[Hypergraph, list[int]]) -> None:
+    data, owner = case
+    clients, wire = clients_of(data, owner), Wire()
+    rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire, completion="released")
+    for part, expected in zip(rows, as_released(data, clients), strict=True):
+        np.testing.assert_allclose(part, expected, atol=1e-5)
+    # Counted: a foreign neighbour's row and id once from its owner, and once to each client, a layer.
+    members = [set(data.hyperedges[index].tolist()) for index in range(len(data.hyperedges))]
+    asked = [
+        set().union(*(edge for edge in members if edge & set(client.ids.tolist()))) - set(client.ids.tolist())
+        for client in clients
+    ]
+    assert wire.bytes_down == 2 * sum(map(len, asked)) * (8 + 4 * 3)
+    assert wire.bytes_up == 2 * len(set().union(*asked)) * (8 + 4 * 3)
+
+
+def test_released_completion_has_no_least_upload() -> None:
+    data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
+    federation = federation_of(data, clients_of(data, [0, 0, 1, 1]))
+    with pytest.raises(NotApplicableError, match="raw features"):
+        rows_of("fedhgn_hc", federation, completion="released", least_upload=2)
+
+
+def test_parts_below_the_least_upload_stay_at_their_client() -> None:
+    # Hyperedge {0, 1, 2}: A has 0 and 1, B has 2 alone. {3, 4, 5}: B has 3, C has 4 and 5. {2, 6}: B, C.
+    data = hypergraph([[1], [2], [4], [8], [16], [32], [64]], [{0, 1, 2}, {3, 4, 5}, {2, 6}])
+    clients, wire = clients_of(data, [0, 0, 1, 1, 2, 2, 2]), Recorder()
+    known = [client.hyperedges for client in clients if client.hyperedges is not None]
+    rows = [dense_rows(client.features).astype(np.float32) for client in clients]
+    operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
+    result = complete(known, operators, rows, wire, 0, least_upload=2)
+    assert [(ids.tolist(), sums.ravel().tolist()) for ids, sums in wire.uploads] == [
+        ([0], [3.0]),
+        ([], []),
+        ([1], [48.0]),
+    ]
+    assert [ids.tolist() for ids, _ in wire.downloads] == [[0], [0, 1], [1]]
+    # Node 2 has degree 2. A's sum lacks node 2; B adds its own part; {2, 6} is completed by nobody.
+    two = 4 / np.sqrt(2)
+    expected = [1, 1, ((3 + two) / 3 + two / 2) / np.sqrt(2), 56 / 3, 16, 16, 32]
+    assert np.concatenate(result).ravel() == pytest.approx(expected)
+
+
+def test_exchanges_are_counted_by_layer_and_coding() -> None:
+    wire = Wire()
+    matrix = np.array([[0, 0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 0]], np.float32)
+    wire.upload(np.array([7, 8, 9]), matrix, exchange=0)
+    wire.download(np.array([7, 8, 9]), np.ones((3, 4), np.float32), exchange=1)
+    wire.upload(np.ones(2, np.float32))
+    # Non-zeros: a count for each of 3 rows and a place with the value 5; a full matrix is sent whole.
+    assert wire.exchanges().tolist() == [[[24 + 48, 0], [24 + 12 + 8, 0]], [[0, 24 + 48], [0, 24 + 48]]]
+    assert (wire.bytes_up, wire.bytes_down) == (72 + 8, 72)
+
+
+@pytest.mark.parametrize("method", ["fedhgn", "fedhgn_hc"])
+def test_clients_that_share_nodes_are_not_applicable(method: str) -> None:
+    data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
+    assignment = Assignment(
+        (np.array([0, 1, 2]), np.array([2, 3])), (np.zeros(3, np.int8), np.zeros(2, np.int8))
+    )
+    with pytest.raises(NotApplicableError, match="share no node"):
+        rows_of(method, federation_of(data, hypergraph_clients(data, assignment)))

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypergraph_toys import clients_of, hypergraph, partitioned
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.data import Hypergraph
+from bench.federation.exposure import Exposure, determined, exposure
+from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
+
+
+def rank(rows: list[list[int]]) -> int:
+    """Of a matrix of whole numbers, by elimination with fractions."""
+    left, found = [[Fraction(value) for value in row] for row in rows], 0
+    for column in range(len(rows[0]) if rows else 0):
+        pivot = next((row for row in left if row[column]), None)
+        if pivot is None:
+            continue
+        found += 1
+        left = [
+            [value - row[column] / pivot[column] * other for value, other in zip(row, pivot, strict=True)]
+            for row in left
+            if row is not pivot
+        ]
+    return found
+
+
+def spanned(sums: list[frozenset[int]], nodes: int) -> list[int]:
+    """Nodes whose unit vector does not raise the rank of the equations."""
+    rows = [[int(node in part) for node in range(nodes)] for part in sums]
+    whole = rank(rows)
+    units = ([int(node == unit) for node in range(nodes)] for unit in range(nodes))
+    return [unit for unit, row in enumerate(units) if rows and rank([*rows, row]) == whole]
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.frozensets(st.integers(0, 7), min_size=1, max_size=5), max_size=9))
+def test_determined_nodes_are_those_in_the_span_of_the_equations(sums: list[frozenset[int]]) -> None:
+    assert determined([np.array(sorted(part)) for part in sums]).tolist() == spanned(sums, 8)
+
+
+def test_exposure_by_hand() -> None:
+    # A = {0, 1, 2}, B = {3, 4}, C = {5, 6}.
+    edges = [{0, 3}, {0, 1, 4}, {1, 2, 5, 6}, {0, 1, 2, 3, 4}, {5, 6}]
+    clients = clients_of(hypergraph(np.eye(7), edges), [0, 0, 0, 1, 1, 2, 2])
+    # A uploads {0}, {0,1}, {1,2}, {0,1,2}: all three follow. B: {3}, {4}, {3,4}. C: {5,6} alone.
+    # Sums: {0,3}, {0,1,4}, {1,2,5,6}, {0,1,2,3,4}: four equations in seven unknowns, none of them alone.
+    # A learns 3 from {0,3} and 4 from {0,1,4}; B learns 0 from {0,3}.
+    assert exposure(clients) == Exposure(
+        border=7, alone=3, recoverable=5, recoverable_from_sums=0, peer=3, pairs=3
+    )
+    # With two nodes at least: A sends {0,1}, {1,2}, {0,1,2}; B sends {3,4}; C sends {5,6}.
+    # The sum over {0,1,4} is A's part alone, {1,2,5,6} and {0,1,2,3,4} are whole.
+    assert exposure(clients, least=2) == Exposure(
+        border=7, alone=0, recoverable=3, recoverable_from_sums=0, peer=0, pairs=0
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(partitioned(), st.integers(1, 3))
+def test_exposure_counts_as_defined(case: tuple[Hypergraph, list[int]], least: int) -> None:
+    data, owner = case
+    clients = clients_of(data, owner)
+    edges = [set(data.hyperedges[index].tolist()) for index in range(len(data.hyperedges))]
+    border = [edge for edge in edges if len({owner[node] for node in edge}) > 1]
+    parts = [
+        {number: {node for node in edge if owner[node] == number} for number in range(len(clients))}
+        for edge in border
+    ]
+    sent = [{number: own for number, own in part.items() if own and len(own) >= least} for part in parts]
+    uploads = [[frozenset(part[n]) for part in sent if n in part] for n in range(len(clients))]
+    seen = [
+        (number, frozenset().union(*(own for other, own in part.items() if other != number)))
+        for part, whole in zip(sent, parts, strict=True)
+        for number in range(len(clients))
+        if whole[number]
+    ]
+    single = [nodes for _, nodes in seen if len(nodes) == 1]
+    assert exposure(clients, least) == Exposure(
+        border=len(set().union(*border)),
+        alone=len({part for own in uploads for part in own if len(part) == 1}),
+        recoverable=sum(len(spanned(own, len(owner))) for own in uploads),
+        recoverable_from_sums=len(
+            spanned([frozenset().union(*part.values()) for part in sent if part], len(owner))
+        ),
+        peer=len(set(single)),
+        pairs=len(single),
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "border", "alone", "recoverable", "pairs"),
+    [(3, 2258, 839, 1090, 688), (6, 2340, 1339, 1691, 739), (9, 2357, 1619, 1950, 779)],
+)
+def test_coraca_exposes_as_many_nodes_as_another_implementation_found(
+    coraca: Hypergraph, count: int, border: int, alone: int, recoverable: int, pairs: int
+) -> None:
+    clients = hypergraph_clients(coraca, LabelDirichlet().draw(coraca, count, 0, (10.0, 20.0, 40.0)))
+    found = exposure(clients)
+    measured = (found.border, found.alone, found.recoverable, found.pairs)
+    assert measured == pytest.approx((border, alone, recoverable, pairs), rel=0.06)  # another partition
