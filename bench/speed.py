@@ -131,20 +131,6 @@ def prepare(dataset: str, method: str, clients: int, roots: tuple[Path, ...]) ->
     )
 
 
-def peak(
-    dataset: str, method: str, clients: int, roots: tuple[Path, ...], device: str, threads: int
-) -> float:
-    """Peak MiB of the stacked engine alone, in a process of its own."""
-    torch.set_num_threads(threads)
-    spec, federation = prepare(dataset, method, clients, roots)
-    reset_peak_memory(torch.device(device))
-    run = Run(spec, federation, device)
-    run.warm_up()
-    for index in range(2):
-        run.step(index)
-    return peak_memory(torch.device(device)) / 2**20
-
-
 def measure(
     dataset: str,
     method: str,
@@ -156,29 +142,58 @@ def measure(
     threads: int,
     sequential_too: bool,
 ) -> Row:
-    """Median seconds of ``rounds`` rounds of either engine, taken in turns after a warm-up."""
+    """A line of the table, measured in a process of its own.
+
+    Raises:
+        NotApplicableError: the method cannot run on this data set.
+    """
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        work = pool.submit(
+            _measure, dataset, method, clients, rounds, machine, roots, device, threads, sequential_too
+        )
+        return work.result()
+
+
+def _measure(
+    dataset: str,
+    method: str,
+    clients: int,
+    rounds: int,
+    machine: Machine,
+    roots: tuple[Path, ...],
+    device: str,
+    threads: int,
+    sequential_too: bool,
+) -> Row:
+    """Peak memory of the stacked engine alone; then median seconds of either engine, in turns."""
+    torch.set_num_threads(threads)
     spec, federation = prepare(dataset, method, clients, roots)
     where = torch.device(device)
-    runs = [Run(spec, federation, device)]
+    reset_peak_memory(where)
+    runs = [_warm(Run(spec, federation, device))]
+    mebibytes = peak_memory(where) / 2**20
     if sequential_too:
-        runs.append(Run(spec, federation, device, clients_type=SequentialClients))
+        runs.append(_warm(Run(spec, federation, device, clients_type=SequentialClients)))
     times: list[list[float]] = [[] for _ in runs]
-    for run in runs:
-        run.warm_up()
-    for index in range(WARM_UP_ROUNDS + rounds):
+    for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
         for run, taken in zip(runs, times, strict=True):
             _synchronise(where)
             begin = time.perf_counter()
             run.step(index)
             _synchronise(where)
             taken.append(time.perf_counter() - begin)
-    stacked, *others = (statistics.median(taken[WARM_UP_ROUNDS:]) for taken in times)
+    stacked, *others = (statistics.median(taken) for taken in times)
     sequential = others[0] if others else None
     least = bound(runs[0], federation, machine)
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        mebibytes = pool.submit(peak, dataset, method, clients, roots, device, threads).result()
     ratio = sequential / stacked if sequential else None
     return Row(method, clients, stacked, sequential, ratio, mebibytes, least, least / stacked)
+
+
+def _warm(run: Run) -> Run:
+    run.warm_up()
+    for index in range(WARM_UP_ROUNDS):
+        run.step(index)
+    return run
 
 
 def is_plain(method: str) -> bool:

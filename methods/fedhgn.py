@@ -69,7 +69,7 @@ class HypergraphLearning(Method):
         """Every client's features are replaced by its rows of Z."""
         clients = federation.clients
         if any(client.hyperedges is None for client in clients):
-            raise NotApplicableError(f"{self.name} needs hyperedges, which {federation.dataset} has not")
+            raise NotApplicableError(f"{self.name} needs hyperedges, and {federation.dataset} has none")
         if len(np.unique(np.concatenate([client.ids for client in clients]))) < sum(
             len(client.ids) for client in clients
         ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from bench.errors import NotApplicableError, RequestError
 from bench.paths import data_roots
 
 WIDTH = 105
@@ -64,12 +66,20 @@ def speed(
         else [*(("fedavg", count) for count in counts), ("fedsheafhn", counts[0])]
     )
     machine = measure_machine(torch.device(device))
-    rows = [
-        measure(
-            dataset, name, count, rounds, machine, data_roots(), device, threads, is_plain(name) and not every
-        )
-        for name, count in cells
-    ]
+    rows = []
+    for name, count in cells:
+        sequential_too = is_plain(name) and not every
+        try:
+            row = measure(
+                dataset, name, count, rounds, machine, data_roots(), device, threads, sequential_too
+            )
+        except NotApplicableError as error:
+            if every:
+                continue
+            raise RequestError(str(error)) from None
+        rows.append(row)
+        if every:  # minutes a line where a method trains a generator first
+            print(f"{name} {count}: {row.seconds_per_round * 1e3:.1f} ms a round", file=sys.stderr)
     table = Table(
         title=f"{data.title}, {data.protocol.local_epochs} local epochs, both evaluations; "
         f"medians of {rounds} rounds, "
