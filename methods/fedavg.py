@@ -59,6 +59,12 @@ class FedAvg(Method):
         return {name: value.expand(newcomers.count, *value.shape) for name, value in self.model.items()}
 
 
+class SampleWeights(FedAvg.Hyper):
+    """For methods whose paper weights the average by training items."""
+
+    weights: Literal["uniform", "samples"] = "samples"
+
+
 def average(stack: Tensor, shares: Tensor) -> Tensor:
     """Weighted mean over clients: ``[clients, ...]`` and ``[clients]`` -> ``[...]``."""
     return (shares @ stack.flatten(1)).view(stack.shape[1:])

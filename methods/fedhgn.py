@@ -38,7 +38,7 @@ from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
 from bench.nn.hypergraph import Propagation, Rows, dense_rows
 
-from .fedavg import FedAvg
+from .fedavg import FedAvg, SampleWeights
 from .local import Local
 
 LAYERS = 2
@@ -157,10 +157,8 @@ class FedHGN(Trimmed, FedAvg):
     name = "fedhgn"
     title = "FedHGN w/o HC"
 
-    class Hyper(Trimmed.Hyper, FedAvg.Hyper):
+    class Hyper(Trimmed.Hyper, SampleWeights):
         """``weights`` of the average: ``samples`` as the paper, ``uniform`` as the code."""
-
-        weights: Literal["uniform", "samples"] = "samples"
 
     hyper: Hyper
 
@@ -183,10 +181,8 @@ class FedHGNCompleted(Completed, FedAvg):
     name = "fedhgn_hc"
     title = "FedHGN with HC"
 
-    class Hyper(Completed.Hyper, FedAvg.Hyper):
+    class Hyper(Completed.Hyper, SampleWeights):
         """``weights`` of the average: ``samples`` as the paper, ``uniform`` as the code."""
-
-        weights: Literal["uniform", "samples"] = "samples"
 
     hyper: Hyper
 

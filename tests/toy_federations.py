@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bench.data import Graph, Ragged
 from bench.engine.clients import Clients
 from bench.engine.run import Run
+from bench.federation.graph import graph_clients
+from bench.federation.scenario import Assignment
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 from bench.spec import ClientSettings, Protocol, RunSpec
 
@@ -110,6 +113,33 @@ def random_federation(
         )
         first += nodes // 2
     return Federation("toy", "random", "graph", classes, tuple(clients), f"random {seed}")
+
+
+def linked(federation: Federation, seed: int = 0) -> Federation:
+    """The same clients without common ids, and with edges between them.
+
+    Every closed neighbourhood is a hyperedge. Few of the new edges join different classes.
+    """
+    clients = federation.clients
+    sizes = [len(client.ids) for client in clients]
+    owner = np.repeat(np.arange(len(clients)), sizes)
+    labels = np.concatenate([client.labels for client in clients])
+    pairs = []
+    for first, client in zip(np.cumsum([0, *sizes]).tolist(), clients, strict=False):
+        assert client.edges is not None
+        pairs.extend((first + u, first + v) for u, v in client.edges.T.tolist())
+    rng = np.random.default_rng(seed)
+    for u, v in rng.integers(0, len(owner), (2 * len(owner), 2)).tolist():
+        if owner[u] != owner[v] and (labels[u] == labels[v] or rng.random() < 0.2):
+            pairs.append((u, v))
+    edges = both_ways(pairs)
+    near = {frozenset([v, *edges[1, edges[0] == v].tolist()]) for v in range(len(owner))}
+    hyperedges = Ragged.of([np.array(nodes) for nodes in sorted(map(sorted, near))])
+    features = sparse.vstack([client.features for client in clients], format="csr")
+    graph = Graph(features, labels, edges, federation.classes, hyperedges)
+    parts = tuple(np.flatnonzero(owner == number) for number in range(len(clients)))
+    roles = tuple(client.roles for client in clients)
+    return replace(federation, clients=graph_clients(graph, Assignment(parts, roles)))
 
 
 def permuted(federation: Federation, order: Sequence[int]) -> Federation:

@@ -8,10 +8,12 @@ from bench.federation.types import Federation
 from bench.nn.base import ClientModel
 from bench.nn.cnn import CNN
 from bench.nn.gcn import GCN
+from bench.nn.gcn2 import GCN2
 from bench.nn.hgnn import HGNN, HGNNRelu
+from bench.nn.sage import SAGE
 from bench.spec import ClientSettings
 
-MODELS: dict[str, type[ClientModel]] = {model.name: model for model in (GCN, HGNN, HGNNRelu, CNN)}
+MODELS: dict[str, type[ClientModel]] = {model.name: model for model in (GCN, GCN2, SAGE, HGNN, HGNNRelu, CNN)}
 
 
 def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[ClientModel]:

@@ -65,16 +65,19 @@ class FirstLayer(torch.autograd.Function):
 
 
 class Propagate(torch.autograd.Function):
-    """``a h`` for a constant symmetric sparse ``a``; the gradient is ``a g``."""
+    """``a h`` for a constant sparse ``a``; the gradient is ``a^T g``.
+
+    Without ``transposed`` the matrix is taken to be symmetric.
+    """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, matrix: Tensor) -> Tensor:
+    def forward(ctx: Any, hidden: Tensor, matrix: Tensor, transposed: Tensor | None = None) -> Tensor:
         """``hidden`` ``[rows, width]``."""
-        ctx.matrix = matrix
+        ctx.transposed = matrix if transposed is None else transposed
         return product(matrix, hidden)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         """Gradient with respect to ``hidden`` alone."""
         (gradient,) = gradients
-        return product(ctx.matrix, gradient.contiguous()), None
+        return product(ctx.transposed, gradient.contiguous()), None, None

@@ -1,0 +1,120 @@
+"""Nodes of other clients: where they are held, how their rows travel, and graphs extended by them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bench.errors import NotApplicableError
+from bench.federation.types import UNUSED, Client, Federation
+
+if TYPE_CHECKING:
+    from bench.engine.task import Wire
+
+Indices: TypeAlias = NDArray[np.int64]
+Features: TypeAlias = sparse.csr_matrix | NDArray[Any]
+
+
+def known_cross_edges(federation: Federation, method: str) -> list[Indices]:
+    """Every client's ``cross_edges``, for the method of that name.
+
+    Raises:
+        NotApplicableError: a client does not know its neighbours at other clients.
+    """
+    known = [client.cross_edges for client in federation.clients if client.cross_edges is not None]
+    if len(known) < len(federation):
+        raise NotApplicableError(
+            f"{method} needs clients that know their neighbours at other clients: a data set with "
+            f"hyperedges such as cora-whole, not {federation.dataset}"
+        )
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class Holders:
+    """Which client holds a node: all ``ids``, ascending, with their ``client`` and ``position`` there."""
+
+    ids: Indices
+    client: Indices
+    position: Indices
+
+    @classmethod
+    def of(cls, clients: Sequence[Client], method: str) -> Holders:
+        """The holders of all nodes, for the method of that name.
+
+        Raises:
+            NotApplicableError: a node is at two clients.
+        """
+        ids = np.concatenate([client.ids for client in clients])
+        number = np.repeat(np.arange(len(clients)), [len(client.ids) for client in clients])
+        position = np.concatenate([np.arange(len(client.ids)) for client in clients])
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+        twice = ids[1:][ids[1:] == ids[:-1]]
+        if twice.size:
+            raise NotApplicableError(
+                f"{method} needs clients that share no node, but {len(np.unique(twice))} nodes are at "
+                f"several clients (node {twice[0]}, for one): choose a scenario without overlap"
+            )
+        return cls(ids, number[order], position[order])
+
+    def find(self, ids: Indices) -> tuple[Indices, Indices]:
+        """Client and position of every one of ``ids``, two arrays of their shape.
+
+        Raises:
+            NotApplicableError: no client holds such a node.
+        """
+        place = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
+        absent = ids[self.ids[place] != ids]
+        if absent.size:
+            raise NotApplicableError(f"node {absent[0]} is a neighbour, but no client holds it")
+        return self.client[place], self.position[place]
+
+
+def fetch(
+    holders: Holders, wanted: Indices, rows: Sequence[Features], wire: Wire, exchange: int
+) -> NDArray[np.float32]:
+    """Rows ``[wanted, width]`` that other clients hold, sent to one client through the server.
+
+    ``rows`` are every client's, one a node. Each holder sends ids (int64) and dense rows (float32);
+    the server passes them on.
+    """
+    client, position = holders.find(wanted)
+    result = np.empty((len(wanted), rows[0].shape[1]), np.float32)
+    for holder in np.unique(client):
+        asked = client == holder
+        some = rows[holder][position[asked]]
+        result[asked] = some if isinstance(some, np.ndarray) else some.toarray()
+        message = wanted[asked], result[asked]
+        wire.upload(*message, exchange=exchange)
+        wire.download(*message, exchange=exchange)
+    return result
+
+
+def extended(client: Client, ids: Indices, features: NDArray[np.float32], links: Indices) -> Client:
+    """The client's graph with nodes of other clients behind its own.
+
+    They have the given ``ids`` and ``features``, label -1 and no role. ``links`` ``[2, m]`` are the
+    further edges as positions in the extended graph, in one direction or both.
+    """
+    if len(ids) == 0:
+        return client
+    assert client.edges is not None
+    own = client.features
+    return replace(
+        client,
+        ids=np.concatenate([client.ids, ids]),
+        labels=np.concatenate([client.labels, np.full(len(ids), -1, np.int64)]),
+        roles=np.concatenate([client.roles, np.full(len(ids), UNUSED, client.roles.dtype)]),
+        features=(
+            np.concatenate([own, features])
+            if isinstance(own, np.ndarray)
+            else sparse.vstack([own, sparse.csr_matrix(features)], format="csr")
+        ),
+        edges=np.unique(np.concatenate([client.edges, links, links[::-1]], axis=1), axis=1),
+    )

@@ -1,0 +1,56 @@
+"""The two-layer graph convolutional network of Kipf and Welling (ICLR 2017).
+
+GCNConv(features, hidden) -> [embedding] -> ReLU -> dropout -> GCNConv(hidden, classes), with biases,
+self-loops and symmetric normalisation: the client model of FedGCN, whose second layer is the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.federation.types import Client
+from bench.nn.base import Drop, Output, glorot
+from bench.nn.gcn import GCN, GraphInputs
+from bench.spec import ClientSettings
+
+
+class GCN2(GCN):
+    """Two graph convolutions for every client, laid out as the subgraph studies' ``gcn``."""
+
+    name = "gcn2"
+    head = frozenset({"conv2.weight", "conv2.bias"})
+
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        super().__init__(clients, classes, settings)
+        self.shapes = {
+            "conv1.weight": (self.inputs, self.hidden),
+            "conv1.bias": (self.hidden,),
+            "conv2.weight": (self.hidden, classes),
+            "conv2.bias": (classes,),
+        }
+        self.dropout_widths = (self.hidden,)
+
+    def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+        """Glorot matrices and zero biases."""
+        return {
+            "conv1.weight": glorot(rng, self.inputs, self.hidden),
+            "conv1.bias": np.zeros(self.hidden, np.float32),
+            "conv2.weight": glorot(rng, self.hidden, self.classes),
+            "conv2.bias": np.zeros(self.classes, np.float32),
+        }
+
+    def forward(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Output:
+        """The embedding is the first convolution's output before its activation."""
+        clients, nodes = len(inputs.lengths), inputs.items
+        hidden = inputs.propagate(inputs.first_layer(stack["conv1.weight"]))
+        embedding = hidden.view(clients, nodes, -1) + stack["conv1.bias"][:, None, :]
+        hidden = torch.relu(embedding)
+        hidden = drop(hidden, 0) if drop else hidden
+        hidden = torch.bmm(hidden, stack["conv2.weight"])
+        hidden = inputs.propagate(hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
+        return Output(hidden + stack["conv2.bias"][:, None, :], embedding)

@@ -1,0 +1,102 @@
+"""GraphSAGE with mean aggregation over all neighbours (Hamilton et al., NeurIPS 2017).
+
+``h_v = W_r x_v + W_n mean(x_u over neighbours u) + b``, twice: SAGE(features, hidden) -> [embedding]
+-> ReLU -> dropout -> SAGE(hidden, classes). No sampling and no normalisation; the mean over no
+neighbours is 0. The second layer is the head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from bench.federation.types import Client
+from bench.nn.base import ClientModel, Drop, Output, fan_in_uniform
+from bench.nn.gcn import SPARSE_DENSITY, GraphInputs
+from bench.nn.sparse import Propagate, csr_tensor
+from bench.spec import ClientSettings
+
+
+def neighbour_means(edges: NDArray[np.int64], nodes: int) -> sparse.csr_matrix:
+    """``D^-1 A`` in float32, ``[nodes, nodes]``; the row of a node without neighbours is 0."""
+    degrees = np.bincount(edges[1], minlength=nodes)
+    shares = (1 / degrees[edges[1]]).astype(np.float32)
+    return sparse.csr_matrix((shares, (edges[1], edges[0])), shape=(nodes, nodes))
+
+
+class SageInputs(GraphInputs):
+    """Features of a block of clients, and the means over neighbours in place of the adjacency."""
+
+    def __init__(self, clients: Sequence[Client], sparse_features: bool, device: torch.device) -> None:
+        super().__init__(clients, sparse_features, device)
+        means = []
+        for client in clients:
+            assert client.edges is not None
+            padded = neighbour_means(client.edges, len(client.ids))
+            padded.resize(self.items, self.items)
+            means.append(padded)
+        matrix = sparse.block_diag(means, format="csr")
+        self.adjacency = csr_tensor(matrix, device)
+        self._adjacency_transposed = csr_tensor(matrix.T.tocsr(), device)
+
+    def propagate(self, hidden: Tensor) -> Tensor:
+        """Means over every node's neighbours; ``hidden`` ``[clients * items, width]``."""
+        result: Tensor = Propagate.apply(hidden, self.adjacency, self._adjacency_transposed)
+        return result
+
+
+class SAGE(ClientModel):
+    """Two GraphSAGE layers for every client.
+
+    A layer's weight ``[inputs, 2 * outputs]`` holds W_r and W_n side by side, so that the features,
+    which are most of the work, are read once for both.
+    """
+
+    name = "sage"
+    families = ("graph",)
+    head = frozenset({"conv2.weight", "conv2.bias"})
+
+    def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
+        self.inputs = int(clients[0].features.shape[1])
+        self.hidden = settings.hidden
+        filled = sum(sparse.csr_matrix(client.features).nnz for client in clients)
+        self._sparse = filled <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
+        self.shapes = {
+            "conv1.weight": (self.inputs, 2 * self.hidden),
+            "conv1.bias": (self.hidden,),
+            "conv2.weight": (self.hidden, 2 * classes),
+            "conv2.bias": (classes,),
+        }
+        self.dropout_widths = (self.hidden,)
+
+    def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+        """Uniform within ``1 / sqrt(fan_in)``."""
+        fan_in = {"conv1": self.inputs, "conv2": self.hidden}
+        return {
+            name: fan_in_uniform(rng, fan_in[name.partition(".")[0]], shape)
+            for name, shape in self.shapes.items()
+        }
+
+    def collate(self, clients: Sequence[Client], device: torch.device) -> SageInputs:
+        """Features that a method has made dense (by noise) are laid out as dense matrices."""
+        filled = any(isinstance(client.features, np.ndarray) for client in clients)
+        return SageInputs(clients, self._sparse and not filled, device)
+
+    def forward(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Output:
+        """The embedding is the first layer's output before its activation."""
+        clients, nodes = len(inputs.lengths), inputs.items
+
+        def layer(products: Tensor, bias: Tensor) -> Tensor:
+            own, neighbours = products.view(clients * nodes, -1).chunk(2, dim=1)
+            summed = own + inputs.propagate(neighbours.contiguous())
+            return summed.view(clients, nodes, -1) + bias[:, None, :]
+
+        embedding = layer(inputs.first_layer(stack["conv1.weight"]), stack["conv1.bias"])
+        hidden = torch.relu(embedding)
+        hidden = drop(hidden, 0) if drop else hidden
+        return Output(layer(torch.bmm(hidden, stack["conv2.weight"]), stack["conv2.bias"]), embedding)

@@ -1,0 +1,92 @@
+"""FedSage and the stand-in for FedSage+ of FedHGN's Table 3 (arXiv 2408.05160).
+
+FedSage is FedAvg with GraphSAGE on the clients' own subgraphs (Zhang et al., NeurIPS 2021). What is
+called FedSage+ in that table is not Zhang et al.'s: nothing is generated. The code extends a
+client's graph by its true neighbours at other clients and adds noise to their features, as FedGCN's
+repository does under the assumption that a generator has learnt its optimum. ``fedsage_plus`` is the
+method with its generator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bench.engine.method import Method
+from bench.engine.task import Wire
+from bench.federation.foreign import Holders, extended, fetch, known_cross_edges
+from bench.federation.types import Client, Federation
+
+from .fedavg import FedAvg, SampleWeights
+from .fedsage_plus import dense_rows, identity
+
+
+class FedSage(FedAvg):
+    """Averaged GraphSAGE models (mean aggregator, no sampling) on induced subgraphs.
+
+    Released: plain mean of the models (``weights = uniform``), two layers of width 16.
+    """
+
+    name = "fedsage"
+    title = "FedSage"
+    reference = "Zhang et al., NeurIPS 2021"
+    families = ("graph",)
+    client: ClassVar[dict[str, str]] = {"model": "sage"}
+
+    Hyper = SampleWeights
+    hyper: SampleWeights
+
+
+class FedSagePlusStandIn(FedSage):
+    """FedSage on graphs that are extended by true neighbours at other clients, with noisy features.
+
+    As released:
+    - Own features stay clean, foreign ones get independent noise N(0, noise^2).
+    - Edges between own and foreign nodes are added; those among foreign nodes are not, since only
+      edges that touch an own node are taken (FedGCN's second hop is what looks beyond).
+
+    The code has all features in one place. Here every client asks for its foreign nodes' ids and
+    rows, which are counted at their holder and at the client, and adds the noise itself: it stands
+    for the error of a generator and protects nobody. Noisy rows are dense, and so is then the layout
+    of all features. Paper FedSage+ sends generators instead.
+    """
+
+    name = "fedsage_plus_standin"
+    title = "FedSage+ stand-in (noisy true neighbours)"
+    reference = "arXiv 2408.05160"
+    welcome = Method.welcome  # the clients that newcomers have neighbours at are not among them
+
+    class Hyper(SampleWeights):
+        """``noise``: standard deviation that is added to foreign features."""
+
+        noise: float = Field(0.1, ge=0)
+
+    hyper: Hyper
+
+    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+        """Every client's extended graph."""
+        clients = federation.clients
+        crossing = known_cross_edges(federation, self.name)
+        holders = Holders.of(clients, self.name)
+        if not any(cross.size for cross in crossing):
+            return federation
+        rows = [client.features for client in clients]
+        result = []
+        for client, (own, neighbours) in zip(clients, crossing, strict=True):
+            ids, place = np.unique(neighbours, return_inverse=True)
+            features = fetch(holders, ids, rows, wire, exchange=0)
+            features += self._noise(client, features.shape)
+            dense = replace(client, features=dense_rows(client.features, np.arange(len(client.ids))))
+            result.append(extended(dense, ids, features, np.stack([own, len(client.ids) + place])))
+        return replace(federation, clients=tuple(result))
+
+    def _noise(self, client: Client, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """From a stream that follows the client, whatever its number is."""
+        stream = self.task.generator("foreign noise", identity(client))
+        noise: NDArray[np.float32] = (torch.randn(shape, generator=stream) * self.hyper.noise).numpy()
+        return noise

@@ -1,0 +1,122 @@
+"""FedCog: exchanged propagation against the whole graph, its messages, and nearest-neighbour links."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from test_fedgcn import fed, random_split, split_graph
+from toy_federations import both_ways, permuted
+
+from bench.engine.task import Wire
+from bench.federation.types import Client, Federation
+from bench.methods.fedcog import nearest_links
+
+
+def centralised(features: NDArray[Any], pairs: list[tuple[int, int]]) -> NDArray[np.float64]:
+    """``A A X`` of the whole graph as a dense matrix, entry by entry."""
+    nodes = len(features)
+    links = np.eye(nodes)
+    for u, v in pairs:
+        links[u, v] = links[v, u] = 1
+    degree = links.sum(axis=1)
+    for u in range(nodes):
+        for v in range(nodes):
+            links[u, v] /= np.sqrt(degree[u] * degree[v])
+    return np.asarray(links @ links @ features)
+
+
+def rows(clients: tuple[Client, ...], nodes: int) -> NDArray[np.float64]:
+    """All clients' rows in the order of ids."""
+    result = np.full((nodes, clients[0].features.shape[1]), np.nan)
+    for client in clients:
+        assert isinstance(client.features, np.ndarray)
+        assert client.features.dtype == np.float32
+        result[client.ids] = client.features
+    return result
+
+
+@pytest.fixture
+def path() -> Federation:
+    """0 - 1 at one client, 2 - 3 at the other."""
+    return split_graph([[1.0], [2.0], [3.0], [4.0]], [(0, 1), (1, 2), (2, 3)], [0, 0, 1, 1])
+
+
+def test_a_path_over_two_clients_by_hand(path: Federation) -> None:
+    wire = Wire()
+    # degrees with loops 2, 3, 3, 2; one step gives 1.316497, 2.074915, 3.299660, 3.224745
+    expected = [[1.505330], [2.328982], [3.108022], [2.959453]]
+    np.testing.assert_allclose(rows(fed("fedcog", path, wire), 4), expected, rtol=1e-6)
+    # in both steps node 1 goes one way and node 2 the other: an id and a number each
+    assert wire.exchanges()[:, 0].tolist() == [[24, 24], [24, 24]]
+    assert wire.bytes_up == wire.bytes_down == 48
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("clients", [1, 2, 5])
+def test_rows_are_those_of_the_whole_graph(seed: int, clients: int) -> None:
+    federation, features, pairs = random_split(seed, clients)
+    wire = Wire()
+    got, expected = rows(fed("fedcog", federation, wire), 40), centralised(features, pairs)
+    assert np.linalg.norm(got - expected) < 1e-6 * np.linalg.norm(expected)
+    np.testing.assert_array_equal(got[7], features[7])  # without an edge: only its loop
+    owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
+    sent = {(a, owner[b]) for u, v in pairs for a, b in ((u, v), (v, u)) if owner[a] != owner[b]}
+    assert wire.bytes_up == wire.bytes_down == 2 * len(sent) * (8 + 6 * 4)
+    assert len(wire.exchanges()) == (0 if clients == 1 else 2)
+
+
+def test_the_order_of_clients_changes_no_row() -> None:
+    federation, _, _ = random_split(5)
+    one = rows(fed("fedcog", federation), 40)
+    np.testing.assert_allclose(rows(fed("fedcog", permuted(federation, [3, 1, 0, 2])), 40), one, rtol=1e-6)
+
+
+def test_everything_but_features_stays(path: Federation) -> None:
+    for client, own in zip(fed("fedcog", path), path.clients, strict=True):
+        assert client.ids is own.ids
+        assert client.roles is own.roles
+        assert client.edges is own.edges
+
+
+def client_of(features: Any, pairs: list[tuple[int, int]]) -> Client:
+    made = sparse.csr_matrix(np.asarray(features, np.float32))
+    nodes = made.shape[0]
+    return Client(
+        np.arange(nodes), np.zeros(nodes, np.int64), np.zeros(nodes, np.int8), made, both_ways(pairs)
+    )
+
+
+def test_nearest_links_by_hand() -> None:
+    # 2, 3 and 4 have no edge. 2 and 3 are each other's nearest: one edge. 4 is as near to 0 as to 1 by
+    # distance (and nearer to 1 by angle).
+    features = [[2, 0], [2, 4], [9, 9], [9, 8], [1, 2]]
+    links = nearest_links(client_of(features, [(0, 1)]))
+    assert links.T.tolist() == both_ways([(2, 3), (4, 0)]).T.tolist()
+    assert nearest_links(client_of(features, [(0, 1), (2, 3), (3, 4)])).shape == (2, 0)
+    assert nearest_links(client_of(features[:1], [])).shape == (2, 0)
+
+
+def test_a_node_is_not_its_own_nearest() -> None:
+    links = nearest_links(client_of([[5, 5], [0, 1], [4, 4]], []))
+    assert links.T.tolist() == both_ways([(0, 2), (1, 2)]).T.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nearest_links_join_the_graph(seed: int) -> None:
+    """Every node without an edge at its client gets the nearest one there, found by a double loop."""
+    federation, features, pairs = random_split(seed, clients=6)
+    owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
+    near = {v for pair in pairs if owner[pair[0]] == owner[pair[1]] for v in pair}
+    more = list(pairs)
+    for v in sorted(set(owner) - near):
+        others = [u for u in owner if owner[u] == owner[v] and u != v]
+        more.append((v, min(others, key=lambda u: (((features[u] - features[v]) ** 2).sum(), u))))
+    assert len(more) > len(pairs) + 3
+    expected = centralised(features, more)
+    got = rows(fed("fedcog", federation, knn=True), 40)
+    assert np.linalg.norm(got - expected) < 1e-6 * np.linalg.norm(expected)
+    assert np.linalg.norm(rows(fed("fedcog", federation), 40) - expected) > 1e-2

@@ -1,0 +1,252 @@
+"""FedGCN 0-hop and 2-hop: whose features and which edges a client gets, by hand and by definition.
+
+``split_graph`` and ``random_split`` make federations whose clients know their cross edges; the tests
+of other methods with foreign neighbours use them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+from toy_federations import both_ways, furthest, make_spec, permuted, play, random_federation
+
+from bench import registry
+from bench.data import Graph, Ragged
+from bench.engine.run import Run, run
+from bench.engine.task import Wire
+from bench.errors import NotApplicableError
+from bench.federation.foreign import Holders
+from bench.federation.graph import graph_clients
+from bench.federation.scenario import Assignment
+from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
+from bench.resolve import resolve
+from bench.spec import Newcomers
+
+
+def split_graph(features: Any, pairs: Sequence[tuple[int, int]], owner: Sequence[int]) -> Federation:
+    """Node v with row v of ``features`` belongs to client ``owner[v]``; roles alternate."""
+    rows = sparse.csr_matrix(np.asarray(features, np.float32))
+    nodes = np.arange(rows.shape[0])
+    graph = Graph(rows, nodes % 2, both_ways(pairs), 2, hyperedges=Ragged.of([]))
+    parts = [np.flatnonzero(np.asarray(owner) == client) for client in range(max(owner) + 1)]
+    roles = np.array([TRAIN, TEST, VALIDATION], np.int8)[nodes % 3]
+    clients = graph_clients(graph, Assignment(tuple(parts), tuple(roles[part] for part in parts)))
+    return Federation("toy", "split", "graph", 2, clients, "split")
+
+
+Pairs = list[tuple[int, int]]
+
+
+def random_split(seed: int, clients: int = 4, nodes: int = 40) -> tuple[Federation, NDArray[Any], Pairs]:
+    """A random graph over clients, node 7 without edges; with its features and edges."""
+    rng = np.random.default_rng(seed)
+    features = (rng.random((nodes, 6)) < 0.4) * rng.integers(1, 4, (nodes, 6))
+    drawn = rng.integers(0, nodes, (nodes * 3 // 2, 2))
+    pairs = [(int(u), int(v)) for u, v in drawn if u != v and 7 not in (u, v)]
+    owner = [*range(clients), *(int(client) for client in rng.integers(0, clients, nodes - clients))]
+    return split_graph(features, pairs, owner), features, pairs
+
+
+def fed(method: str, federation: Federation, wire: Wire | None = None, **hyper: Any) -> tuple[Client, ...]:
+    """The clients that a method trains on."""
+    it = Run(make_spec(method, federation, hyper=hyper), federation)
+    return it.method.inputs(federation, wire or Wire()).clients
+
+
+def edges_of(client: Client) -> set[frozenset[int]]:
+    """Undirected edges by node ids; both directions must be there once, sorted."""
+    assert client.edges is not None
+    arcs = client.edges.T.tolist()
+    assert arcs == sorted(map(list, {tuple(arc) for arc in arcs}))
+    assert all([v, u] in arcs for u, v in arcs)
+    return {frozenset(pair) for pair in client.ids[client.edges].T.tolist()}
+
+
+def edges(*pairs: tuple[int, int]) -> set[frozenset[int]]:
+    return {frozenset(pair) for pair in pairs}
+
+
+A, B, C = [0, 1], [2, 3, 4], [5, 6, 7]
+PAIRS = [(0, 1), (1, 2), (1, 5), (2, 3), (3, 4), (5, 6), (2, 5), (3, 5), (3, 6), (4, 7)]
+"""Inside: 01, 23, 34, 56. Between A and B: 12; A and C: 15; B and C: 25, 35, 36, 47."""
+
+
+@pytest.fixture
+def three() -> Federation:
+    features = np.diag(np.arange(1, 9))
+    return split_graph(features, PAIRS, [0] * 2 + [1] * 3 + [2] * 3)
+
+
+def test_two_hops_by_hand(three: Federation) -> None:
+    first, second, third = fed("fedgcn_2hop", three)
+    # border 2 and 5, their neighbours at home 3 and 6; 36 touches neither A nor the border
+    assert first.ids.tolist() == [*A, 2, 3, 5, 6]
+    assert edges_of(first) == edges((0, 1), (1, 2), (1, 5), (2, 3), (5, 6), (2, 5), (3, 5))
+    # border 1, 5, 6 and 7, at home 0; 15 lies between two other clients
+    assert second.ids.tolist() == [*B, 0, 1, 5, 6, 7]
+    assert edges_of(second) == edges(*PAIRS)
+    # border 1, 2, 3 and 4, at home 0
+    assert third.ids.tolist() == [*C, 0, 1, 2, 3, 4]
+    assert edges_of(third) == edges(*PAIRS)
+
+
+def test_foreign_nodes_bring_their_features_and_nothing_else(three: Federation) -> None:
+    for client, own in zip(fed("fedgcn_2hop", three), three.clients, strict=True):
+        size = len(own.ids)
+        np.testing.assert_array_equal(client.features.toarray(), np.diag(np.arange(1, 9))[client.ids])  # type: ignore[union-attr]
+        assert client.labels[:size].tolist() == own.labels.tolist()
+        assert client.roles[:size].tolist() == own.roles.tolist()
+        assert (client.labels[size:] == -1).all()
+        assert (client.roles[size:] == UNUSED).all()
+        assert client.roles.dtype == own.roles.dtype
+
+
+def test_messages_by_hand(three: Federation) -> None:
+    """Foreign nodes 4, 5, 5 of 8 features; edges among foreign nodes: A's 23 56 25 35, B's 01 56 15, ..."""
+    wire = Wire()
+    fed("fedgcn_2hop", three, wire)
+    rows, links = 4 + 5 + 5, 4 + 3 + 4  # C's: 01 12 23 34
+    assert wire.bytes_up == wire.bytes_down == rows * (8 + 8 * 4) + links * 16
+    # a row has one word: its number of non-zeros, its place and its value
+    assert wire.exchanges().tolist() == [
+        [[rows * 40 + links * 16] * 2, [rows * (8 + 4 + 8) + links * 16] * 2],
+    ]
+
+
+def by_definition(pairs: Pairs, owner: dict[int, int], client: int) -> tuple[set[int], set[frozenset[int]]]:
+    """Node set and edges of the released 2-hop graph, set by set over the whole edge list."""
+    own = {v for v, holder in owner.items() if holder == client}
+    near = own | {u for pair in pairs for u in pair if own & set(pair)}
+    inside = [pair for pair in pairs if owner[pair[0]] == owner[pair[1]]]
+    reached = near | {u for pair in inside for u in pair if near & set(pair)}
+    return reached, {frozenset(pair) for pair in pairs if set(pair) <= reached and near & set(pair)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_hops_are_those_of_the_definition(seed: int) -> None:
+    federation, features, pairs = random_split(seed)
+    owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
+    some_left_out = False
+    for number, client in enumerate(fed("fedgcn_2hop", federation)):
+        nodes, kept = by_definition(pairs, owner, number)
+        assert sorted(client.ids.tolist()) == sorted(nodes)
+        assert edges_of(client) == kept
+        assert client.ids[: len(federation.clients[number].ids)].tolist() == [
+            v for v in owner if owner[v] == number
+        ]
+        np.testing.assert_array_equal(client.features.toarray(), features[client.ids])  # type: ignore[union-attr]
+        some_left_out |= len(nodes) < len(owner)
+    assert some_left_out
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_features_keep_their_layout(three: Federation, dense: bool) -> None:
+    if dense:
+        made = [replace(client, features=client.features.toarray()) for client in three.clients]  # type: ignore[union-attr]
+        three = replace(three, clients=tuple(made))
+    for client in fed("fedgcn_2hop", three):
+        assert isinstance(client.features, np.ndarray) == dense
+        assert client.features.dtype == np.float32
+
+
+def same_run(one: Run, other: Run) -> bool:
+    counts = all(np.array_equal(value, other.correct()[key]) for key, value in one.correct().items())
+    return furthest(one.own, other.own) == 0 and counts
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_without_cross_edges_two_hops_are_none(alone: bool) -> None:
+    federation, _, pairs = random_split(0, clients=1)
+    if not alone:
+        owner = [v % 2 for v in range(40)]
+        inside = [(u, v) for u, v in pairs if owner[u] == owner[v]]
+        federation = split_graph(np.eye(40), inside, owner)
+    near, far = (
+        play(make_spec(method, federation, client={"model": "gcn2"}), federation)
+        for method in ("fedgcn_0hop", "fedgcn_2hop")
+    )
+    assert same_run(near, far)
+    assert near.wire.bytes_up == far.wire.bytes_up
+    assert len(far.wire.exchanges()) == 0
+
+
+def test_zero_hops_are_fedavg_with_weights_by_training_nodes() -> None:
+    federation = random_federation()
+    it = play(make_spec("fedgcn_0hop", federation, client={"model": "gcn2"}), federation)
+    for weights, same in (("samples", True), ("uniform", False)):
+        spec = make_spec("fedavg", federation, client={"model": "gcn2"}, hyper={"weights": weights})
+        assert same_run(it, play(spec, federation)) == same
+
+
+def test_clients_follow_no_order() -> None:
+    federation, _, _ = random_split(1)
+    order = [2, 0, 3, 1]
+    straight, other = fed("fedgcn_2hop", federation), fed("fedgcn_2hop", permuted(federation, order))
+    for place, client in zip(order, other, strict=True):
+        assert client.ids.tolist() == straight[place].ids.tolist()
+        assert edges_of(client) == edges_of(straight[place])
+
+
+def test_holders_find_nodes_and_refuse_others() -> None:
+    federation, _, _ = random_split(2)
+    holders = Holders.of(federation.clients, "it")
+    asked = np.array([17, 3, 3, 39])
+    client, position = holders.find(asked)
+    found = [federation.clients[k].ids[p] for k, p in zip(client, position, strict=True)]
+    assert found == asked.tolist()
+    for unknown in (40, -1):
+        with pytest.raises(NotApplicableError, match=f"node {unknown} is a neighbour, but no client"):
+            holders.find(np.array([0, unknown]))
+
+
+EXCHANGING = ("fedgcn_2hop", "fedsage_plus_standin", "fedcog")
+
+
+@pytest.mark.parametrize("method", EXCHANGING)
+def test_clients_that_cannot_exchange_are_refused(method: str) -> None:
+    """Without cross edges, with a node at two clients, and newcomers, whose neighbours are elsewhere."""
+    blind = random_federation()
+    refused = run(make_spec(method, blind), blind)
+    assert refused.state == "not_applicable"
+    assert refused.reason == (
+        f"{method} needs clients that know their neighbours at other clients: "
+        f"a data set with hyperedges such as cora-whole, not toy"
+    )
+    federation, _, _ = random_split(3)
+    twice = replace(federation, clients=(*federation.clients[:3], federation.clients[0]))
+    shared = run(make_spec(method, twice), twice)
+    assert shared.state == "not_applicable"
+    assert shared.reason is not None
+    assert shared.reason.startswith(f"{method} needs clients that share no node, but ")
+    late = make_spec(method, federation).model_copy(update={"newcomers": Newcomers(ratio=0.25)})
+    assert run(late, federation).state == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [
+        ("fedgcn_0hop", "gcn2"),
+        ("fedgcn_2hop", "gcn2"),
+        ("fedsage", "sage"),
+        ("fedsage_plus_standin", "sage"),
+        ("fedcog", "hgnn"),
+    ],
+)
+def test_a_run_as_a_user_asks_for_it(method: str, model: str) -> None:
+    """With the method's own client model, every round of it, twice the same."""
+    assert resolve("cora", "label-dirichlet", 3, method, 0).client.model == model
+    federation, _, _ = random_split(4)
+    spec = make_spec(method, federation, client={"model": model, "hidden": 5})
+    one, other = play(spec, federation), play(spec, federation, block_size=2)
+    assert np.isfinite(one.loss).all()
+    assert furthest(one.own, other.own) < 1e-5
+    assert registry.method(method).stage == "received"
+    for (_, split), counts in one.correct().items():
+        role = {"train": TRAIN, "val": VALIDATION, "test": TEST}[split]
+        assert (counts <= [client.count(role) for client in federation.clients]).all()

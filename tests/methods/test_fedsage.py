@@ -1,0 +1,124 @@
+"""FedSage and the stand-in for FedSage+: whose features, which edges, what noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from test_fedgcn import edges, edges_of, fed, random_split, same_run, split_graph
+from toy_federations import furthest, make_spec, permuted, play, random_federation
+
+from bench.engine.run import Run
+from bench.engine.task import Wire
+from bench.federation.types import UNUSED, Federation
+
+
+@pytest.fixture
+def triangle() -> Federation:
+    """0 - 1 at one client, 2 - 3 - 4 at the other; 1 has neighbours 2 and 3, 0 has 3; 5 is isolated."""
+    features = np.diag(np.arange(1, 7))
+    return split_graph(features, [(0, 1), (2, 3), (3, 4), (1, 2), (1, 3), (0, 3)], [0, 0, 1, 1, 1, 1])
+
+
+def test_the_extended_graph_by_hand(triangle: Federation) -> None:
+    first, second = fed("fedsage_plus_standin", triangle, noise=0.0)
+    assert first.ids.tolist() == [0, 1, 2, 3]
+    assert edges_of(first) == edges((0, 1), (1, 2), (1, 3), (0, 3))  # not 23, which touches no own node
+    assert second.ids.tolist() == [2, 3, 4, 5, 0, 1]
+    assert edges_of(second) == edges((2, 3), (3, 4), (1, 2), (1, 3), (0, 3))
+    for client, own in zip((first, second), triangle.clients, strict=True):
+        size = len(own.ids)
+        np.testing.assert_array_equal(client.features, np.diag(np.arange(1, 7))[client.ids])
+        assert client.labels.tolist() == [*own.labels.tolist(), *[-1] * (len(client.ids) - size)]
+        assert client.roles.tolist() == [*own.roles.tolist(), *[UNUSED] * (len(client.ids) - size)]
+
+
+def test_each_foreign_row_is_counted_up_and_down(triangle: Federation) -> None:
+    wire = Wire()
+    fed("fedsage_plus_standin", triangle, wire)
+    assert wire.bytes_up == wire.bytes_down == (2 + 2) * (8 + 6 * 4)  # ids and six float32
+    # raw rows travel: one word each
+    assert wire.exchanges().tolist() == [[[4 * 32] * 2, [4 * (8 + 4 + 8)] * 2]]
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.5])
+def test_noise_is_on_foreign_features_alone(scale: float) -> None:
+    federation, features, _ = random_split(0, nodes=300)
+    off = []
+    for client, own in zip(
+        fed("fedsage_plus_standin", federation, noise=scale), federation.clients, strict=True
+    ):
+        size = len(own.ids)
+        assert isinstance(client.features, np.ndarray)
+        assert client.features.dtype == np.float32
+        np.testing.assert_array_equal(client.features[:size], features[own.ids])
+        off.append(client.features[size:] - features[client.ids[size:]])
+    noise = np.concatenate(off)
+    # of some 3,000 numbers: three standard errors
+    assert abs(noise.mean()) < 3 * scale / np.sqrt(noise.size)
+    assert noise.std() == pytest.approx(scale, rel=3 / np.sqrt(2 * noise.size))
+    assert abs(np.corrcoef(noise.T) - np.eye(6)).max() < 4 / np.sqrt(len(noise))
+
+
+def test_noise_follows_the_client_and_the_seed() -> None:
+    federation, _, _ = random_split(1)
+    order = [2, 0, 3, 1]
+    straight = fed("fedsage_plus_standin", federation)
+    for place, client in zip(order, fed("fedsage_plus_standin", permuted(federation, order)), strict=True):
+        np.testing.assert_array_equal(client.features, straight[place].features)
+    spec = make_spec("fedsage_plus_standin", federation, seed=1)
+    other = Run(spec, federation).method.inputs(federation, Wire()).clients
+    assert not np.allclose(other[0].features, straight[0].features)
+    # a node that is foreign at several clients has other noise at each
+    seen: dict[int, list[bytes]] = {}
+    for client, own in zip(straight, federation.clients, strict=True):
+        for place in range(len(own.ids), len(client.ids)):
+            seen.setdefault(int(client.ids[place]), []).append(client.features[place].tobytes())  # type: ignore[union-attr]
+    assert max(map(len, seen.values())) > 1
+    assert all(len(set(rows)) == len(rows) for rows in seen.values())
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_without_cross_edges_it_is_fedsage(alone: bool) -> None:
+    federation, _, pairs = random_split(2, clients=1)
+    if not alone:
+        owner = [v % 2 for v in range(40)]
+        inside = [(u, v) for u, v in pairs if owner[u] == owner[v]]
+        federation = split_graph(np.eye(40), inside, owner)
+    plain, extended = (
+        play(make_spec(method, federation, client={"model": "sage"}), federation)
+        for method in ("fedsage", "fedsage_plus_standin")
+    )
+    assert same_run(plain, extended)
+    assert plain.wire.bytes_up == extended.wire.bytes_up
+
+
+def test_true_neighbours_change_the_model() -> None:
+    federation, _, _ = random_split(3)
+    spec = make_spec("fedsage", federation, client={"model": "sage"})
+    plain = play(spec, federation)
+    clean = spec.model_copy(update={"method": "fedsage_plus_standin", "hyper": {"noise": 0.0}})
+    noisy = clean.model_copy(update={"hyper": {"noise": 0.1}})
+    assert furthest(plain.own, play(clean, federation).own) > 1e-2
+    assert furthest(play(noisy, federation).own, play(clean, federation).own) > 1e-2
+
+
+def test_fedsage_is_fedavg_with_weights_by_training_nodes() -> None:
+    federation = random_federation()
+    it = play(make_spec("fedsage", federation, client={"model": "sage"}), federation)
+    for weights, same in (("samples", True), ("uniform", False)):
+        spec = make_spec("fedavg", federation, client={"model": "sage"}, hyper={"weights": weights})
+        assert same_run(it, play(spec, federation)) == same
+
+
+def test_dense_and_sparse_features_give_the_same_model() -> None:
+    """The stand-in lays features out densely, FedSage as they come."""
+    federation, _, _ = random_split(4)
+    made = [replace(client, features=sparse.csr_matrix(client.features)) for client in federation.clients]
+    dense = [replace(client, features=client.features.toarray()) for client in made]
+    spec = make_spec("fedsage", federation, client={"model": "sage"})
+    one = play(spec, replace(federation, clients=tuple(made)))
+    other = play(spec, replace(federation, clients=tuple(dense)))
+    assert furthest(one.own, other.own) < 1e-5
