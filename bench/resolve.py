@@ -114,7 +114,8 @@ def resolve(
         raise RequestError(f"seed: expected 0 or more, got {seed}")
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
-    settings = _section(ClientSettings, {**data.client.model_dump(), **kind.client}, "client", overrides)
+    own = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable
+    settings = _section(ClientSettings, {**data.client.model_dump(), **own}, "client", overrides)
     check_model(settings, dataset, data.family)
     attack = _some_clients(Attack, "attack", clients, overrides)
     newcomers = _some_clients(Newcomers, "newcomers", clients, overrides)

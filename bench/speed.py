@@ -167,6 +167,7 @@ def _measure(
 ) -> Row:
     """Peak memory of the stacked engine alone; then median seconds of either engine, in turns."""
     torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)  # as in a run
     spec, federation = prepare(dataset, method, clients, roots)
     where = torch.device(device)
     reset_peak_memory(where)

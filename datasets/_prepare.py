@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bench.data import Graph
+from bench.data import Graph, Ragged
 
 
 def undirected(pairs: NDArray[np.integer], nodes: int) -> NDArray[np.int64]:
@@ -36,6 +39,33 @@ def largest_component(graph: Graph) -> Graph:
         edges=position[graph.edges[:, inside[graph.edges[0]]]],
         classes=graph.classes,
     )
+
+
+def row_lists(matrix: sparse.csr_matrix) -> list[list[int]]:
+    """The columns that each row stores, ascending."""
+    matrix = matrix.sorted_indices()
+    columns = matrix.indices.tolist()
+    return [columns[start:end] for start, end in pairwise(matrix.indptr.tolist())]
+
+
+def _distinct(sets: Iterable[tuple[int, ...]]) -> Ragged:
+    return Ragged.of([np.array(nodes, np.int64) for nodes in dict.fromkeys(sets)])
+
+
+def clean(hyperedges: Iterable[Iterable[int]]) -> Ragged:
+    """Hyperedges of at least two nodes, each set of nodes once (its first time), nodes ascending."""
+    sets = (tuple(sorted(set(nodes))) for nodes in hyperedges)
+    return _distinct(nodes for nodes in sets if len(nodes) > 1)
+
+
+def closed_neighbourhoods(edges: NDArray[np.int64], nodes: int) -> Ragged:
+    """The distinct sets of a node and its neighbours, in the order of the first node that has each.
+
+    ``edges`` ``[2, m]`` are those of a ``Graph``; a node without edges is a set of its own.
+    """
+    links = sparse.csr_matrix((np.ones(edges.shape[1], np.int8), (edges[0], edges[1])), (nodes, nodes))
+    closed = sparse.csr_matrix(links + sparse.identity(nodes, np.int8))
+    return _distinct(tuple(members) for members in row_lists(closed))
 
 
 def normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -21,8 +21,9 @@ from bench.dataset import Dataset
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
+from ._fedhgn import NeighbourhoodGraph, fedhgn_protocol
 from ._pickles import csr, read_pickle
-from ._prepare import largest_component, normalise_rows, undirected
+from ._prepare import closed_neighbourhoods, largest_component, normalise_rows, undirected
 
 PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 
@@ -73,6 +74,12 @@ def unpack(file: IO[bytes]) -> Graph:
         return Graph(sparse.csr_matrix(bits, dtype=np.float32), labels, edges, int(arrays["classes"]))
 
 
+def read_embedded(name: str) -> Graph:
+    """The whole graph of that name from the package itself: 0/1 features, edges both ways."""
+    with (resources.files(__package__) / "embedded" / f"{name}.npz").open("rb") as file:
+        return unpack(file)
+
+
 def prepare(graph: Graph) -> Graph:
     """The largest connected component with normalised features, as all graph studies use it."""
     part = largest_component(graph)
@@ -91,9 +98,7 @@ class _Embedded(_Citations, ABC):
 
     def load(self, sources: Sources) -> Graph:
         """The largest component with normalised features, from the package itself."""
-        resource = resources.files(__package__) / "embedded" / f"{self.name}.npz"
-        with resource.open("rb") as file:
-            return prepare(unpack(file))
+        return prepare(read_embedded(self.name))
 
 
 class Cora(_Embedded):
@@ -110,6 +115,35 @@ class CiteSeer(_Embedded):
     name = "citeseer"
     title = "CiteSeer"
     protocol = Protocol(rounds=100, local_epochs=3)
+
+
+class _Whole(NeighbourhoodGraph, ABC):
+    homepage = "https://github.com/kimiyoung/planetoid"
+    embedded = True
+    archive: ClassVar[str]
+
+    def load(self, sources: Sources) -> Graph:
+        """The whole graph with 0/1 features, from the package itself."""
+        graph = read_embedded(self.archive)
+        return replace(graph, hyperedges=closed_neighbourhoods(graph.edges, len(graph.labels)))
+
+
+class CoraWhole(_Whole):
+    """Cora, whole: 2,708 papers, 1,433 words, 7 topics, 5,278 citations, 2,590 neighbourhoods."""
+
+    name = "cora-whole"
+    title = "Cora (whole)"
+    archive = "cora"
+    protocol = fedhgn_protocol(10)
+
+
+class CiteSeerWhole(_Whole):
+    """CiteSeer, whole: 3,327 papers, 3,703 words, 6 topics, 4,552 citations, 2,996 neighbourhoods."""
+
+    name = "citeseer-whole"
+    title = "CiteSeer (whole)"
+    archive = "citeseer"
+    protocol = fedhgn_protocol(10)
 
 
 def _raw_files(name: str, sums: Mapping[str, str]) -> tuple[RawFile, ...]:

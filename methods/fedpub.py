@@ -58,6 +58,7 @@ class FedPub(Method):
     title = "FED-PUB"
     reference = "Baek et al., ICML 2023"
     families = ("graph",)
+    client_models = ("gcn", "gcn2", "sage")
 
     class Hyper(HyperParameters):
         """``prune``: mask entries of up to this size are zero in evaluation."""

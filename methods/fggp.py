@@ -105,6 +105,7 @@ class FGGP(FedAvg):
     title = "FGGP"
     reference = "Wan et al., AAAI 2024"
     families = ("graph",)
+    client_models = ("gcn",)
     stage = "trained"
     welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
 

@@ -70,6 +70,7 @@ class Flow(FedAvg):
     title = "Flow"
     reference = "Panchal et al., NeurIPS 2023"
     families = ("graph",)
+    client_models = ("gcn",)
     stage = "trained"
     welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
 

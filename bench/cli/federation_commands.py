@@ -17,7 +17,14 @@ from rich.table import Table
 from bench import paths, registry
 from bench.errors import NoDataError
 from bench.federation.build import build
-from bench.federation.dataset_tables import QUANTITIES, WHOLE, DatasetTable, Statistic, dataset_table
+from bench.federation.dataset_tables import (
+    PARTITIONS,
+    SUBGRAPH_QUANTITIES,
+    WHOLE,
+    DatasetTable,
+    Statistic,
+    dataset_table,
+)
 from bench.federation.exchange import export_federation, install
 
 WIDTH = 100
@@ -29,34 +36,70 @@ DatasetOption = Annotated[str, Parameter(name=["--dataset", "-d"])]
 def _number(value: float | None, quantity: str) -> str:
     if value is None:
         return "-"
-    if quantity in ("clustering", "heterogeneity"):
+    if quantity in ("clustering", "heterogeneity", "training_ratio"):
         return f"{value:.3f}"
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
 
 
-def _print_table(console: Console, table: DatasetTable) -> None:
-    family = registry.dataset(table.dataset).family
-    grid = Table(
-        title=f"{table.title} ({table.dataset})", title_justify="left", box=SIMPLE_HEAD, padding=(0, 0)
-    )
+def _grid(table: DatasetTable) -> Table:
+    title = f"{table.title} ({table.dataset})"
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
+
+
+def _setting(statistic: Statistic) -> tuple[str, int]:
+    return statistic.scenario, statistic.clients
+
+
+def _setting_name(scenario: str, clients: int) -> str:
+    return "whole" if scenario == WHOLE else f"{scenario} {clients}"
+
+
+def _subgraph_grid(table: DatasetTable) -> Table:
+    """One row a setting: every setting has the same quantities."""
+    grid = _grid(table)
     grid.add_column("clients", no_wrap=True)
-    for quantity in QUANTITIES[family]:
+    for quantity in SUBGRAPH_QUANTITIES:
         grid.add_column(quantity.replace("_", " "), justify="right")
         grid.add_column("publ.", justify="right", style="dim")
-
-    def setting(statistic: Statistic) -> tuple[str, int]:
-        return statistic.scenario, statistic.clients
-
-    for (scenario, clients), statistics in groupby(table.statistics, setting):
+    for setting, statistics in groupby(table.statistics, _setting):
         cells = [
             _number(value, statistic.quantity)
             for statistic in statistics
             for value in (statistic.measured, statistic.published)
         ]
-        grid.add_row("whole" if scenario == WHOLE else f"{scenario} {clients}", *cells)
-    console.print(grid)
-    if family == "hypergraph":
-        console.print("The paper counts hyperedges before repeats and single nodes are removed.")
+        grid.add_row(_setting_name(*setting), *cells)
+    return grid
+
+
+def _hyperedge_grid(table: DatasetTable) -> Table:
+    """One row a number: the whole data set has other quantities than its clients."""
+    grid = _grid(table)
+    grid.add_column("clients", no_wrap=True)
+    grid.add_column("quantity", no_wrap=True)
+    for column in ("measured", "std"):
+        grid.add_column(column, justify="right")
+    grid.add_column("publ.", justify="right", style="dim")
+    for row in table.statistics:
+        quantity, published = row.quantity.replace("_", " "), _number(row.published, row.quantity)
+        measured = (_number(row.measured, row.quantity), "")
+        if row.deviation is not None:
+            measured = (f"{row.measured:,.1f}", f"{row.deviation:,.1f}")
+        grid.add_row(_setting_name(*_setting(row)), quantity, *measured, published)
+    return grid
+
+
+def _print_table(console: Console, table: DatasetTable) -> None:
+    if table.paper != "fedhgn":
+        console.print(_subgraph_grid(table))
+        return
+    notes = [f"Counts with std: over {PARTITIONS} partitions (ddof 1); the paper prints one."]
+    if registry.dataset(table.dataset).family == "graph":
+        notes.append(
+            "Edges: once, no self-loops; the paper's have them, Cora's and CiteSeer's also both directions."
+        )
+    else:
+        notes.append("The paper counts hyperedges before cleaning, border hyperedges after it.")
+    console.print(_hyperedge_grid(table), *notes, sep="\n")
 
 
 def stats(
@@ -67,8 +110,10 @@ def stats(
 ) -> None:
     """Print the papers' data set tables, measured beside published.
 
-    Counts are means over clients (edges in both directions), clustering is the mean local
-    coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes.
+    FedSheafHN's graphs: counts are means over clients (edges in both directions), clustering is the
+    mean local coefficient, heterogeneity the median Jensen-Shannon distance between two clients'
+    classes. FedHGN's hypergraphs and graphs: hyperedges with members at two or more clients, and edges
+    between clients, over ten partitions.
 
     Parameters
     ----------
@@ -77,7 +122,7 @@ def stats(
     data_root
         Folder searched first for raw files. Nothing is downloaded.
     as_json
-        Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published.
+        Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published, deviation.
     """
     roots = paths.data_roots(data_root)
     tables = [dataset_table(name, roots) for name in ([dataset] if dataset else registry.datasets())]

@@ -14,6 +14,7 @@ from bench import registry
 from bench.engine.attack import Attacker
 from bench.engine.clients import Block, Clients
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
+from bench.engine.denormals import flushed_denormals
 from bench.engine.evaluation import Evaluator
 from bench.engine.method import Method
 from bench.engine.newcomers import arrive, held_out, part
@@ -64,13 +65,15 @@ class Run:
         block_size: int | None = None,
         clients_type: type[Clients] = Clients,
     ) -> None:
-        # Weight decay takes the weights of dead units below 1e-38, where a product of floats is ten
-        # times as slow. Threads that torch starts later inherit the setting.
-        torch.set_flush_denormal(True)
         kind = registry.method(spec.method)
         if federation.family not in kind.families:
             raise NotApplicableError(
                 f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"
+            )
+        if kind.client_models and spec.client.model not in kind.client_models:
+            raise NotApplicableError(
+                f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
+                f"not {spec.client.model}"
             )
         if spec.newcomers and kind.welcome is Method.welcome:
             raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
@@ -204,7 +207,7 @@ def run(
     round = -1
     late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
     try:
-        with total.part("total"):
+        with flushed_denormals(), total.part("total"):
             it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
             it.warm_up()
             for round in range(spec.protocol.rounds):

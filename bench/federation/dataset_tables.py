@@ -1,45 +1,64 @@
 """The papers' data set tables: every statistic measured here beside the published one.
 
 Published values are the ``dataset_stats`` and ``hyperedge_stats`` rows of the packaged
-``published/fedsheafhn_final.csv`` (Tables 7 and 8) and ``published/fedhgn.csv`` (Table 1).
+``published/fedsheafhn_final.csv`` (Tables 7 and 8) and ``published/fedhgn.csv`` (Tables 1 and 4).
+Graphs belong to the first; hypergraphs, and graphs that have hyperedges, to the second.
 """
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Literal, Protocol, runtime_checkable
 
-from bench import registry
-from bench.data import Family, Graph, Hypergraph
+import numpy as np
+
+from bench import paths, registry
+from bench.data import Graph, Hypergraph, Images, Ragged
+from bench.dataset import Dataset
 from bench.errors import NoDataError
 from bench.federation.build import federate
+from bench.federation.hypergraph import LabelDirichlet
 from bench.federation.prepared import Prepared, prepare
-from bench.federation.statistics import clustering, graph_statistics, hypergraph_statistics
+from bench.federation.statistics import (
+    border_hyperedges,
+    clustering,
+    cross_client_edges,
+    graph_statistics,
+    holders,
+)
+from bench.sources import Sources
+
+Paper = Literal["fedsheafhn_final", "fedhgn"]
+
+Setting = tuple[str, int]
+"""Scenario and number of clients."""
 
 WHOLE = "global"
 """The published files' name for the whole graph."""
 
-Setting = tuple[str, int]
+SUBGRAPH_SETTINGS: tuple[Setting, ...] = (
+    ("non-overlapping", 10),
+    ("non-overlapping", 20),
+    ("overlapping", 30),
+    ("overlapping", 50),
+)
+"""FedSheafHN's main settings, in the papers' order."""
 
-SETTINGS: dict[Family, tuple[Setting, ...]] = {
-    "graph": (("non-overlapping", 10), ("non-overlapping", 20), ("overlapping", 30), ("overlapping", 50)),
-    "hypergraph": (("label-dirichlet", 3), ("label-dirichlet", 6), ("label-dirichlet", 9)),
-    "images": (),
-}
-"""The papers' main settings, in their order."""
+SUBGRAPH_QUANTITIES = ("nodes", "edges", "clustering", "heterogeneity")
 
-QUANTITIES: dict[Family, tuple[str, ...]] = {
-    "graph": ("nodes", "edges", "clustering", "heterogeneity"),
-    "hypergraph": ("nodes", "hyperedges", "border_hyperedges"),
-    "images": (),
-}
+HYPERGRAPH_CLIENTS = (3, 6, 9)
+SIMPLE_GRAPH_CLIENTS = (3, 8)
+"""FedHGN's numbers of clients, on hypergraphs and on simple graphs."""
 
-FILES: dict[Family, str] = {"graph": "fedsheafhn_final.csv", "hypergraph": "fedhgn.csv"}
+PARTITIONS = 10
+"""Partition seeds ``0 .. 9`` over which FedHGN's counts are averaged; the paper prints one draw."""
 
-PUBLISHED_NAMES = {"coraca": "coauthorship_cora"}
+PUBLISHED_NAMES = {"coraca": "coauthorship_cora", "cora-whole": "cora", "citeseer-whole": "citeseer"}
 """Our name of a data set -> its name in the published file, where they differ."""
 
 
@@ -47,8 +66,11 @@ PUBLISHED_NAMES = {"coraca": "coauthorship_cora"}
 class Statistic:
     """One number of a table; ``clients`` is 1 and ``scenario`` ``global`` for the whole graph.
 
-    Counts and coefficients are means over clients, except ``border_hyperedges`` (a total) and
-    ``heterogeneity`` (a median over pairs). None where a value is not defined or not published.
+    FedSheafHN: counts and coefficients are means over clients, ``heterogeneity`` is a median over
+    pairs; ``edges`` are counted in both directions. FedHGN: ``edges`` are counted once, ``hyperedges``
+    as the paper does (before cleaning where there is any), border hyperedges and cross-client edges
+    over all clients: the mean over ``PARTITIONS`` and its standard ``deviation`` (ddof 1), which
+    other numbers lack. None where a value is not defined or not published.
     """
 
     dataset: str
@@ -57,73 +79,129 @@ class Statistic:
     quantity: str
     measured: float | None
     published: float | None
+    deviation: float | None = None
 
 
 @dataclass(frozen=True)
 class DatasetTable:
-    """The statistics of one data set, or why there are none."""
+    """The statistics of one data set as its paper prints them, or why there are none."""
 
     dataset: str
     title: str
+    paper: Paper | None
     statistics: tuple[Statistic, ...]
     missing: str = ""
 
 
+@runtime_checkable
+class CleanedOnLoading(Protocol):
+    """A data set that can tell which hyperedges there were before cleaning."""
+
+    def raw_hyperedges(self, sources: Sources) -> Sized:
+        """The hyperedges as the raw files list them."""
+
+
 @cache
-def published_statistics(family: Family) -> dict[tuple[str, str, int, str], float]:
+def published_statistics(paper: Paper) -> dict[tuple[str, str, int, str], float]:
     """Published value by (data set's published name, scenario, clients, quantity)."""
-    if family not in FILES:
-        return {}
-    text = (resources.files("bench.results") / "published" / FILES[family]).read_text(encoding="utf-8")
+    text = (resources.files("bench.results") / "published" / f"{paper}.csv").read_text(encoding="utf-8")
     return {
         (row["dataset"], row["scenario"], int(row["clients"] or 1), row["metric"]): float(row["mean"])
         for row in csv.DictReader(text.splitlines())
         if row["study"] in ("dataset_stats", "hyperedge_stats")
-        and (family == "graph" or row["table"] == "Table 1")
     }
 
 
-def _whole(data: Graph | Hypergraph) -> dict[str, float | None]:
-    nodes = len(data.labels)
-    if isinstance(data, Graph):
-        coefficient = clustering(data.edges, nodes)
-        return {"nodes": float(nodes), "edges": float(data.edges.shape[1]), "clustering": coefficient}
-    return {"nodes": float(nodes), "hyperedges": float(len(data.hyperedges))}
+def _statistic(
+    paper: Paper,
+    dataset: str,
+    setting: Setting,
+    quantity: str,
+    measured: float | None,
+    deviation: float | None = None,
+) -> Statistic:
+    name = PUBLISHED_NAMES.get(dataset, dataset)
+    published = published_statistics(paper).get((name, *setting, quantity))
+    return Statistic(dataset, *setting, quantity, measured, published, deviation)
 
 
-def measure(prepared: Prepared) -> tuple[Statistic, ...]:
-    """Every statistic of a data set: the whole of it, then the papers' settings.
-
-    Clients are drawn with the data set's own partition seed and split.
-    """
-    kind, family = prepared.dataset, prepared.dataset.family
-    if not isinstance(prepared.data, Graph | Hypergraph):
-        return ()
-    published = published_statistics(family)
-    name = PUBLISHED_NAMES.get(kind.name, kind.name)
-    measured: dict[Setting, dict[str, float | None]] = {(WHOLE, 1): _whole(prepared.data)}
-    statistics = graph_statistics if family == "graph" else hypergraph_statistics
-    for scenario, clients in SETTINGS[family]:
+def _subgraph_statistics(prepared: Prepared, graph: Graph) -> tuple[Statistic, ...]:
+    """FedSheafHN's: the whole graph, then its settings, with the data set's own partition seed and split."""
+    kind, nodes = prepared.dataset, len(graph.labels)
+    measured: dict[Setting, dict[str, float | None]] = {
+        (WHOLE, 1): {
+            "nodes": float(nodes),
+            "edges": float(graph.edges.shape[1]),
+            "clustering": clustering(graph.edges, nodes),
+        }
+    }
+    for scenario, clients in SUBGRAPH_SETTINGS:
         federation = federate(prepared, scenario, clients, kind.protocol.partition_seed, kind.protocol.split)
-        measured[scenario, clients] = statistics(federation)
+        measured[scenario, clients] = graph_statistics(federation)
     return tuple(
-        Statistic(
-            kind.name, *setting, quantity, values.get(quantity), published.get((name, *setting, quantity))
-        )
+        _statistic("fedsheafhn_final", kind.name, setting, quantity, values.get(quantity))
         for setting, values in measured.items()
-        for quantity in QUANTITIES[family]
+        for quantity in SUBGRAPH_QUANTITIES
     )
+
+
+def _whole(kind: Dataset, data: Graph | Hypergraph, hyperedges: Ragged, sources: Sources) -> dict[str, float]:
+    """What Tables 1 and 4 of FedHGN say of the whole data set."""
+    counts: dict[str, float] = {"nodes": len(data.labels)}
+    if isinstance(data, Graph):
+        counts["edges"] = data.edges.shape[1] // 2
+    if isinstance(kind, CleanedOnLoading):
+        counts["hyperedges"] = len(kind.raw_hyperedges(sources))
+        counts["cleaned_hyperedges"] = len(hyperedges)
+    else:
+        counts["hyperedges"] = len(hyperedges)
+    counts["classes"] = data.classes
+    counts["features"] = data.features.shape[1]
+    counts["training_ratio"] = kind.protocol.split[0] / 100
+    return counts
+
+
+def _hyperedge_statistics(
+    prepared: Prepared, data: Graph | Hypergraph, hyperedges: Ragged, sources: Sources
+) -> tuple[Statistic, ...]:
+    """FedHGN's: the whole data set, then the counts that hang on the partition, by number of clients."""
+    kind = prepared.dataset
+    statistics = [
+        _statistic("fedhgn", kind.name, (WHOLE, 1), quantity, float(value))
+        for quantity, value in _whole(kind(), data, hyperedges, sources).items()
+    ]
+    for clients in SIMPLE_GRAPH_CLIENTS if isinstance(data, Graph) else HYPERGRAPH_CLIENTS:
+        counts: dict[str, list[int]] = {}
+        for seed in range(PARTITIONS):
+            ids = LabelDirichlet().draw(data, clients, seed, kind.protocol.split).ids
+            holder = holders(ids, len(data.labels))
+            counts.setdefault("border_hyperedges", []).append(border_hyperedges(hyperedges, holder))
+            if isinstance(data, Graph):
+                counts.setdefault("cross_client_edges", []).append(cross_client_edges(data.edges, holder))
+        for quantity, values in counts.items():
+            mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
+            setting = ("label-dirichlet", clients)
+            statistics.append(_statistic("fedhgn", kind.name, setting, quantity, mean, deviation))
+    return tuple(statistics)
 
 
 def dataset_table(dataset: str, roots: tuple[Path, ...] | None = None) -> DatasetTable:
     """The table of one data set, from files at hand; nothing is downloaded.
 
     Raises:
-        RequestError: no such data set, or a raw file's checksum is wrong.
+        RequestError: no such data set, a raw file's checksum is wrong, or no clients can be drawn.
     """
     title = registry.dataset(dataset).title
+    roots = paths.data_roots() if roots is None else roots
     try:
-        statistics = measure(prepare(dataset, roots, download=False))
+        prepared = prepare(dataset, roots, download=False)
+        data = prepared.data
+        if isinstance(data, Images):
+            return DatasetTable(dataset, title, None, (), "no published statistics")
+        if data.hyperedges is None:
+            return DatasetTable(dataset, title, "fedsheafhn_final", _subgraph_statistics(prepared, data))
+        sources = Sources(roots, download=False)
+        statistics = _hyperedge_statistics(prepared, data, data.hyperedges, sources)
+        return DatasetTable(dataset, title, "fedhgn", statistics)
     except NoDataError as error:
-        return DatasetTable(dataset, title, (), f"not at hand: {error}")
-    return DatasetTable(dataset, title, statistics, "" if statistics else "no published statistics")
+        return DatasetTable(dataset, title, None, (), f"not at hand: {error}")

@@ -9,16 +9,76 @@ from numpy.typing import NDArray
 
 from bench import streams
 from bench.data import Family, Graph, Hypergraph, Ragged
+from bench.errors import RequestError
 from bench.federation.dirichlet import label_dirichlet
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import floored_roles
-from bench.federation.types import Client, ClientHyperedges
+from bench.federation.types import TRAIN, Client, ClientHyperedges
 
 CONCENTRATION = 10000.0
 """FedHGN's: sizes equal within a few percent."""
 
 LEAST = 10
 """A draw that leaves a client with fewer nodes is drawn again."""
+
+
+def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int) -> None:
+    """Refuse hyperedges that are not as ``Hypergraph`` promises: numbers of all studies depend on it.
+
+    Expected are distinct sets of ``least`` or more of the nodes ``0 .. nodes - 1``, none named twice.
+
+    Raises:
+        RequestError: the first hyperedge that is something else, or offsets that do not fit the values.
+    """
+    sizes = lists.sizes
+    if lists.offsets[0] != 0 or lists.offsets[-1] != len(lists.values) or (sizes < 0).any():
+        raise RequestError(
+            f"data set {name}: expected offsets of hyperedges that ascend from 0 to {len(lists.values)}, "
+            f"the number of members; correct what loads it"
+        )
+    hyperedge = np.repeat(np.arange(len(lists)), sizes)
+    order = np.lexsort((lists.values, hyperedge))
+    sets = Ragged(lists.offsets, lists.values[order])
+    outside = hyperedge[(lists.values < 0) | (lists.values >= nodes)]
+    twice = hyperedge[1:][(np.diff(hyperedge) == 0) & (np.diff(sets.values) == 0)]
+    seen: dict[bytes, int] = {}
+    repeats = [j for j in range(len(sets)) if seen.setdefault(sets[j].tobytes(), j) != j]
+    for wrong, what in (
+        (outside, f"has a member outside 0 to {nodes - 1}"),
+        (np.flatnonzero(sizes < least), f"has fewer than {least} members"),
+        (twice, "names a member twice"),
+        (repeats, "has the members of an earlier one"),
+    ):
+        if len(wrong):
+            raise RequestError(
+                f"data set {name}: expected distinct hyperedges of {least} or more of {nodes} nodes, but "
+                f"hyperedge {wrong[0]} {what}; correct what loads it"
+            )
+
+
+def check_clients(data: Graph | Hypergraph, assignment: Assignment) -> None:
+    """Refuse clients that the study's methods cannot serve.
+
+    Raises:
+        RequestError: no hyperedge touches a client, or no client has a node of some class to train on.
+    """
+    clients = len(assignment.ids)
+    if data.hyperedges is not None:
+        touched = np.zeros(len(data.labels), bool)
+        touched[data.hyperedges.values] = True
+        for client, ids in enumerate(assignment.ids):
+            if not touched[ids].any():
+                raise RequestError(
+                    f"client {client} of {clients} is isolated: none of its {len(ids)} nodes lies in a "
+                    f"hyperedge; ask for fewer clients or another protocol.partition_seed"
+                )
+    training = [ids[roles == TRAIN] for ids, roles in zip(assignment.ids, assignment.roles, strict=True)]
+    counts = np.bincount(data.labels[np.concatenate(training)], minlength=data.classes)
+    if not counts.all():
+        raise RequestError(
+            f"class {counts.argmin()} of {data.classes} has no training node at any of {clients} clients, so "
+            f"that none can learn it; ask for a larger training share or another protocol.partition_seed"
+        )
 
 
 class LabelDirichlet(Scenario[Graph | Hypergraph]):
@@ -30,7 +90,7 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
         self.concentration = concentration
 
     def draw(self, data: Graph | Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """One client holds everything; more share the nodes."""
+        """One client holds everything; more share the nodes. See also ``check_clients``."""
         stream = streams.generator(partition_seed, "partition", "label-dirichlet")
         least = LEAST if clients > 1 else 1
         ids = label_dirichlet(data.labels, clients, self.concentration, least, stream)
@@ -38,7 +98,9 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
             floored_roles(len(part), split, streams.generator(partition_seed, "split", client))
             for client, part in enumerate(ids)
         ]
-        return Assignment(tuple(ids), tuple(roles))
+        assignment = Assignment(tuple(ids), tuple(roles))
+        check_clients(data, assignment)
+        return assignment
 
 
 def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> ClientHyperedges:

@@ -7,9 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from bench import paths, registry
-from bench.data import Data, Graph, Images
+from bench.data import Data, Graph, Hypergraph, Images
 from bench.dataset import Dataset
 from bench.federation.graph import check_graph
+from bench.federation.hypergraph import check_hyperedges
 from bench.federation.identity import data_checksum, features_checksum
 from bench.sources import Sources
 
@@ -34,6 +35,9 @@ def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) ->
     data = dataset().load(Sources(roots, download=download))
     if isinstance(data, Graph):
         check_graph(data, dataset.name)
+    if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
+        least = 2 if isinstance(data, Hypergraph) else 1  # an isolated node's neighbourhood is itself
+        check_hyperedges(data.hyperedges, len(data.labels), dataset.name, least)
     features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
     return Prepared(dataset, data, features, data_checksum(data, features))
 

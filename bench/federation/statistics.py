@@ -1,4 +1,7 @@
-"""Statistics that the papers print of their clients, as they define them (subgraph facts 1.16-1.18)."""
+"""Statistics that the papers print of their clients, as they define them.
+
+Subgraph facts 1.16 to 1.18, hypergraph facts 1.3.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import rel_entr
 
+from bench.data import Ragged
 from bench.federation.types import Federation
 
 
@@ -65,15 +69,20 @@ def graph_statistics(federation: Federation) -> dict[str, float | None]:
     }
 
 
-def hypergraph_statistics(federation: Federation) -> dict[str, float | None]:
-    """Mean nodes and known hyperedges of a client, and the border hyperedges over all clients.
+def holders(ids: Sequence[NDArray[np.int64]], nodes: int) -> NDArray[np.int64]:
+    """Which client holds each node ``[nodes]``, where ``ids`` share out all nodes."""
+    holder = np.empty(nodes, np.int64)
+    for client, part in enumerate(ids):
+        holder[part] = client
+    return holder
 
-    A border hyperedge has members at two or more clients; it is counted once.
-    """
-    known = [client.hyperedges for client in federation.clients if client.hyperedges is not None]
-    border = np.concatenate([hyperedges.ids[hyperedges.border] for hyperedges in known])
-    return {
-        "nodes": float(np.mean([len(client.ids) for client in federation.clients])),
-        "hyperedges": float(np.mean([len(hyperedges.ids) for hyperedges in known])),
-        "border_hyperedges": float(len(np.unique(border))),
-    }
+
+def border_hyperedges(hyperedges: Ragged, holder: NDArray[np.int64]) -> int:
+    """Number of hyperedges with members at two or more clients; none may be empty (hypergraph facts 1.3)."""
+    clients, starts = holder[hyperedges.values], hyperedges.offsets[:-1]
+    return int((np.minimum.reduceat(clients, starts) < np.maximum.reduceat(clients, starts)).sum())
+
+
+def cross_client_edges(edges: NDArray[np.int64], holder: NDArray[np.int64]) -> int:
+    """Number of undirected edges between clients; ``edges`` ``[2, m]`` has each both ways."""
+    return int((holder[edges[0]] != holder[edges[1]]).sum()) // 2

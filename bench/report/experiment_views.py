@@ -292,15 +292,16 @@ def _along_epochs(
     accuracy = results.curves(group, study.primary.stage, study.average)
     if not accuracy.size:
         return None
-    n, rounds = accuracy.shape
-    epochs = int(group.settings["protocol.local_epochs"])
+    n, rows = accuracy.shape
+    every_epoch = group.settings["protocol.evaluate"] == "epoch"
+    epochs = 1 if every_epoch else int(group.settings["protocol.local_epochs"])
     first = int(group.settings.get(WARM_UP, 0))
     return Curve(
         line.method,
         outcome.titles[line],
-        first + epochs * np.arange(1, rounds + 1, dtype=np.float64),
+        first + epochs * np.arange(1, rows + 1, dtype=np.float64),
         accuracy.mean(axis=0),
-        accuracy.std(axis=0, ddof=1) if n > 1 else np.full(rounds, np.nan),
+        accuracy.std(axis=0, ddof=1) if n > 1 else np.full(rows, np.nan),
         n,
         _look(outcome, line),
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from bench.report.layout import Reading
 from bench.report.results import Average, Group, Results
@@ -104,6 +106,41 @@ def _peak_memory(cell: Measured) -> Values:
     return tuple(cell.group.done["peak_memory"].astype(float) / 2**20)
 
 
+def _total_megabytes(cell: Measured) -> Values:
+    done = cell.group.done
+    return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).astype(float))
+
+
+def _artefacts(cell: Measured, name: str) -> Iterator[NDArray[Any]]:
+    """An array of every run that keeps it."""
+    for run in cell.group.done["id"]:
+        found = cell.results.artefact(int(run), name)
+        if found is not None:
+            yield found
+
+
+def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]:
+    """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros."""
+
+    def values(cell: Measured) -> Values:
+        return tuple(
+            float(found[layer, coding].sum()) / 1e6
+            for found in _artefacts(cell, "exchanged_bytes")
+            if len(found) > layer
+        )
+
+    return values
+
+
+def exposed_share(place: int) -> Callable[[Measured], Values]:
+    """One of the numbers of ``bench.federation.exposure.Exposure`` in percent of the border nodes."""
+
+    def values(cell: Measured) -> Values:
+        return tuple(100.0 * float(found[place] / found[0]) for found in _artefacts(cell, "exposure"))
+
+    return values
+
+
 TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)
 VALIDATION = Measure(
     "validation",
@@ -180,5 +217,14 @@ PEAK_MEMORY = Measure(
     metric="memory_mib",
     digits=0,
     barred=OTHER_MACHINE,
+    by_reading=False,
+)
+TOTAL_MEGABYTES = Measure(
+    "total_megabytes",
+    "MB in all",
+    "megabytes that clients and server exchange in a run, both directions, training included",
+    _total_megabytes,
+    metric="total_megabytes",
+    digits=1,
     by_reading=False,
 )

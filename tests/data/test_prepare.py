@@ -12,8 +12,16 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import LargestConnectedComponents, NormalizeFeatures
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from bench.data import Graph
-from bench.datasets._prepare import l1_normalise_rows, largest_component, normalise_rows, undirected
+from bench.data import Graph, Ragged
+from bench.datasets._prepare import (
+    clean,
+    closed_neighbourhoods,
+    l1_normalise_rows,
+    largest_component,
+    normalise_rows,
+    row_lists,
+    undirected,
+)
 
 NODES = 8
 PAIRS = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1)), max_size=12)
@@ -105,3 +113,33 @@ def test_l1_normalisation_leaves_zero_rows() -> None:
     np.testing.assert_allclose(
         l1_normalise_rows(rows).toarray(), [[0.25, 0.75], [0, 0], [0.25, 0.75]], rtol=1e-6
     )
+
+
+def lists(ragged: Ragged) -> list[list[int]]:
+    return [ragged[index].tolist() for index in range(len(ragged))]
+
+
+def test_cleaning_by_hand() -> None:
+    raw = [[3], [2, 0], [1, 4, 2], [0, 2], [], [5, 5], [2, 1, 4], [4, 1, 4]]
+    assert lists(clean(raw)) == [[0, 2], [1, 2, 4], [1, 4]]
+
+
+def test_row_lists_ascend_and_keep_empty_rows() -> None:
+    rows = sparse.csr_matrix((np.ones(3), np.array([2, 0, 1]), np.array([0, 2, 2, 3])), shape=(3, 3))
+    assert row_lists(rows) == [[0, 2], [], [1]]
+
+
+def test_closed_neighbourhoods_by_hand() -> None:
+    # A triangle 1 2 4, a path 0 3, and 5 alone: the triangle's three sets are one, and so are the path's.
+    edges = undirected(columns([(1, 2), (2, 4), (4, 1), (3, 0)]), 6)
+    assert lists(closed_neighbourhoods(edges, 6)) == [[0, 3], [1, 2, 4], [5]]
+
+
+@given(PAIRS)
+def test_closed_neighbourhoods_against_sets(pairs: list[tuple[int, int]]) -> None:
+    expected: list[list[int]] = []
+    for node in range(NODES):
+        around = {node} | {v for u, v in pairs if u == node} | {u for u, v in pairs if v == node}
+        if sorted(around) not in expected:
+            expected.append(sorted(around))
+    assert lists(closed_neighbourhoods(undirected(columns(pairs), NODES), NODES)) == expected

@@ -5,20 +5,16 @@ import hashlib
 import pickle
 import shutil
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bench import registry
-from bench.data import Data, Graph, Hypergraph, Images
-from bench.datasets.coauthorship import clean
+from bench.data import Data, Graph, Images
 from bench.datasets.planetoid import PARTS, read_raw
 from bench.errors import NoDataError, RequestError
 from bench.sources import RawFile, Sources
-
-HYPERGRAPHS = Path(__file__).resolve().parents[3] / "shared" / "data" / "hypergraph"
 
 
 def load(name: str, root: Path) -> Data:
@@ -203,50 +199,6 @@ def test_the_real_labels_without_edges_and_features(data_root: Path) -> None:
     else:
         with pytest.raises(NoDataError, match=r"missing ogbn-arxiv/raw/edge\.csv\.gz, .*node-feat\.csv\.gz"):
             load("ogbn-arxiv", data_root)
-
-
-# --- coraca ---------------------------------------------------------------------------------------
-
-
-def test_cleaning_by_hand() -> None:
-    cleaned = clean([[3], [2, 0], [1, 4, 2], [0, 2], [], [2, 1, 4], [4, 1]])
-    assert [cleaned[index].tolist() for index in range(len(cleaned))] == [[0, 2], [1, 2, 4], [1, 4]]
-
-
-def test_coraca_counts(data_root: Path) -> None:
-    data = load("coraca", data_root)
-    assert isinstance(data, Hypergraph)
-    assert data.features.shape == (2708, 1433)
-    assert len(data.hyperedges) == 970
-    assert data.hyperedges.sizes.min() == 2
-    assert data.hyperedges.sizes.max() == 43
-    assert len(np.unique(data.hyperedges.values)) == 2388
-    assert np.bincount(data.labels).tolist() == [418, 351, 180, 818, 298, 426, 217]
-
-
-def test_coraca_equals_the_independent_arrays(data_root: Path) -> None:
-    if not HYPERGRAPHS.exists():
-        pytest.skip("the independent arrays of CoraCA are not at hand")
-    data = load("coraca", data_root)
-    assert isinstance(data, Hypergraph)
-    with np.load(HYPERGRAPHS / "coraca.npz", allow_pickle=False) as arrays:
-        dense = np.zeros(arrays["x_shape"], np.float64)
-        offsets = arrays["x_indptr"].astype(np.int64)
-        dense[np.repeat(np.arange(len(dense)), np.diff(offsets)), arrays["x_indices"]] = 1
-        labels = arrays["labels"]
-        ends = arrays["edges_indptr"].astype(np.int64)
-        nodes = arrays["edges_indices"].astype(np.int64)
-    groups = [nodes[start:end].tolist() for start, end in pairwise(ends)]
-    expected: list[list[int]] = []
-    for group in groups:
-        if len(group) >= 2 and sorted(group) not in expected:
-            expected.append(sorted(group))
-    assert len(groups) == 1072
-    assert [data.hyperedges[index].tolist() for index in range(len(data.hyperedges))] == expected
-    np.testing.assert_array_equal(data.labels, labels)
-    np.testing.assert_allclose(
-        data.features.toarray(), dense / dense.sum(axis=1, keepdims=True), rtol=1e-7, atol=0
-    )
 
 
 # --- CIFAR-10 -------------------------------------------------------------------------------------

@@ -11,9 +11,12 @@ from federation_toys import random_graph, random_hypergraph, random_images
 
 from bench import registry
 from bench.cli import federation_commands
+from bench.data import Graph
+from bench.dataset import Dataset
 from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
 from bench.federation.dataset_tables import published_statistics
+from bench.federation.prepared import prepare
 
 Capture = pytest.CaptureFixture[str]
 
@@ -27,17 +30,14 @@ def data_app() -> App:
     return app
 
 
-def test_published_values_are_those_of_tables_7_and_8() -> None:
-    values = published_statistics("graph")
+def test_published_values_are_those_of_the_papers_tables() -> None:
+    values = published_statistics("fedsheafhn_final")
     assert values["cora", "non-overlapping", 10, "heterogeneity"] == 0.606
     assert values["photo", "overlapping", 30, "heterogeneity"] == 0.696
     assert values["ogbn-arxiv", "global", 1, "edges"] == 2315598
-    assert (
-        published_statistics("hypergraph")["coauthorship_cora", "label-dirichlet", 9, "border_hyperedges"]
-        == 921
-    )
-    # Table 4 has Cora's simple graph under another number of clients; the hypergraph table is Table 1.
-    assert ("cora", "label-dirichlet", 3, "border_hyperedges") not in published_statistics("hypergraph")
+    values = published_statistics("fedhgn")
+    assert values["coauthorship_cora", "label-dirichlet", 9, "border_hyperedges"] == 921
+    assert values["cora", "label-dirichlet", 8, "cross_client_edges"] == 4623
 
 
 def test_stats_as_json_sets_published_beside_measured(data_app: App, capsys: Capture) -> None:
@@ -63,6 +63,67 @@ def test_stats_prints_a_table(data_app: App, capsys: Capture) -> None:
     }
     assert lines["whole"][1:] == ["2,485", "2,485", "10,138", "10,138", "0.238", "0.238", "-", "-"]
     assert any(words[:2] == ["overlapping", "50"] and words[-1] == "0.613" for words in lines.values())
+
+
+def test_stats_of_a_graph_of_the_fedhgn_study(data_app: App, capsys: Capture) -> None:
+    data_app("stats -d cora-whole --json")
+    rows = json.loads(capsys.readouterr().out)
+    whole = {
+        row["quantity"]: (row["measured"], row["published"]) for row in rows if row["scenario"] == "global"
+    }
+    assert whole == {
+        "nodes": (2708, 2708),
+        "edges": (5278, 10858),
+        "hyperedges": (2590, 2590),
+        "classes": (7, 7),
+        "features": (1433, 1433),
+        "training_ratio": (0.1, 0.1),
+    }
+    counts = {(row["clients"], row["quantity"]): row for row in rows if row["scenario"] != "global"}
+    assert {key: row["published"] for key, row in counts.items()} == {
+        (3, "border_hyperedges"): 2351,
+        (3, "cross_client_edges"): 3463,
+        (8, "border_hyperedges"): 2528,
+        (8, "cross_client_edges"): 4623,
+    }
+    graph = prepare("cora-whole").data
+    assert isinstance(graph, Graph)
+    crossing = []
+    for seed in range(10):
+        federation = build("cora-whole", "label-dirichlet", 8, seed, (10, 20, 40))
+        both_ways = [client.cross_edges for client in federation.clients if client.cross_edges is not None]
+        crossing.append(sum(edges.shape[1] for edges in both_ways) / 2)
+    assert counts[8, "cross_client_edges"]["measured"] == pytest.approx(np.mean(crossing))
+    assert counts[8, "cross_client_edges"]["deviation"] == pytest.approx(np.std(crossing) * np.sqrt(10 / 9))
+    data_app("stats -d cora-whole")
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "whole edges 5,278 10,858" in lines
+    mean, deviation = (counts[8, "cross_client_edges"][key] for key in ("measured", "deviation"))
+    assert f"label-dirichlet 8 cross client edges {mean:,.1f} {deviation:.1f} 4,623" in lines
+
+
+def test_hyperedges_before_and_after_cleaning_are_printed(
+    data_app: App, capsys: Capture, use_toy: Callable[..., type[Dataset]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy = use_toy(random_hypergraph(hyperedges=60))
+    data_app("stats --json")
+    assert "cleaned_hyperedges" not in capsys.readouterr().out
+    monkeypatch.setattr(toy, "raw_hyperedges", lambda self, sources: [[0]] * 77, raising=False)
+    data_app("stats --json")
+    found = {row["quantity"]: row["measured"] for row in json.loads(capsys.readouterr().out)}
+    assert (found["hyperedges"], found["cleaned_hyperedges"]) == (77, 60)
+
+
+def test_hypergraphs_measured_beside_table_1(
+    data_app: App, capsys: Capture, at_hand: Callable[[str], None]
+) -> None:
+    at_hand("coraca")
+    data_app("stats -d coraca")
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "whole hyperedges 1,072 1,072" in lines
+    assert "whole cleaned hyperedges 970 -" in lines
+    assert "whole training ratio 0.100 0.100" in lines
+    assert any(line.startswith("label-dirichlet 9 border") and line.endswith(" 921") for line in lines)
 
 
 def test_data_sets_that_are_not_at_hand_get_one_line(

@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from federation_toys import random_hypergraph
+from federation_toys import random_graph, random_hypergraph
 
-from bench.data import Hypergraph, Ragged
+from bench import registry
+from bench.cli.main import main
+from bench.data import Graph, Hypergraph, Ragged
+from bench.errors import RequestError
 from bench.federation.build import build
-from bench.federation.hypergraph import known_hyperedges
-from bench.federation.statistics import hypergraph_statistics
+from bench.federation.hypergraph import LabelDirichlet, check_hyperedges, known_hyperedges
+from bench.federation.prepared import prepare
+from bench.federation.splits import floored_roles
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
 
 
@@ -24,7 +32,7 @@ def test_a_client_knows_its_own_members_and_the_true_sizes() -> None:
 
 
 def test_clients_share_the_nodes_and_split_them_inside(use_toy: Callable[..., object]) -> None:
-    data = random_hypergraph(nodes=121)
+    data = random_hypergraph(nodes=121, seed=1)
     use_toy(data)
     federation = build("toy", "label-dirichlet1", 4, 3, (10, 20, 40))
     assert sorted(np.concatenate([client.ids for client in federation.clients]).tolist()) == list(range(121))
@@ -65,16 +73,155 @@ def test_every_client_and_every_seed_has_a_split_of_its_own(use_toy: Callable[..
     assert not np.array_equal(one.roles, two.roles)
 
 
-# Mean and spread over ten simulated partitions in the facts on FedHGN.
-@pytest.mark.parametrize(("clients", "mean", "spread"), [(3, 807, 9), (6, 896, 9), (9, 921, 8)])
-def test_border_hyperedges_of_coraca(
-    at_hand: Callable[[str], None], clients: int, mean: float, spread: float
+# --- the study's data, where it is at hand ---------------------------------------------------------
+
+
+# Facts 1.4: training nodes of a client, at the study's largest number of clients.
+@pytest.mark.parametrize(
+    ("name", "clients", "training"),
+    [("news20", 9, 18), ("facebook", 8, 22), ("dblp4k", 9, 27), ("imdb4k", 9, 28), ("coraca", 9, 30)],
+)
+def test_training_nodes_of_a_client(
+    at_hand: Callable[[str], None], name: str, clients: int, training: int
 ) -> None:
-    at_hand("coraca")
-    found = [
-        hypergraph_statistics(build("coraca", "label-dirichlet", clients, seed, (10, 20, 40)))[
-            "border_hyperedges"
-        ]
-        for seed in range(5)
-    ]
-    assert abs(np.mean(np.array(found, float)) - mean) < 1.5 * spread
+    at_hand(name)
+    split = registry.dataset(name).protocol.split
+    per_mille = round(10 * split[0])
+    assignment = LabelDirichlet().draw(prepare(name).data, clients, 0, split)
+    counts = [int((roles == TRAIN).sum()) for roles in assignment.roles]
+    assert counts == [len(ids) * per_mille // 1000 for ids in assignment.ids]
+    assert np.median(counts) == training
+
+
+def test_a_share_of_less_than_a_percent_is_exact() -> None:
+    for items in (125, 250, 1125, 2809, 22_470):
+        roles = floored_roles(items, (0.8, 20, 40), np.random.default_rng(0))
+        assert (roles == TRAIN).sum() == items * 8 // 1000
+
+
+# --- bad input -------------------------------------------------------------------------------------
+
+
+def refused(use_toy: Callable[..., object], home: Path, data: Graph | Hypergraph) -> str:
+    """The one line with which the command line refuses to draw three clients; nothing is written."""
+    use_toy(data)
+    target = home.parent / "clients.npz"
+    request = ["-d", "toy", "-s", "label-dirichlet", "-k", "3", "--split", "10", "20", "40"]
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr), pytest.raises(SystemExit) as caught:
+        main(["data", "export", str(target), *request])
+    assert caught.value.code == 2
+    assert not target.exists()
+    assert not [path for path in home.rglob("*") if path.is_file()]
+    line = stderr.getvalue()
+    assert line.startswith("bench: ")
+    assert line.count("\n") == 1
+    return line
+
+
+def with_hyperedges(lists: list[list[int]], nodes: int = 120) -> Hypergraph:
+    data = random_hypergraph(nodes)
+    return replace(data, hyperedges=Ragged.of([np.array(members) for members in lists]))
+
+
+@pytest.mark.parametrize("family", ["graph", "hypergraph"])
+def test_an_isolated_client_is_refused(use_toy: Callable[..., object], suite_home: Path, family: str) -> None:
+    data = random_hypergraph()
+    drawn = LabelDirichlet().draw(data, 3, 0, (10, 20, 40))
+    inside = [ids.tolist() for client, ids in enumerate(drawn.ids) if client != 1]
+    lists = Ragged.of([np.array([ids[place], ids[place + 1]]) for ids in inside for place in range(5)])
+    hypergraph = replace(data, hyperedges=lists)
+    graph = Graph(data.features, data.labels, np.zeros((2, 0), np.int64), data.classes, lists)
+    chosen = graph if family == "graph" else hypergraph
+    use_toy(chosen)
+    with pytest.raises(RequestError, match="client 1 of 3 is isolated") as caught:
+        build("toy", "label-dirichlet", 3, 0, (10, 20, 40))
+    assert f"none of its {len(drawn.ids[1])} nodes lies in a hyperedge" in str(caught.value)
+    one_more = Ragged.of([*(lists[j] for j in range(len(lists))), drawn.ids[1][-2:]])
+    use_toy(replace(chosen, hyperedges=one_more))
+    assert len(build("toy", "label-dirichlet", 3, 0, (10, 20, 40))) == 3
+
+
+def test_an_isolated_client_is_one_line(use_toy: Callable[..., object], suite_home: Path) -> None:
+    line = refused(use_toy, suite_home, with_hyperedges([[0, 1]]))
+    assert "is isolated" in line
+
+
+def with_rare_class(nodes: int) -> Hypergraph:
+    """Class 1 is that of the first ``nodes`` nodes alone."""
+    data = random_hypergraph()
+    return replace(
+        data, labels=np.where(np.arange(120) < nodes, 1, np.where(data.labels == 1, 0, data.labels))
+    )
+
+
+def test_a_class_that_no_client_can_train_is_refused(use_toy: Callable[..., object]) -> None:
+    data = with_rare_class(3)
+    use_toy(data)
+    refusals = []
+    for seed in range(8):
+        try:
+            federation = build("toy", "label-dirichlet", 2, seed, (10, 20, 40))
+        except RequestError as error:
+            refusals.append(str(error))
+        else:
+            assert any((client.labels[client.roles == TRAIN] == 1).any() for client in federation.clients)
+    assert 0 < len(refusals) < 8
+    start = "class 1 of 3 has no training node at any of 2 clients"
+    assert all(message.startswith(start) for message in refusals)
+
+
+def test_a_class_that_no_client_can_train_is_one_line(
+    use_toy: Callable[..., object], suite_home: Path
+) -> None:
+    line = refused(use_toy, suite_home, with_rare_class(0))
+    assert "class 1 of 3 has no training node at any of 3 clients" in line
+
+
+def test_the_class_check_leaves_other_scenarios_alone(use_toy: Callable[..., object]) -> None:
+    data = random_graph(60)
+    use_toy(replace(data, classes=data.classes + 1))  # a class without any node
+    assert len(build("toy", "non-overlapping", 2, 0, (40, 30, 30))) == 2
+    with pytest.raises(RequestError, match="class 4 of 5 has no training node"):
+        build("toy", "label-dirichlet", 2, 0, (40, 30, 30))
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ([[0, 1], [3, 120]], "hyperedge 1 has a member outside 0 to 119"),
+        ([[0, 1], [2, 3], [-1, 4]], "hyperedge 2 has a member outside 0 to 119"),
+        ([[0, 1], [4]], "hyperedge 1 has fewer than 2 members"),
+        ([[0, 1], []], "hyperedge 1 has fewer than 2 members"),
+        ([[0, 1], [7, 2, 7]], "hyperedge 1 names a member twice"),
+        ([[0, 1, 2], [5, 6], [2, 0, 1]], "hyperedge 2 has the members of an earlier one"),
+    ],
+)
+def test_wrong_hyperedges_are_refused(
+    use_toy: Callable[..., object], suite_home: Path, lists: list[list[int]], message: str
+) -> None:
+    line = refused(use_toy, suite_home, with_hyperedges(lists))
+    assert "data set toy: expected distinct hyperedges of 2 or more of 120 nodes" in line
+    assert message in line
+
+
+@pytest.mark.parametrize(("start", "end"), [(1, 4), (0, 3), (0, 5)])
+def test_offsets_that_do_not_fit_are_refused(
+    use_toy: Callable[..., object], suite_home: Path, start: int, end: int
+) -> None:
+    ragged = Ragged(np.array([start, 2, end]), np.arange(4))
+    line = refused(use_toy, suite_home, replace(random_hypergraph(), hyperedges=ragged))
+    assert "offsets of hyperedges that ascend from 0 to 4" in line
+
+
+def test_a_graph_may_have_hyperedges_of_one_node_but_none_outside() -> None:
+    check_hyperedges(Ragged.of([np.array([0, 1]), np.array([2])]), 3, "toy", 1)
+    with pytest.raises(RequestError, match="hyperedge 1 has a member outside 0 to 2"):
+        check_hyperedges(Ragged.of([np.array([0, 1]), np.array([3])]), 3, "toy", 1)
+    with pytest.raises(RequestError, match="hyperedge 1 has fewer than 1 members"):
+        check_hyperedges(Ragged.of([np.array([0, 1]), np.array([], np.int64)]), 3, "toy", 1)
+
+
+def test_hyperedges_of_a_graph_are_checked(use_toy: Callable[..., object], suite_home: Path) -> None:
+    data = replace(random_graph(120), hyperedges=Ragged.of([np.array([5]), np.array([0, 200])]))
+    assert "hyperedge 1 has a member outside 0 to 119" in refused(use_toy, suite_home, data)

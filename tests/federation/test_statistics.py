@@ -5,15 +5,24 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from federation_toys import undirected
+from federation_toys import random_graph, random_hypergraph, undirected
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
-from bench.data import Graph
+from bench.data import Graph, Ragged
 from bench.federation.build import build
+from bench.federation.dataset_tables import dataset_table
 from bench.federation.prepared import prepare
-from bench.federation.statistics import clustering, graph_statistics, heterogeneity, local_clustering
+from bench.federation.statistics import (
+    border_hyperedges,
+    clustering,
+    cross_client_edges,
+    graph_statistics,
+    heterogeneity,
+    holders,
+    local_clustering,
+)
 
 
 def test_a_triangle_with_a_tail() -> None:
@@ -61,6 +70,88 @@ def test_heterogeneity_is_the_median_over_pairs() -> None:
     shares = [np.bincount(labels, minlength=3) / len(labels) for labels in clients]
     distances = sorted(float(jensenshannon(p, q)) for p, q in combinations(shares, 2))
     assert heterogeneity(clients, 3) == pytest.approx((distances[2] + distances[3]) / 2)
+
+
+# --- border hyperedges and cross-client edges ------------------------------------------------------
+
+
+def test_border_hyperedges_by_hand() -> None:
+    lists = Ragged.of([np.array(members) for members in ([0, 1], [1, 2], [3, 4, 2], [4, 3], [0], [0, 4, 1])])
+    holder = holders([np.array([1, 0]), np.array([2]), np.array([4, 3])], 5)
+    assert holder.tolist() == [0, 0, 1, 2, 2]
+    assert border_hyperedges(lists, holder) == 3  # the second, the third and the last
+
+
+def test_cross_client_edges_are_counted_once() -> None:
+    edges = undirected({(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)})
+    assert cross_client_edges(edges, np.array([0, 0, 1, 1])) == 3
+    assert cross_client_edges(edges, np.zeros(4, np.int64)) == 0
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 2**31), st.integers(2, 5))
+def test_counts_against_sets(seed: int, clients: int) -> None:
+    data = random_hypergraph(40, 30, seed=seed)
+    graph = random_graph(40, seed=seed)
+    owner = np.random.default_rng(seed).integers(0, clients, 40)
+    parts = [np.flatnonzero(owner == client) for client in range(clients)]
+    touching = [{int(owner[node]) for node in data.hyperedges[j]} for j in range(len(data.hyperedges))]
+    assert border_hyperedges(data.hyperedges, holders(parts, 40)) == sum(len(t) > 1 for t in touching)
+    crossing = {frozenset((int(u), int(v))) for u, v in graph.edges.T if owner[u] != owner[v]}
+    assert cross_client_edges(graph.edges, holders(parts, 40)) == len(crossing)
+
+
+# Facts 1.3: mean and deviation over ten (Facebook, DBLP4k: four) simulated partitions of another random
+# stream; cross-client edges: one simulated value, with a tolerance of a percent.
+BORDER = {
+    ("coraca", 3): (807, 9),
+    ("coraca", 6): (896, 9),
+    ("coraca", 9): (921, 8),
+    ("dblp4k", 3): (5302, 20),
+    ("dblp4k", 6): (5788, 15),
+    ("dblp4k", 9): (5957, 9),
+    ("imdb4k", 3): (2362, 14),
+    ("imdb4k", 6): (2606, 10),
+    ("imdb4k", 9): (2682, 6),
+    ("news20", 3): (100, 0),
+    ("news20", 6): (100, 0),
+    ("news20", 9): (100, 0),
+    ("cora-whole", 3): (2365, 12),
+    ("cora-whole", 8): (2528, 7),
+    ("citeseer-whole", 3): (2486, 14),
+    ("citeseer-whole", 8): (2799, 9),
+    ("facebook", 3): (20_394, 25),
+    ("facebook", 8): (21_792, 34),
+}
+CROSSING = {
+    ("cora-whole", 3): 3529,
+    ("cora-whole", 8): 4626,
+    ("citeseer-whole", 3): 3031,
+    ("citeseer-whole", 8): 3982,
+    ("facebook", 3): 56_927,
+    ("facebook", 8): 74_694,
+}
+
+
+@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in BORDER))
+def test_counts_of_the_fedhgn_study(at_hand: Callable[[str], None], name: str) -> None:
+    at_hand(name)
+    found = {(row.clients, row.quantity): row for row in dataset_table(name).statistics}
+    for clients in [clients for other, clients in BORDER if other == name]:
+        mean, spread = BORDER[name, clients]
+        border = found[clients, "border_hyperedges"]
+        assert border.measured is not None
+        assert abs(border.measured - mean) <= 1.5 * spread
+        assert border.deviation is not None
+        assert border.deviation <= 3 * spread
+        if (name, clients) in CROSSING:
+            crossing = found[clients, "cross_client_edges"]
+            assert crossing.measured == pytest.approx(CROSSING[name, clients], rel=0.01)
+            assert crossing.deviation is not None
+            assert 0 < crossing.deviation < 200
+
+
+# --- FedSheafHN ------------------------------------------------------------------------------------
 
 
 # Largest components in Table 7 of the final FedSheafHN paper: exact; clustering to its three digits.

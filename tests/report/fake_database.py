@@ -28,6 +28,8 @@ RUN_COLUMNS = (
     "rounds",
     "seconds_server",
     "peak_memory",
+    "bytes_up",
+    "bytes_down",
 )
 RESULT_COLUMNS = ("run_id", "client", "stage", "split", "rule", "metric", "value", "samples")
 
@@ -64,7 +66,9 @@ class FakeDatabase:
         spec: RunSpec | None = None,
         seconds_server: float = 0.0,
         peak_memory: int = 0,
-        artefacts: dict[str, Sequence[float]] | None = None,
+        bytes_up: int = 0,
+        bytes_down: int = 0,
+        artefacts: dict[str, Any] | None = None,
         validation: Sequence[int] | None = None,
     ) -> int:
         """Add a run whose client ``c`` has ``correct[c]`` of ``samples[c]`` (100 unless given) right.
@@ -100,6 +104,8 @@ class FakeDatabase:
                 "rounds": spec.protocol.rounds,
                 "seconds_server": seconds_server,
                 "peak_memory": peak_memory,
+                "bytes_up": bytes_up,
+                "bytes_down": bytes_down,
             }
         )
         for name, array in (artefacts or {}).items():

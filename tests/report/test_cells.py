@@ -293,7 +293,7 @@ def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
     cells = [
         cell
         for cell in made.cells.values()
-        if cell.method == "global_hgnn" and cell.rule == "client_best_val"
+        if (cell.method, cell.column.dataset, cell.rule) == ("global_hgnn", "coraca", "client_best_val")
     ]
     (cell,) = cells
     assert cell.target is not None

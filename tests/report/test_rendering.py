@@ -358,7 +358,7 @@ def test_grids_plan_the_papers_cells() -> None:
     assert cora.settings["protocol.rounds"] == 100
     assert not cora.per_seed
     assert all(cell.settings or cell.state == "not_implemented" for cell in cells.values())
-    assert all(cell.per_seed for cell in planned(["fedhgn_coraca"]).values() if cell.settings)
+    assert all(cell.per_seed for cell in planned(["fedhgn_tables"]).values() if cell.settings)
 
 
 def test_figures_are_not_blank(tmp_path: Path) -> None:

@@ -185,11 +185,11 @@ def test_unknown_grids() -> None:
 
 
 def test_published_methods_and_data_that_do_not_exist_yet_are_planned_without_a_spec(small: Grid) -> None:
-    grid = small.model_copy(update={"methods": ("local", "fedcog"), "override": ()})
-    planned = [plan for plan in expand(grid) if plan.method == "fedcog"]
+    grid = small.model_copy(update={"methods": ("local", "fedaghn"), "override": ()})
+    planned = [plan for plan in expand(grid) if plan.method == "fedaghn"]
     assert len(planned) == 8
     assert {plan.spec for plan in planned} == {None}
-    assert {plan.reason for plan in planned} == {"method 'fedcog' is not implemented"}
+    assert {plan.reason for plan in planned} == {"method 'fedaghn' is not implemented"}
 
 
 def test_paper_tables_is_both_tables_of_the_paper() -> None:
@@ -219,7 +219,7 @@ def test_every_shipped_grid_expands(name: str) -> None:
 
 
 def test_fedhgn_grid_redraws_clients_and_trains_the_global_model_longer() -> None:
-    planned = expand(load_grid("fedhgn_coraca"))
+    planned = expand(load_grid("fedhgn_tables"))
     specs = [plan.spec for plan in planned if plan.spec]
     assert {spec.protocol.partition_seed - spec.seed for spec in specs} == {0}
     whole = [spec for spec in specs if spec.method == "global_hgnn"]
