@@ -2,16 +2,21 @@
 
 A class in ``methods/NAME.py`` with a ``name`` of its own is a method; the same for ``datasets/``
 and ``reports/``. Installed packages add theirs through the entry points ``bench.methods``,
-``bench.datasets`` and ``bench.reports``, each naming a module or a class.
+``bench.datasets`` and ``bench.reports``, each naming a module or a class. Files of one's own are
+named by the environment variable ``BENCH_PLUGINS``, which worker processes inherit.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import pkgutil
+import sys
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,44 @@ if TYPE_CHECKING:
     from bench.report.study import Study
 
 
+PLUGINS = "BENCH_PLUGINS"
+"""Environment variable: Python files with methods, data sets or reports, separated as in ``PATH``."""
+
+
+def plugin(path: Path) -> ModuleType:
+    """A Python file as a module; it is run once.
+
+    Raises:
+        RequestError: there is no such file, or running it fails.
+    """
+    path = path.resolve()
+    name = f"bench_plugin_{path.stem}"
+    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
+        return sys.modules[name]
+    spec = spec_from_file_location(name, path)
+    if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
+        raise RequestError(f"{PLUGINS}: expected a Python file, got {path}")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise RequestError(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def add_plugin(path: Path) -> ModuleType:
+    """Let this process, and those that it starts, find what a Python file holds; raises as ``plugin``."""
+    module = plugin(path)
+    files = [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
+    if str(path.resolve()) not in files:
+        os.environ[PLUGINS] = os.pathsep.join([*files, str(path.resolve())])
+        for found in (methods, datasets, studies):
+            found.cache_clear()
+    return module
+
+
 def _modules(group: str) -> list[ModuleType | type]:
     package = importlib.import_module(group)
     found: list[ModuleType | type] = [
@@ -30,7 +73,8 @@ def _modules(group: str) -> list[ModuleType | type]:
         for module in pkgutil.iter_modules(package.__path__)
         if not module.name.startswith("_")
     ]
-    return found + [entry.load() for entry in entry_points(group=group)]
+    own = [plugin(Path(file)) for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
+    return [*found, *(entry.load() for entry in entry_points(group=group)), *own]
 
 
 def _classes(group: str, base: type) -> dict[str, Any]:

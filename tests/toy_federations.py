@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from bench.data import Graph, Ragged
-from bench.engine.clients import Clients
-from bench.engine.run import Run
-from bench.federation.graph import graph_clients
-from bench.federation.scenario import Assignment
+from bench.contract.toys import (
+    both_ways,
+    copied,
+    furthest,
+    linked,
+    make_spec,
+    permuted,
+    play,
+    random_federation,
+)
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
-from bench.spec import ClientSettings, Protocol, RunSpec
 
-
-def both_ways(pairs: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """Undirected edges as ``Client.edges`` has them: both directions, sorted."""
-    arcs = sorted({arc for u, v in pairs for arc in ((u, v), (v, u)) if u != v})
-    return np.array(arcs, np.int64).reshape(-1, 2).T
+__all__ = [
+    "both_ways",
+    "copied",
+    "furthest",
+    "linked",
+    "make_spec",
+    "permuted",
+    "play",
+    "random_federation",
+    "tiny_federation",
+]
 
 
 def tiny_federation() -> Federation:
@@ -42,154 +47,3 @@ def tiny_federation() -> Federation:
         edges=both_ways([(0, 1), (1, 2), (0, 2)]),
     )
     return Federation("toy", "by hand", "graph", 2, (path, triangle), "tiny")
-
-
-def random_client(
-    rng: np.random.Generator,
-    nodes: int,
-    *,
-    width: int,
-    classes: int,
-    majority: int,
-    lean: float,
-    isolated: int,
-    dense: bool,
-    first_id: int,
-) -> Client:
-    """A random graph whose features and edges tell something of the labels.
-
-    A label is ``majority`` with probability ``lean``, else drawn uniformly; a node's words come
-    mostly from its class's own part of the vocabulary; few edges join different classes. The last
-    ``isolated`` nodes have no edge, one of them (if any) no word either.
-    """
-    labels = np.where(rng.random(nodes) < lean, majority, rng.integers(0, classes, nodes))
-    own = np.arange(width)[None, :] % classes == labels[:, None]
-    words = (rng.random((nodes, width)) < np.where(own, 0.2, 0.01)).astype(np.float32)
-    if isolated:
-        words[-1] = 0
-    linked = nodes - isolated
-    pairs = []
-    for _ in range(3 * linked):
-        u, v = (int(end) for end in rng.integers(0, linked, 2))
-        if labels[u] == labels[v] or rng.random() < 0.2:
-            pairs.append((u, v))
-    roles = np.array([TRAIN, TRAIN, VALIDATION, TEST, TEST, *rng.integers(0, 3, nodes)], np.int8)[:nodes]
-    return Client(
-        ids=np.arange(first_id, first_id + nodes),
-        labels=labels.astype(np.int64),
-        roles=rng.permutation(roles),
-        features=words + 0.1 * rng.random(words.shape, np.float32) if dense else sparse.csr_matrix(words),
-        edges=both_ways(pairs),
-    )
-
-
-def random_federation(
-    sizes: Sequence[int] = (9, 31, 60, 5, 22),
-    *,
-    seed: int = 0,
-    width: int = 48,
-    classes: int = 3,
-    lean: float = 0.4,
-    isolated: int = 2,
-    dense: bool = False,
-) -> Federation:
-    """Clients of unequal sizes; the second has isolated nodes; neighbours share half of their ids."""
-    rng = np.random.default_rng(seed)
-    clients = []
-    first = 0
-    for index, nodes in enumerate(sizes):
-        clients.append(
-            random_client(
-                rng,
-                nodes,
-                width=width,
-                classes=classes,
-                majority=index % classes,
-                lean=lean,
-                isolated=isolated if index == 1 else 0,
-                dense=dense,
-                first_id=first,
-            )
-        )
-        first += nodes // 2
-    return Federation("toy", "random", "graph", classes, tuple(clients), f"random {seed}")
-
-
-def linked(federation: Federation, seed: int = 0) -> Federation:
-    """The same clients without common ids, and with edges between them.
-
-    Every closed neighbourhood is a hyperedge. Few of the new edges join different classes.
-    """
-    clients = federation.clients
-    sizes = [len(client.ids) for client in clients]
-    owner = np.repeat(np.arange(len(clients)), sizes)
-    labels = np.concatenate([client.labels for client in clients])
-    pairs = []
-    for first, client in zip(np.cumsum([0, *sizes]).tolist(), clients, strict=False):
-        assert client.edges is not None
-        pairs.extend((first + u, first + v) for u, v in client.edges.T.tolist())
-    rng = np.random.default_rng(seed)
-    for u, v in rng.integers(0, len(owner), (2 * len(owner), 2)).tolist():
-        if owner[u] != owner[v] and (labels[u] == labels[v] or rng.random() < 0.2):
-            pairs.append((u, v))
-    edges = both_ways(pairs)
-    near = {frozenset([v, *edges[1, edges[0] == v].tolist()]) for v in range(len(owner))}
-    hyperedges = Ragged.of([np.array(nodes) for nodes in sorted(map(sorted, near))])
-    features = sparse.vstack([client.features for client in clients], format="csr")
-    graph = Graph(features, labels, edges, federation.classes, hyperedges)
-    parts = tuple(np.flatnonzero(owner == number) for number in range(len(clients)))
-    roles = tuple(client.roles for client in clients)
-    return replace(federation, clients=graph_clients(graph, Assignment(parts, roles)))
-
-
-def permuted(federation: Federation, order: Sequence[int]) -> Federation:
-    """The same clients in another order."""
-    return replace(federation, clients=tuple(federation.clients[index] for index in order))
-
-
-def make_spec(
-    method: str,
-    federation: Federation,
-    *,
-    seed: int = 0,
-    hyper: dict[str, Any] | None = None,
-    client: dict[str, Any] | None = None,
-    **protocol: Any,
-) -> RunSpec:
-    """A spec with a small client model (hidden 16) and few rounds."""
-    return RunSpec(
-        dataset=federation.dataset,
-        scenario=federation.scenario,
-        clients=len(federation),
-        method=method,
-        seed=seed,
-        protocol=Protocol(**{"rounds": 3, "local_epochs": 2, **protocol}),
-        client=ClientSettings(**{"hidden": 16, **(client or {})}),
-        hyper=hyper or {},
-    )
-
-
-def play(
-    spec: RunSpec,
-    federation: Federation,
-    *,
-    block_size: int | None = None,
-    clients_type: type[Clients] = Clients,
-) -> Run:
-    """Every round of a run; its end state stays at hand."""
-    it = Run(spec, federation, block_size=block_size, clients_type=clients_type)
-    it.warm_up()
-    for round in range(spec.protocol.rounds):
-        it.step(round)
-    return it
-
-
-def copied(stack: Any) -> dict[str, Any]:
-    """A stack that no later round can change."""
-    return {name: value.detach().clone() for name, value in stack.items()}
-
-
-def furthest(one: Any, other: Any) -> float:
-    """Largest absolute difference of two stacks."""
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).abs().max()) for name in one)

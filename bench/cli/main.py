@@ -20,6 +20,11 @@ for name, place, summary in (
     ("report", "bench.cli.report:report", "Write tables and figures, published beside measured."),
     ("export", "bench.cli.export:export", "Write results as a bundle of files that others can read."),
     ("runs", "bench.cli.runs:app", "List runs, and show one with the command that makes it."),
+    (
+        "check-method",
+        "bench.cli.check_method:check_method",
+        "Check your own method file, and say what to mend.",
+    ),
     ("data", "bench.cli.data:app", "List, fetch, check and describe the data sets."),
     ("db", "bench.cli.db:app", "Check the database or bring its schema up to date."),
     ("speed", "bench.cli.speed:speed", "Measure seconds a round against a sequential reference."),

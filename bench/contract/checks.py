@@ -1,0 +1,372 @@
+"""The contract of a method, rule by rule, on a small federation that needs no data.
+
+A rule is a function that raises ``Broken`` with what to mend. The client model, its width and the
+number of rounds are small; nothing here says whether a method is good.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bench import registry
+from bench.contract.toys import copied, furthest, linked, make_spec, permuted, play, random_federation
+from bench.data import Family
+from bench.engine.clients import Clients, Forward, LossTerm, Stack
+from bench.engine.method import Method
+from bench.engine.run import Run, run
+from bench.errors import NotApplicableError, RequestError
+from bench.federation.types import TEST, TRAIN, Federation
+from bench.spec import RunSpec
+
+SIZES = (24, 40, 9, 31)
+HIDDEN = 8
+ROUNDS = 3
+
+
+class Broken(Exception):
+    """A rule is not kept; the message says what to mend."""
+
+
+class Subject:
+    """A method under test, its toy federations and the runs that several rules look at."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.kind: type[Method] = registry.method(method)
+
+    @cached_property
+    def family(self) -> Family:
+        """The kind of data that the method is checked on.
+
+        Raises:
+            RequestError: it runs on neither graphs nor hypergraphs.
+        """
+        if "graph" in self.kind.families:
+            return "graph"
+        if "hypergraph" in self.kind.families:
+            return "hypergraph"
+        raise RequestError(
+            f"the contract is checked on graphs or hypergraphs, and {self.method} runs on neither"
+        )
+
+    @cached_property
+    def federation(self) -> Federation:
+        """Four clients of unequal sizes that know their cross edges and hyperedges."""
+        return replace(linked(random_federation(SIZES, seed=11, width=30)), family=self.family)
+
+    @cached_property
+    def learnable(self) -> Federation:
+        """Four larger clients whose features and edges tell the classes apart."""
+        sizes = (70, 60, 65, 75)
+        made = linked(random_federation(sizes, seed=4, width=45, isolated=0, lean=0.1))
+        return replace(made, family=self.family)
+
+    def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
+        """A short run of the method; ``client`` settings are added to the method's own."""
+        model = {} if self.family == "graph" else {"model": "hgnn"}
+        client = {"hidden": HIDDEN, **model, **self.kind.client, **settings.pop("client", {})}
+        return make_spec(
+            self.method, federation or self.federation, client=client, **{"rounds": ROUNDS, **settings}
+        )
+
+    def play(self, block_size: int | None = None, **settings: Any) -> Run:
+        """A short run, every round of it."""
+        return play(self.spec(**settings), self.federation, block_size=block_size)
+
+    @cached_property
+    def short(self) -> Run:
+        """The plain short run."""
+        return self.play()
+
+
+def require(kept: bool, problem: str) -> None:
+    """Raise ``Broken`` unless the rule is kept."""
+    if not kept:
+        raise Broken(problem)
+
+
+def describes_itself(subject: Subject) -> None:
+    """It has a title, a docstring, a stage and a numerics version."""
+    kind = subject.kind
+    require(bool(kind.title), "give it a title, as tables shall print it")
+    require(bool(kind.__doc__), "say in its docstring what it computes, and after which paper")
+    require(kind.stage in ("received", "trained"), f"stage is '{kind.stage}': received or trained")
+    require(kind.numerics >= 1, f"numerics is {kind.numerics}: start at 1, raise it when numbers change")
+
+
+def shapes_and_finite_numbers(subject: Subject) -> None:
+    """Models keep shape and type, and all numbers are finite."""
+    it, count = subject.short, len(subject.federation)
+    unknown = set(it.method.shared()) - set(it.own)
+    require(not unknown, f"shared() names parameters that no client has: {sorted(unknown)}")
+    for name, shape in it.model.shapes.items():
+        value = it.own[name]
+        expected = (count, *shape)
+        require(
+            value.shape == expected, f"{name} is {tuple(value.shape)} after a run, expected {tuple(expected)}"
+        )
+        require(value.dtype == torch.float32, f"{name} is {value.dtype} after a run, expected float32")
+        require(bool(torch.isfinite(value).all()), f"{name} is not finite after {ROUNDS} rounds")
+        require(not value.requires_grad, f"{name} still carries a gradient: detach what train() returns")
+    if subject.kind.trains:
+        require(bool(np.isfinite(it.loss).all()), "a training loss is not finite")
+    for name, value in it.method.artefacts().items():
+        require(bool(torch.isfinite(value).all()), f"artefact {name} is not finite")
+
+
+def what_is_sent_fits(subject: Subject) -> None:
+    """``send`` gives every client a tensor of its parameter's shape."""
+    it = Run(subject.spec(), subject.federation)
+    it.warm_up()
+    with torch.no_grad():
+        sent = it.method.send(0)
+    for name, value in sent.items():
+        require(name in it.own, f"send() names {name}, which is no parameter of a client")
+        require(
+            value.shape == it.own[name].shape,
+            f"send() gives {name} as {tuple(value.shape)}, expected {tuple(it.own[name].shape)}",
+        )
+        require(not value.requires_grad, f"send() gives {name} with a gradient: detach it")
+
+
+def same_spec_is_bit_equal(subject: Subject) -> None:
+    """The same spec twice gives the same bits, whatever the global generators hold."""
+    one = subject.short
+    torch.rand(7)
+    np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
+    other = subject.play()
+    same = furthest(one.own, other.own) == 0 and all(
+        np.array_equal(counts, other.correct()[key]) for key, counts in one.correct().items()
+    )
+    require(same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
+
+
+def seed_matters(subject: Subject) -> None:
+    """Another seed gives other models."""
+    apart = furthest(subject.short.own, subject.play(seed=1).own)
+    require(apart > 1e-2, "another seed gives the same models: start from task.common() or task.own()")
+
+
+def global_generators_are_left_alone(subject: Subject) -> None:
+    """A run draws nothing from torch's and NumPy's global generators."""
+    torch.manual_seed(3)
+    state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    subject.play(rounds=2)
+    kept = torch.equal(torch.get_rng_state(), state)
+    kept &= np.array_equal(np.random.get_state()[1], numpy_state[1])  # type: ignore[index]  # noqa: NPY002
+    require(kept, "it draws from a global generator: use task.generator(...) or task.seeded(...)")
+
+
+def block_size_changes_nothing(subject: Subject) -> None:
+    """Numbers do not depend on how many clients are trained together."""
+    whole = subject.play(len(SIZES))
+    for size in (1, 3):
+        blocks = subject.play(size)
+        apart = furthest(whole.own, blocks.own)
+        same = all(np.array_equal(counts, blocks.correct()[key]) for key, counts in whole.correct().items())
+        require(
+            apart < 1e-4 and same,
+            f"blocks of {size} clients give other numbers than all at once (models {apart:.1g} apart): "
+            "a loss or a hook mixes clients of a block, or takes a block's place for a client's number",
+        )
+
+
+def _without_dropout(kind: type[Method]) -> dict[str, float]:
+    """Hyper-parameters that switch a method's own dropout off, whatever it is called."""
+    fields = kind.Hyper.model_fields
+    return {
+        name: 0.0 for name, info in fields.items() if name.endswith("dropout") and info.annotation is float
+    }
+
+
+def order_of_clients_changes_nothing(subject: Subject) -> None:
+    """Numbers follow the clients when their order changes.
+
+    Streams that belong to a client's number (initial weights, dropout) are taken out by a common
+    initial model and no dropout.
+    """
+    spec = subject.spec(initial="common", client={"dropout": 0.0}, hyper=_without_dropout(subject.kind))
+    order = [2, 0, 3, 1]
+    straight = play(spec, subject.federation)
+    other = play(spec, permuted(subject.federation, order))
+    apart = furthest({name: value[order] for name, value in straight.own.items()}, other.own)
+    same = all(
+        np.array_equal(counts[:, order], other.correct()[key]) for key, counts in straight.correct().items()
+    )
+    require(
+        apart < 1e-4 and same,
+        f"another order of clients gives other numbers (models {apart:.1g} apart): key a client's random "
+        "streams by its data, or say in the docstring why its number matters",
+    )
+
+
+def held_out_labels_are_not_read(subject: Subject) -> None:
+    """Validation and test labels change no training number."""
+    federation, rng = subject.federation, np.random.default_rng(0)
+    noisy = replace(
+        federation,
+        clients=tuple(
+            replace(
+                client,
+                labels=np.where(
+                    client.roles == TRAIN,
+                    client.labels,
+                    rng.integers(0, federation.classes, len(client.labels)),
+                ),
+            )
+            for client in federation.clients
+        ),
+    )
+    true, noise = play(subject.spec(), federation), play(subject.spec(), noisy)
+    same = furthest(true.own, noise.own) == 0 and np.array_equal(true.loss, noise.loss, equal_nan=True)
+    for stage in ("received", "trained"):
+        same &= np.array_equal(true.correct()[stage, "train"], noise.correct()[stage, "train"])
+    require(same, "other validation and test labels change what is trained: read training labels only")
+
+
+class _Watched(Clients):
+    """Clients whose ``fit`` notices when the stack it was given changes."""
+
+    def fit(
+        self,
+        stack: Stack,
+        *,
+        epochs: int | None = None,
+        loss: LossTerm | None = None,
+        trainable: Collection[str] | None = None,
+        forward: Forward | None = None,
+        items: Sequence[NDArray[np.int64]] | None = None,
+        decay: Mapping[str, float] | None = None,
+        slot: str = "model",
+    ) -> Stack:
+        before = copied(stack)
+        result = super().fit(
+            stack,
+            epochs=epochs,
+            loss=loss,
+            trainable=trainable,
+            forward=forward,
+            items=items,
+            decay=decay,
+            slot=slot,
+        )
+        require(furthest(stack, before) == 0, "local training changes the received model in place: copy it")
+        return result
+
+
+def received_model_stays(subject: Subject) -> None:
+    """Training leaves the received model as it is, and ``collect`` gets exactly what is shared."""
+    it = Run(subject.spec(), subject.federation, clients_type=_Watched)
+    collect, send = it.method.collect, it.method.send
+    gone_in: list[dict[str, Any]] = []
+
+    def watched(received: Stack, trained: Stack, reports: Any) -> None:
+        shared = set(it.method.shared())
+        require(set(received) == set(trained) == shared, "collect() gets other parameters than shared()")
+        for name, value in gone_in[-1].items():
+            if name in received:
+                require(
+                    torch.equal(received[name], value), f"{name} of the received model was changed in place"
+                )
+        collect(received, trained, reports)
+
+    def sending(round: int) -> Stack:
+        sent = send(round)
+        gone_in.append(copied(it.method.receive(it.own, sent)))
+        return sent
+
+    it.method.collect = watched  # type: ignore[method-assign]
+    it.method.send = sending  # type: ignore[method-assign]
+    it.warm_up()
+    for round in range(ROUNDS):
+        it.step(round)
+
+
+def majority_share(federation: Federation) -> float:
+    """Mean over clients of the test accuracy of the most frequent training class."""
+    shares = []
+    for client in federation.clients:
+        counts = np.bincount(client.labels[client.roles == TRAIN], minlength=federation.classes)
+        shares.append(float((client.labels[client.roles == TEST] == counts.argmax()).mean()))
+    return float(np.mean(shares))
+
+
+def late_accuracy(subject: Subject, stage: str) -> float:
+    """Mean test accuracy of the last ten of 40 rounds on the learnable toy."""
+    settings = {"hidden": 16, "learning_rate": 0.02, "dropout": 0.3}
+    spec = subject.spec(subject.learnable, rounds=40, local_epochs=5, client=settings)
+    result = run(spec, subject.learnable)
+    require(result.state == "done", f"a run of 40 rounds ends as {result.state}: {result.reason}")
+    return float((result.correct[stage, "test"][-10:] / result.samples["test"]).mean())
+
+
+def learns_a_toy_task(subject: Subject) -> None:
+    """It beats the majority class by 20 points where anything that learns does."""
+    accuracy, level = late_accuracy(subject, subject.kind.stage), majority_share(subject.learnable)
+    require(
+        accuracy > level + 0.2,
+        f"after 40 rounds on an easy task its {subject.kind.stage} model is right for {accuracy:.0%}, "
+        f"the majority class for {level:.0%}",
+    )
+
+
+Rule = Callable[[Subject], None]
+
+RULES: tuple[Rule, ...] = (
+    describes_itself,
+    shapes_and_finite_numbers,
+    what_is_sent_fits,
+    same_spec_is_bit_equal,
+    seed_matters,
+    global_generators_are_left_alone,
+    block_size_changes_nothing,
+    order_of_clients_changes_nothing,
+    held_out_labels_are_not_read,
+    received_model_stays,
+    learns_a_toy_task,
+)
+"""In the order in which an author wants to know."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of a rule; ``problem`` is empty where it is kept."""
+
+    rule: str
+    problem: str
+
+
+def check(method: str) -> Iterator[Finding]:
+    """Every rule's outcome for a method, one after the other.
+
+    Raises:
+        RequestError: no such method, or none that the contract can be checked for.
+    """
+    subject = Subject(method)
+    _ = subject.family
+    for rule in RULES:
+        title = (rule.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "")
+        yield Finding(title, _problem(rule, subject))
+
+
+def _problem(rule: Rule, subject: Subject) -> str:
+    try:
+        rule(subject)
+    except Broken as broken:
+        return str(broken)
+    except NotApplicableError as refused:
+        return f"it refuses the toy federation: {refused}"
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}, line {last.lineno}"
+        return f"{type(error).__name__} in {where}: {' '.join(str(error).split())}"
+    return ""

@@ -1,0 +1,154 @@
+"""``bench check-method``: a file of one's own is found, and what is wrong with it is said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import registry
+from bench.cli.main import main
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
+
+HEAD = '''
+import torch
+from bench.engine.method import Method
+from bench.methods.fedavg import FedAvg
+from bench.federation.types import TRAIN
+
+
+class Own(FedAvg):
+    """FedAvg with something wrong."""
+
+    name = "{name}"
+    title = "Own"
+    stage = "trained"
+
+'''
+
+WRONG = {
+    "global_stream": (
+        """
+    def train(self, clients, received):
+        return clients.fit({name: value + torch.randn(value.shape) for name, value in received.items()})
+""",
+        ["two runs of one spec differ", "draws from a global generator"],
+    ),
+    "in_place": (
+        """
+    def train(self, clients, received):
+        trained = clients.fit(received)
+        for name in received:
+            received[name].clone()
+        self.model["head.bias"].add_(1.0)
+        return trained
+""",
+        ["head.bias of the received model was changed in place"],
+    ),
+    "guesses": (
+        """
+    def logits(self, models, block):
+        return super().logits({name: value * 0 for name, value in models.items()}, block)
+""",
+        ["trained model is right for"],
+    ),
+    "place_in_block": (
+        """
+    def train(self, clients, received):
+        def pull(models, where):
+            bias = models["head.bias"].sum(dim=1)
+            return bias * torch.arange(len(bias))  # the place in the block, not where.start + place
+
+        return clients.fit(received, loss=pull)
+""",
+        ["blocks of 1 clients give other numbers"],
+    ),
+    "numbers": (
+        """
+    def collect(self, received, trained, reports):
+        self.model = {name: value[0] for name, value in trained.items()}
+""",
+        ["another order of clients gives other numbers"],
+    ),
+    "crashes": (
+        """
+    def collect(self, received, trained, reports):
+        raise ValueError("no such\\nthing")
+""",
+        ["ValueError in own_crashes.py, line", "no such thing"],
+    ),
+    "shapes": (
+        """
+    def send(self, round):
+        return {name: value[0] for name, value in self.model.items()}
+""",
+        ["send() gives"],
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plug-ins of a test are gone after it."""
+    monkeypatch.setenv(registry.PLUGINS, "")
+    yield
+    os.environ[registry.PLUGINS] = ""
+    for found in (registry.methods, registry.datasets, registry.studies):
+        found.cache_clear()
+
+
+def outcome(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["check-method", str(file)])
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), " ".join(printed.out.split()), printed.err
+
+
+def test_the_example_keeps_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = outcome(EXAMPLE, capsys)
+    assert (code, out.count(" ok "), "mend" in out) == (0, 11, False), out
+    assert len(EXAMPLE.read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body, problems = WRONG[wrong]
+    file = tmp_path / f"own_{wrong}.py"
+    file.write_text(HEAD.format(name=f"own_{wrong}") + body)
+    code, out, _ = outcome(file, capsys)
+    assert code == 1
+    for problem in problems:
+        assert problem in out, out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import no_such_module\n", "own.py cannot be imported: ModuleNotFoundError"),
+        ("x = 1\n", "holds no method"),
+        ("from bench.methods.fedavg import FedAvg\n", "holds no method"),
+        (HEAD.format(name="fedavg") + "    pass\n", "two bench.methods plug-ins are called 'fedavg'"),
+        (
+            HEAD.format(name="picture") + '    families = ("images",)\n',
+            "the contract is checked on graphs or hypergraphs",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_checked_is_refused(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(text)
+    code, _, err = outcome(file, capsys)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = outcome(tmp_path / "none.py", capsys)
+    assert code == 2
+    assert "expected a Python file" in err
