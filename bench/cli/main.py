@@ -25,6 +25,7 @@ for name, place, summary in (
         "bench.cli.check_method:check_method",
         "Check your own method file, and say what to mend.",
     ),
+    ("doctor", "bench.cli.doctor:doctor", "Report the environment and say what to fix."),
     ("data", "bench.cli.data:app", "List, fetch, check and describe the data sets."),
     ("db", "bench.cli.db:app", "Check the database or bring its schema up to date."),
     ("speed", "bench.cli.speed:speed", "Measure seconds a round against a sequential reference."),

@@ -1,0 +1,120 @@
+"""What this installation has, and what keeps it from working: the examination behind ``bench doctor``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bench import environment, paths, registry
+from bench.errors import RequestError
+from bench.sources import Sources
+from bench.store import connect, migrate
+
+LOW_DISK = 2 * 2**30
+"""Free bytes below which a long sweep is likely to fill the disk."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """One line: ``state`` ``ok``, ``note`` (works, but worth knowing) or ``fix`` (does not work)."""
+
+    topic: str
+    state: Literal["ok", "note", "fix"]
+    text: str
+
+
+def software() -> Iterator[Sign]:
+    """Python and the libraries that numbers depend on."""
+    described = environment.describe("cpu", 1)
+    packages = " ".join(f"{name} {version}" for name, version in described["packages"].items())
+    yield Sign("software", "ok", f"Python {described['python']}, {packages}")
+
+
+def devices() -> Iterator[Sign]:
+    """Cores, memory and accelerators."""
+    import torch
+
+    described = environment.describe("cpu", 1)
+    cores, memory = described["logical_cores"], described["memory"] / 2**30
+    yield Sign("devices", "ok", f"{described['processor']}, {cores} cores, {memory:.0f} GiB")
+    if torch.cuda.is_available():
+        for index in range(torch.cuda.device_count()):
+            yield Sign("devices", "ok", f"cuda:{index} is {environment.accelerator(f'cuda:{index}')}")
+    elif shutil.which("nvidia-smi"):
+        problem = f"a GPU driver is installed, but torch {torch.__version__} sees no GPU"
+        yield Sign("devices", "note", f"{problem}: install a CUDA build of torch")
+
+
+def storage() -> Iterator[Sign]:
+    """``BENCH_HOME``: whether it can be written, and how much room there is."""
+    home = paths.home()
+    existing = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        yield Sign("storage", "fix", f"{home} cannot be written: set BENCH_HOME to a folder that can")
+        return
+    free = shutil.disk_usage(existing).free
+    where = f"{home} ({'there' if home.exists() else 'made on first use'}), {free / 2**30:.0f} GiB free"
+    yield Sign("storage", "ok" if free > LOW_DISK else "note", where)
+
+
+def database() -> Iterator[Sign]:
+    """The default database's schema, and whether its file is whole."""
+    url = paths.default_database()
+    if not connect.sqlite_path(url).exists():
+        yield Sign("database", "ok", "none yet: the first sweep makes it")
+        return
+    try:
+        yield Sign("database", "ok", f"{url}, schema {migrate.check(url)}")
+    except RequestError as error:
+        yield Sign("database", "fix", str(error))
+
+
+def data() -> Iterator[Sign]:
+    """Which data sets are at hand."""
+    sources = Sources(paths.data_roots(), download=False)
+    missing: list[str] = []
+    there: list[str] = []
+    for name, dataset in registry.datasets().items():
+        absent = [file for file in dataset.files if sources.at_hand(file) is None]
+        (missing if absent else there).append(name)
+    yield Sign("data", "ok", f"at hand: {', '.join(there)}")
+    if missing:
+        yield Sign("data", "note", f"not at hand: {', '.join(missing)}; bench data fetch -d NAME gets one")
+
+
+def plugins() -> Iterator[Sign]:
+    """Methods, data sets and studies that are found, and files of one's own."""
+    counts = (
+        f"{len(found())} {what}"
+        for found, what in (
+            (registry.methods, "methods"),
+            (registry.datasets, "data sets"),
+            (registry.studies, "studies"),
+        )
+    )
+    yield Sign("plug-ins", "ok", ", ".join(counts))
+    for file in filter(None, os.environ.get(registry.PLUGINS, "").split(os.pathsep)):
+        yield Sign("plug-ins", "ok", f"{registry.PLUGINS}: {Path(file).name}")
+
+
+TOPICS: tuple[tuple[str, Callable[[], Iterator[Sign]]], ...] = (
+    ("software", software),
+    ("devices", devices),
+    ("storage", storage),
+    ("database", database),
+    ("plug-ins", plugins),
+    ("data", data),
+)
+
+
+def examine() -> Iterator[Sign]:
+    """Every sign; a topic whose examination fails is itself something to fix."""
+    for topic, signs in TOPICS:
+        try:
+            yield from signs()
+        except Exception as error:
+            yield Sign(topic, "fix", f"{type(error).__name__}: {' '.join(str(error).split())}")
