@@ -17,5 +17,5 @@ if not commands:
     sys.exit("the README has no commands")
 for command in commands:
     print("$", command, flush=True)
-    local = re.sub(r"^bench ", f"{root}/.venv/bin/bench ", command)
+    local = re.sub(r"^((?:\w+=\S+ )*)bench ", rf"\1{root}/.venv/bin/bench ", command)
     subprocess.run(local, shell=True, check=True, cwd=root)
