@@ -18,6 +18,7 @@ app = cyclopts.App(
 for name, place, summary in (
     ("sweep", "bench.cli.sweep:sweep", "Run what is not done yet of a grid."),
     ("report", "bench.cli.report:report", "Write tables and figures, published beside measured."),
+    ("compare", "bench.cli.compare:compare", "Run your own method and say where it stands among the others."),
     ("export", "bench.cli.export:export", "Write results as a bundle of files that others can read."),
     ("runs", "bench.cli.runs:app", "List runs, and show one with the command that makes it."),
     (

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
+from scikit_posthocs import critical_difference_diagram
 
 from bench.report import style
 
@@ -77,32 +79,64 @@ class BoxPanel:
 
 
 @dataclass(frozen=True, eq=False)
+class RankPanel:
+    """Mean ranks of methods over ``tasks``, with the p values ``[methods, methods]`` of their differences.
+
+    ``difference`` is the critical difference of mean ranks.
+    """
+
+    title: str
+    methods: tuple[str, ...]
+    labels: tuple[str, ...]
+    ranks: NDArray[np.float64]
+    p: NDArray[np.float64]
+    difference: float
+    tasks: int
+
+
+@dataclass(frozen=True, eq=False)
 class Figure:
     """A figure of one or more panels of the same kind, shown in the document of that name."""
 
     document: str
     name: str
     caption: str
-    panels: tuple[CurvePanel, ...] | tuple[BoxPanel, ...]
+    panels: tuple[CurvePanel, ...] | tuple[BoxPanel, ...] | tuple[RankPanel, ...]
 
 
 def rows(figure: Figure) -> Iterator[tuple[str, ...]]:
-    """The numbers behind a figure, header first, in percent."""
+    """The numbers behind a figure, header first; accuracies in percent."""
     where = ("dataset", "scenario", "clients", "method")
     first = figure.panels[0]
+    if isinstance(first, RankPanel):
+        yield from _rank_rows(first)
+        return
     ends = (first.axis, "n", "mean", "std") if isinstance(first, CurvePanel) else ("client", "value")
     yield (*where, *ends)
     for panel in figure.panels:
-        place = tuple(str(part) for part in panel.where)
         if isinstance(panel, CurvePanel):
             for curve in panel.curves:
                 for x, mean, std in zip(curve.x, curve.mean, curve.std, strict=True):
                     spread = "" if math.isnan(std) else f"{std:.4f}"
-                    yield (*place, curve.method, f"{x:.6g}", str(curve.n), f"{mean:.4f}", spread)
-        else:
+                    yield (
+                        *map(str, panel.where),
+                        curve.method,
+                        f"{x:.6g}",
+                        str(curve.n),
+                        f"{mean:.4f}",
+                        spread,
+                    )
+        elif isinstance(panel, BoxPanel):
             for box in panel.boxes:
                 for client, value in zip(box.clients, box.values, strict=True):
-                    yield (*place, box.method, client, f"{value:.4f}")
+                    yield (*map(str, panel.where), box.method, client, f"{value:.4f}")
+
+
+def _rank_rows(panel: RankPanel) -> Iterator[tuple[str, ...]]:
+    yield ("method", "mean_rank", "tasks", "critical_difference", *(f"p_{name}" for name in panel.methods))
+    for method, rank, line in zip(panel.methods, panel.ranks, panel.p, strict=True):
+        shared = (f"{rank:.4f}", str(panel.tasks), f"{panel.difference:.4f}")
+        yield (method, *shared, *(f"{value:.6g}" for value in line))
 
 
 def _draw_curves(axes: Axes, panel: CurvePanel) -> None:
@@ -183,6 +217,34 @@ def _draw_boxes(axes: Axes, panel: BoxPanel) -> None:
     axes.set_xlabel("Test accuracy of a client (%)")
 
 
+def _draw_ranks(axes: Axes, panel: RankPanel) -> None:
+    # Numbers stand for the methods: the library keeps them in sets, whose order differs between
+    # processes for text, and with it the bytes of the file.
+    numbers = range(len(panel.methods))
+    made = critical_difference_diagram(
+        pd.Series(panel.ranks, numbers),
+        pd.DataFrame(panel.p, numbers, numbers),
+        ax=axes,
+        label_fmt_left="{label}",
+        label_fmt_right="{label}",
+        label_props={"fontsize": 8},
+        color_palette={number: style.of(panel.methods[number]).colour for number in numbers},
+        crossbar_props={"color": "0.2"},
+        elbow_props={"linewidth": 1.0},
+        text_h_margin=0.1,
+    )
+    for text in made["labels"]:
+        number = int(text.get_text())
+        text.set_text(f"{panel.labels[number]} ({panel.ranks[number]:.2f})")
+        text.set_color("black")
+    # Above the axis' numbers: the library's own bar runs through them.
+    best = float(panel.ranks.min())
+    axes.plot([best, best + panel.difference], [1.6, 1.6], color="0.2", linewidth=2)
+    axes.text(best + panel.difference / 2, 1.8, f"CD {panel.difference:.2f}", ha="center", fontsize=8)
+    axes.spines["top"].set_visible(True)
+    axes.grid(visible=False)
+
+
 def _legend(figure: Figure) -> list[Line2D]:
     handles: dict[str, Line2D] = {}
     for panel in figure.panels:
@@ -208,6 +270,10 @@ def _legend(figure: Figure) -> list[Line2D]:
 def _inches(figure: Figure, across: int, down: int) -> tuple[float, float]:
     if isinstance(figure.panels[0], CurvePanel):
         return WIDTH * across + 1.5, HEIGHT * down
+    if isinstance(figure.panels[0], RankPanel):
+        return 1.6 * WIDTH, 1.2 + 0.22 * max(
+            len(panel.p) for panel in figure.panels if isinstance(panel, RankPanel)
+        )
     most = max(len(panel.boxes) for panel in figure.panels if isinstance(panel, BoxPanel))
     return (WIDTH + 0.8) * across, max(2.0, 0.9 + 0.3 * most) * down
 
@@ -219,11 +285,14 @@ def draw(figure: Figure) -> Canvas:
     with mpl.rc_context(rc=style.RC):
         canvas = Canvas(figsize=_inches(figure, across, down), layout="constrained")
         grid = np.asarray(canvas.subplots(down, across, squeeze=False)).ravel()
-        panels: tuple[CurvePanel | BoxPanel, ...] = figure.panels
+        panels: tuple[CurvePanel | BoxPanel | RankPanel, ...] = figure.panels
         for axes, panel in zip(grid, panels, strict=False):
             if isinstance(panel, CurvePanel):
                 axes.set_title(panel.title)
                 _draw_curves(axes, panel)
+            elif isinstance(panel, RankPanel):
+                axes.set_title(panel.title)
+                _draw_ranks(axes, panel)
             else:
                 axes.set_title(panel.title, pad=14 if panel.mark is not None else None)
                 _draw_boxes(axes, panel)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.report import figures, render
+from bench.report import figures, render, statistic
 from bench.report.cells import Selection
 from bench.report.expected import Expected, planned
 from bench.report.experiment import Plan
@@ -136,10 +136,17 @@ def _planned(request: Request, studies: Iterable[Study]) -> Expected:
     return planned(grids if request.grid is None or request.grid in grids else [request.grid])
 
 
-def build(source: Source, request: Request, studies: dict[str, type[Study]], out: Path) -> Report:
+def build(
+    source: Source,
+    request: Request,
+    studies: dict[str, type[Study]],
+    out: Path,
+    usual: Expected | None = None,
+) -> Report:
     """Write the report on a database into ``out`` and return what was built.
 
     Unchanged results give byte-identical files. Nothing is written if the request is wrong.
+    ``usual`` replaces what the grids plan as the usual settings of every cell.
 
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
@@ -147,7 +154,7 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
     chosen = choose(request, studies)
     every = {name: [Plan(each) for each in study.experiments] for name, study in studies.items()}
     asked = _experiments(request, chosen, every)
-    expected = {} if asked else _planned(request, chosen)
+    expected = usual or ({} if asked else _planned(request, chosen))
     apart = {digest for each in every.values() for plan in each for digest in plan.hashes}
     results = Results(source, expected, apart)
     if results.runs.empty:
@@ -166,13 +173,23 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
         outcomes = study.outcomes(plans[study.name], results, selection)
         with_runs = outcomes if asked else [each for each in outcomes if each.ran]
         unrun += [f"{study.name} {each.experiment.name}" for each in outcomes if each not in with_runs]
+        statistics = study.statistics(boards, outcomes, results, selection)
         built.append(
             (
-                [*study.documents(boards, results), *study.experiment_documents(with_runs, results)],
-                [*study.figures(boards, results), *study.experiment_figures(with_runs, results)],
+                [
+                    *study.documents(boards, results),
+                    *study.experiment_documents(with_runs, results),
+                    *(each.document for each in statistics),
+                ],
+                [
+                    *study.figures(boards, results),
+                    *study.experiment_figures(with_runs, results),
+                    *(figure for each in statistics for figure in each.figures),
+                ],
+                [record for each in statistics for record in each.records],
             )
         )
-    if not any(documents for documents, _ in built):
+    if not any(documents for documents, _, _ in built):
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
         )
@@ -180,15 +197,15 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
         raise RequestError(f"--out {out}: expected a folder, this is a file")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        paths = [path for documents, drawn in built for path in _save(documents, drawn, out)]
+        paths = [path for parts in built for path in _save(*parts, out)]
         cells = out / "cells.csv"
         render.cells_csv(
-            cells, (cell for documents, _ in built for each in documents for cell in each.primary)
+            cells, (cell for documents, _, _ in built for each in documents for cell in each.primary)
         )
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     return Report(
-        documents=tuple(document for documents, _ in built for document in documents),
+        documents=tuple(document for documents, _, _ in built for document in documents),
         paths=(*paths, cells),
         unrun=(
             *(study.name for study in chosen if study not in shown and _has(study, selection.has_column)),
@@ -198,11 +215,17 @@ def build(source: Source, request: Request, studies: dict[str, type[Study]], out
     )
 
 
-def _save(documents: Sequence[Document], drawn: Sequence[figures.Figure], out: Path) -> list[Path]:
+def _save(
+    documents: Sequence[Document],
+    drawn: Sequence[figures.Figure],
+    records: Sequence[statistic.Records],
+    out: Path,
+) -> list[Path]:
     paths = []
     for document in documents:
         own = [figure for figure in drawn if figure.document == document.name]
         paths += render.save(document, own, out)
     for figure in drawn:
         paths += figures.save(figure, out)
+    paths += statistic.save(records, out)
     return paths

@@ -12,8 +12,12 @@ from bench.report.figures import Figure
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.outcome import Outcome, outcome
 from bench.report.published import Key, Published, accuracies
+from bench.report.ranking import ranking
+from bench.report.reproduction import reproduction
 from bench.report.results import Average, Results
 from bench.report.settings import Column, Settings
+from bench.report.spread import spread
+from bench.report.statistic import Statistic
 from bench.report.table import Document
 
 
@@ -23,9 +27,10 @@ class Study:
     A subclass with a ``name`` of its own in ``reports/`` is found by the registry. ``primary`` is
     the comparison that verdicts rest on, fixed before looking at numbers; ``readings`` are shown
     beside it. ``average`` says how clients are averaged. ``baseline`` is the method that clients
-    would use alone. ``datasets`` and ``scenarios`` map the suite's names to the published ones.
-    ``remarks`` go into every caption. ``settings`` names settings whose lines stand in the main
-    tables. ``experiments`` have grids and documents of their own.
+    would use alone; ``references`` are methods that compete with no other and have no rank.
+    ``datasets`` and ``scenarios`` map the suite's names to the published ones. ``remarks`` go into
+    every caption. ``settings`` names settings whose lines stand in the main tables. ``experiments``
+    have grids and documents of their own.
     """
 
     name: ClassVar[str]
@@ -37,6 +42,7 @@ class Study:
     readings: ClassVar[tuple[Reading, ...]] = ()
     average: ClassVar[Average] = "clients"
     baseline: ClassVar[str] = "local"
+    references: ClassVar[tuple[str, ...]] = ("majority",)
     datasets: ClassVar[Mapping[str, str]] = {}
     scenarios: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
@@ -96,3 +102,19 @@ class Study:
     def experiment_figures(self, outcomes: Iterable[Outcome], results: Results) -> list[Figure]:
         """The experiments' figures, for those with curves."""
         return [figure for each in outcomes for figure in experiment_views.figures(self, each, results)]
+
+    def statistics(
+        self, boards: list[Board], outcomes: list[Outcome], results: Results, selection: Selection
+    ) -> list[Statistic]:
+        """Spread of every board, ranking of the methods, and how much of the papers comes out.
+
+        ``outcomes`` are all the selected experiments, run or not. Nothing without a board.
+        """
+        if not boards:
+            return []
+        made = [
+            *(spread(self, each, results) for each in boards),
+            ranking(self, boards, results, selection),
+            reproduction(self, boards, outcomes, results, selection),
+        ]
+        return [each for each in made if each is not None]

@@ -1,0 +1,114 @@
+"""``bench compare``: one's own method against everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from bench import paths, registry
+
+WIDTH = 100
+"""Columns of the tables where the terminal is narrower or there is none."""
+
+
+def compare(
+    file: Path,
+    *,
+    dataset: Annotated[str, Parameter(name=["--dataset", "-d"])],
+    study: str = "fedsheafhn",
+    clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
+    scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
+    seed: Annotated[list[int] | None, Parameter(negative="")] = None,
+    set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
+    out: Path = Path("report"),
+    db: str | None = None,
+    data_root: Path | None = None,
+    jobs: int | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+) -> int:
+    """Check your own method, run what is missing of it, and say where it stands.
+
+    The other methods' results come with the suite or from your database; they are compared on the
+    same partitions, seeds and clients. The whole report is written, too.
+
+    Parameters
+    ----------
+    file
+        A Python file with one class that extends bench.engine.method.Method.
+    dataset
+        Data set.
+    study
+        Study whose main grid gives the settings: fedsheafhn or fedhgn.
+    clients
+        Only this number of clients.
+    scenario
+        Only this scenario.
+    seed
+        Only this seed.
+    set_
+        Override of a setting of your method, such as method.mu=0.1.
+    out
+        Folder for the report.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    data_root
+        Folder searched first for raw files.
+    jobs
+        Runs at a time; default: one for each visible GPU, else one for each core.
+    threads
+        Threads of one run; default 1.
+    device
+        cpu, cuda or cuda:NUMBER; default: every visible GPU, else cpu.
+    """
+    from bench import compare as comparison
+    from bench.contract.checks import check
+    from bench.grids import Filters
+    from bench.report import standing
+    from bench.report.report import Request, build
+    from bench.report.shipped import opened
+    from bench.report.terminal import rich_table
+    from bench.resolve import parse_overrides
+    from bench.store.peek import stored_runs
+    from bench.sweep import devices
+    from bench.sweep.plan import data_at_hand, make_plan
+    from bench.sweep.progress import reporter
+    from bench.sweep.run import sweep
+
+    method = comparison.own_method(file)
+    its_study = comparison.find_study(study)
+    filters = Filters((dataset,), tuple(scenario or ()), tuple(clients or ()), (), tuple(seed or ()))
+    runs = comparison.planned_runs(its_study, method, filters, parse_overrides(set_ or []))
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console.width = max(console.width, WIDTH)
+    broken = [finding for finding in check(method) if finding.problem]
+    for finding in broken:
+        console.print(f"mend: {finding.rule}: {finding.problem}")
+    if broken:
+        return 1
+    console.print(f"{method} keeps the contract")
+
+    database = db or paths.default_database()
+    roots = paths.data_roots(data_root)
+    stored, history = stored_runs(database, write=True)
+    plan = make_plan(runs, stored, history, data_at_hand(roots))
+    slots = devices.choose(device, jobs, threads, len(plan.to_run))
+    outcome = sweep(plan, database, roots, slots, reporter(console))
+    if set(outcome.counts) != {"done"}:
+        states = ", ".join(f"{count} {state}" for state, count in sorted(outcome.counts.items()))
+        console.print(f"of its {len(runs)} runs: {states}; see bench runs list")
+        return 1
+
+    with opened(database, own=False) as source:
+        found = comparison.compare(source, its_study, method, runs)
+        request = Request((study,), (dataset,), filters.scenarios, filters.clients)
+        built = build(source, request, registry.studies(), out, comparison.expectations(its_study, runs))
+    title = f"{registry.method(method).title} on {its_study.title_of(dataset)}"
+    console.print(rich_table(standing.table(its_study, found.standings, title)))
+    for line in standing.sentences(its_study, found.ranking, method, found.standings):
+        console.print(line)
+    console.print(f"Wrote {len(built.paths)} files to {out}: {study}_ranking.md has all pairs.")
+    return 0

@@ -1,0 +1,89 @@
+"""Who is compared with whom, and where: methods, tasks and their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bench.report.cells import Board, Cell, Line, Selection
+from bench.report.results import Average, Results
+from bench.report.settings import Column
+from bench.statistics.paired import COLUMNS, Comparison, compare
+
+if TYPE_CHECKING:
+    from bench.report.study import Study
+
+
+def competitors(study: Study, boards: Sequence[Board], selection: Selection) -> dict[str, Line]:
+    """Method -> its line in its usual setting, in the order of the boards' rows.
+
+    The study's own rows, and other methods that the request names; no references, and of rows that
+    show the same runs at the same stage the first.
+    """
+    own = {row.method for row in study.rows} | (selection.methods or frozenset())
+    found: dict[tuple[str, str], Line] = {}
+    for board in boards:
+        for line in board.rows:
+            row = line.row
+            if not line.setting and row.ranked and row.method in own and row.method not in study.references:
+                found.setdefault((row.runs, row.stage or study.primary.stage), line)
+    return {line.row.method: line for line in found.values()}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A cell of the comparison: one column under the primary reading.
+
+    ``cells`` are the competitors' that are planned, printed or run; ``comparisons`` all pairs of
+    those with numbers, in the order of ``cells``.
+    """
+
+    column: Column
+    cells: dict[str, Cell]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Measured mean in percent of the methods with numbers."""
+        return {method: cell.measured.mean for method, cell in self.cells.items() if cell.measured}
+
+
+def tasks(
+    study: Study, boards: Sequence[Board], lines: dict[str, Line], results: Results
+) -> tuple[Task, ...]:
+    """Every column that has a cell of a competitor, once, in the order of the boards."""
+    made: dict[Column, Task] = {}
+    for board in boards:
+        main = board.table.targets[0]
+        for column in board.columns:
+            cells = {
+                method: cell
+                for method, line in lines.items()
+                if (cell := board.cells.get((main, study.primary, column, line))) is not None
+            }
+            if cells and column not in made:
+                measured = {
+                    method: scores(cell, results, study.average)
+                    for method, cell in cells.items()
+                    if cell.measured
+                }
+                made[column] = Task(column, cells, tuple(compare(measured)))
+    return tuple(made.values())
+
+
+def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
+    """A measured cell's test results with the columns ``bench.statistics.paired.COLUMNS``.
+
+    Runs whose partition is not known cannot be paired and are left out.
+    """
+    assert cell.group is not None
+    done = cell.group.done
+    rows = results.clients(cell.group, cell.stage, cell.rule)
+    partition = rows["run_id"].map(dict(zip(done["id"], done["partition_hash"], strict=True)))
+    weight = rows["samples"].astype(float) if average == "samples" else np.ones(len(rows))
+    rows = rows.assign(partition=partition, value=100.0 * rows["value"], weight=weight)
+    return rows.loc[rows["partition"] != "", list(COLUMNS)]

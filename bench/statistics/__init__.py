@@ -1,0 +1,1 @@
+"""Statistics on numbers alone: no database, no rendering."""

@@ -1,0 +1,38 @@
+"""What one method reaches in one cell: over seeds, and over clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+LEVEL = 0.95
+"""Coverage of every interval."""
+
+Interval = tuple[float, float]
+
+
+def t_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval | None:
+    """Student's interval of the mean of independent ``values``, in their unit; None for fewer than two.
+
+    ``mean -+ t(n - 1) std / sqrt(n)`` with the sample standard deviation (ddof 1).
+    """
+    n = len(values)
+    if n < 2:
+        return None
+    mean = float(np.mean(values))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    return mean - half, mean + half
+
+
+def worst(values: NDArray[np.float64]) -> float:
+    """The lowest of the clients' values ``[clients]``."""
+    return float(np.min(values))
+
+
+def bottom_tenth(values: NDArray[np.float64]) -> float:
+    """Mean over the lowest tenth of the clients' values ``[clients]``, rounded down, one client at least."""
+    count = max(1, len(values) // 10)
+    return float(np.mean(np.sort(values)[:count]))

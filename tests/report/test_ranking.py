@@ -1,0 +1,434 @@
+"""Spread, paired comparison and ranking in the report."""
+
+import csv
+import hashlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_database import CORA, FakeDatabase
+from rich.console import Console
+from scipy import stats
+
+from bench.report import report as building
+from bench.report.cells import Selection
+from bench.report.competitors import competitors, tasks
+from bench.report.ranking import Ranking, rank, ranking
+from bench.report.report import Report, Request, build
+from bench.report.results import Results
+from bench.report.spread import spread
+from bench.report.statistic import Statistic
+from bench.report.study import Study
+from bench.report.terminal import show
+from bench.reports.fedaghn import FedAGHN
+from bench.reports.fedhgn import FedHGN
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.spec import Protocol
+
+NON, OVER = "non-overlapping", "overlapping"
+CORA_TASKS = ((NON, 10), (NON, 20), (OVER, 30), (OVER, 50))
+
+
+@pytest.fixture(autouse=True)
+def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "planned", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", ())
+
+
+class Partitions(FakeDatabase):
+    """A fake database whose runs say on which partition they were made."""
+
+    def on(self, partition: str, method: str, seed: int, correct: Sequence[int], **options: Any) -> None:
+        self.add(method, seed, correct, **options)
+        self._runs[-1]["partition_hash"] = partition
+
+
+LEVELS = {"local": 80, "fedavg": 60, "fedper": 60, "fedsheafhn": 80}
+"""Correct of 100 before the draws of ``filled``: two good methods, two bad ones."""
+
+
+def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> FakeDatabase:
+    """Two seeds of four methods and the majority: differences of 20 points with little noise."""
+    database = FakeDatabase()
+    draw = np.random.default_rng(0)
+    for scenario, clients in where:
+        for method, level in {**LEVELS, "majority": 90}.items():
+            for seed in (0, 1):
+                correct = [level + int(noise) for noise in draw.integers(-2, 3, 6)]
+                database.add(method, seed, correct, scenario=scenario, clients=clients)
+    return database
+
+
+def made(database: FakeDatabase, study: Study | None = None, **selection: frozenset[Any]) -> Ranking | None:
+    study = study or FedSheafHN()
+    results, chosen = Results(database, {}), Selection(**selection)
+    return rank(study, study.boards(results, chosen), results, chosen)
+
+
+def document(database: FakeDatabase, study: Study | None = None) -> Statistic:
+    study = study or FedSheafHN()
+    results = Results(database, {})
+    found = ranking(study, study.boards(results, Selection()), results, Selection())
+    assert found is not None
+    return found
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def cora(out: Path, database: FakeDatabase | None = None) -> Report:
+    request = Request(datasets=("cora",))
+    return build(database or filled(), request, {"fedsheafhn": FedSheafHN}, out)
+
+
+def named(study: Study, database: FakeDatabase, **selection: frozenset[Any]) -> set[str]:
+    results, chosen = Results(database, {}), Selection(**selection)
+    return set(competitors(study, study.boards(results, chosen), chosen))
+
+
+def test_the_papers_eleven_methods_compete() -> None:
+    database = filled()
+    database.add("fedsheafhn_released", 0, [99] * 6)
+    assert named(FedSheafHN(), database) == {
+        "local",
+        "fedavg",
+        "fedprox",
+        "fedper",
+        "fedsage_plus",
+        "pfedhn",
+        "fggp",
+        "pfedgraph",
+        "fedpub",
+        "flow",
+        "fedsheafhn",
+    }
+
+
+def test_a_method_that_the_request_names_competes_too_but_no_reference() -> None:
+    database = filled()
+    database.add("mine", 0, [70] * 6)
+    asked = frozenset({"mine", "local", "majority", "fedavg_ft"})
+    # Fine-tuned FedAvg shows FedAvg's trained models: alone here, it stands for them.
+    assert named(FedSheafHN(), database, methods=asked) == {"mine", "local", "fedavg_ft"}
+
+
+def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> None:
+    assert "global_hgnn" not in named(FedHGN(), FakeDatabase())
+    assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), FakeDatabase())
+
+
+def test_ranks_wins_and_the_difference_to_local() -> None:
+    found = made(filled())
+    assert found is not None
+    assert len(found.tasks) == 4
+    assert set(found.methods[:2]) == {"local", "fedsheafhn"}
+    means = {task.column: task.means for task in found.tasks}
+    for method in LEVELS:
+        places = [
+            1 + sum(other > own for other in here) + (sum(other == own for other in here) - 1) / 2
+            for here, own in (
+                ([round(value, 6) for value in each.values()], round(each[method], 6))
+                for each in means.values()
+            )
+        ]
+        assert found.mean_ranks[method] == pytest.approx(np.mean(places))
+        below = [here[method] - here["local"] for here in means.values()]
+        assert found.minus_baseline(method) == pytest.approx(np.mean(below))
+    assert found.records["local"].wins == 8  # both bad methods in all four tasks
+    assert found.records["fedavg"].losses == 8
+    assert found.records["local"].losses == found.records["fedavg"].wins == 0
+    assert found.strengths["local"].value > 0 > found.strengths["fedavg"].value
+
+
+def test_paired_differences_are_those_of_the_stored_clients() -> None:
+    database = FakeDatabase()
+    first, second = [[70, 82, 91], [72, 80, 90]], [[69, 75, 90], [70, 73, 85]]
+    for seed in (0, 1):
+        database.add("local", seed, first[seed])
+        database.add("fedavg", seed, second[seed])
+    database.add("local", 2, [10, 10, 10])  # no partner
+    found = made(database)
+    assert found is not None
+    (pair,) = found.tasks[0].comparisons
+    gaps = (np.array(first) - np.array(second)).mean(axis=0)
+    assert (pair.first, pair.second, pair.unit, pair.units) == ("local", "fedavg", "client", 3)
+    assert pair.difference == pytest.approx(gaps.mean())
+    assert pair.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
+
+
+def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
+    database = Partitions()
+    options: dict[str, Any] = {"dataset": "coraca", "scenario": "label-dirichlet", "clients": 3}
+    for seed in (0, 1, 2):
+        protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40))
+        for method, right in (("local_hgnn", 50), ("fedhgn", 60 + seed)):
+            database.on(
+                f"p{seed}", method, seed, [right, 30], samples=[100, 300], protocol=protocol, **options
+            )
+    found = made(database, FedHGN())
+    assert found is not None
+    (pair,) = found.tasks[0].comparisons
+    # (10 + seed) more of 400 samples
+    assert (pair.unit, pair.units, pair.difference) == ("partition", 3, pytest.approx(-100 * 11 / 400))
+    assert pair.difference == pytest.approx(
+        found.tasks[0].means["local_hgnn"] - found.tasks[0].means["fedhgn"]
+    )
+
+
+def test_runs_of_an_unknown_partition_are_not_paired() -> None:
+    database = Partitions()
+    for method in ("local", "fedavg"):
+        database.on("", method, 0, [70, 80])
+    found = made(database)
+    assert found is not None
+    assert [pair.verdict for pair in found.tasks[0].comparisons] == ["no test"]
+
+
+def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
+    database = filled()
+    for seed in (0, 1):
+        database.add("flow", seed, [95, 96, 94, 95, 97, 95])  # the best, in one task
+    database.add("fggp", 0, None, state="oom", reason="too large")
+    found = document(database)
+    table = found.document.views[0]
+    entries = {label: [entry.text for entry in row] for label, row in table.rows}
+    assert table.columns[:3] == ("Group", "Mean rank", "Tasks")
+    # Planned are the cells that the paper prints: six data sets, two client counts in each table.
+    assert entries["Flow"][:3] == ["-", "1.00", "1/24"]
+    assert entries["Local"][2] == "4/24"
+    assert "FGGP" not in entries
+    assert "Majority class" not in entries
+    caption = " ".join(found.document.caption)
+    assert "nothing is imputed" in caption
+    assert "No test over tasks, so no groups: fewer than 3 tasks (or methods) are complete." in caption
+    assert found.figures == ()
+    assert "FGGP" in next(note for note in found.document.notes if note.startswith("without numbers"))
+
+
+def test_captions_state_reading_test_correction_region_units_and_tasks() -> None:
+    caption = " ".join(document(filled()).document.caption)
+    for part in (
+        "stage trained, rule best_val",
+        "Paired t test, two-sided",
+        "Holm's correction over all pairs of a task",
+        "±0.5 points",
+        "Cora 10: 6 tests over 6 clients",
+        "Tasks: 4.",
+        "Friedman on the 4 tasks that all methods have",
+        "Partitions: Cora 10 abcdef01",
+        "2000 draws, seed 0",
+        f"Protocol: Cora: {CORA.rounds} rounds",
+    ):
+        assert part in caption
+
+
+def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
+    found = document(filled())
+    groups = found.document.views[1]
+    for label, row in groups.rows:
+        good = label in ("Local", "FedSheafHN")
+        assert {entry.text.rpartition(" ")[2] for entry in row} == {"(1)" if good else "(2)"}
+        assert {entry.place for entry in row} == {1 if good else 0}
+
+
+def test_pair_tables_mirror_and_mark(tmp_path: Path) -> None:
+    found = document(filled())
+    table = next(view for view in found.document.views if view.name == f"pairs_cora_{NON}_10")
+    rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
+    assert rows["Local"]["Local"].text == ""
+    better, worse = rows["Local"]["FedAvg"].text, rows["FedAvg"]["Local"].text
+    assert (better[0], better[-1], worse[0], worse[-1]) == ("+", ">", "-", "<")
+    assert better[1:-2] == worse[1:-2]
+    assert {rows["Local"]["FedSheafHN"].text[-1], rows["FedSheafHN"]["Local"].text[-1]} <= {"?", "="}
+
+
+def test_too_few_units_are_named_and_not_tested() -> None:
+    database = FakeDatabase()
+    for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
+        database.add(method, seed, [70, 80])
+    found = document(database)
+    assert found.document.notes[-1] == (
+        "no test in Cora 10 (no common seeds and partitions): Local and FedPer; FedAvg and FedPer"
+    )
+    table = found.document.views[2]
+    assert dict(table.rows)["Local"][2].text == "-"
+
+
+def test_nothing_to_compare_gives_no_ranking() -> None:
+    database = FakeDatabase()
+    database.add("local", 0, [70, 80])
+    database.add("fedavg", 0, [70, 80], clients=20)
+    database.add("majority", 0, [70, 80])
+    assert made(database) is None
+
+
+def test_a_column_in_two_boards_is_one_task() -> None:
+    study, results = FedSheafHN(), Results(filled(), {})
+    boards = study.boards(results, Selection())
+    lines = competitors(study, boards, Selection())
+    once = tasks(study, boards, lines, results)
+    assert [task.column for task in tasks(study, [*boards, boards[0]], lines, results)] == [
+        task.column for task in once
+    ]
+
+
+# Spread -----------------------------------------------------------------------------------------------
+
+
+def spread_of(database: FakeDatabase) -> Statistic | None:
+    study, results = FedSheafHN(), Results(database, {})
+    return spread(study, study.boards(results, Selection())[0], results)
+
+
+def test_spread_over_clients_and_seeds() -> None:
+    database = FakeDatabase()
+    for seed, (alone, together) in enumerate(
+        (([70, 80, 90], [71, 60, 85]), ([60, 80, 70], [62, 76, 72]), ([65, 75, 85], [65, 75, 85]))
+    ):
+        database.add("local", seed, alone)
+        database.add("fedavg", seed, together)
+    found = spread_of(database)
+    assert found is not None
+    (table,) = found.document.views
+    rows = {label: [entry.text for entry in row] for label, row in table.rows}
+    assert table.columns == (
+        "Seeds",
+        "Mean",
+        "Std",
+        "95 % interval",
+        "Std over clients",
+        "Worst client",
+        "Bottom 10 %",
+        "Below Local",
+    )
+    # Seeds' means 72, 70, 75: mean 72.33, std 2.5166, half 4.3027 * 2.5166 / sqrt(3) = 6.2516.
+    assert rows["FedAvg"][:4] == ["3", "72.33", "2.52", "66.08 to 78.58"]
+    # sqrt(157), sqrt(52) and 10 over clients; worst 60, 62, 65; below Local 2, 1 and 0.
+    assert rows["FedAvg"][4:] == [f"{(157**0.5 + 52**0.5 + 10) / 3:.2f}", "62.33", "62.33", "1.00"]
+    assert rows["Local"][-1] == "0.00"
+
+
+def test_clients_of_other_partitions_are_not_set_against_local() -> None:
+    database = Partitions()
+    database.on("p", "local", 0, [70, 80])
+    database.on("q", "local", 1, [70, 80])
+    database.on("p", "fedavg", 0, [60, 90])
+    database.on("p", "fedavg", 1, [10, 10])
+    database.on("q", "fedper", 2, [10, 10])
+    found = spread_of(database)
+    assert found is not None
+    rows = {label: row[-1].text for label, row in found.document.views[0].rows}
+    assert (rows["FedAvg"], rows["FedPer"]) == ("1.00", "-")
+
+
+def test_one_method_has_nothing_beside_it() -> None:
+    database = FakeDatabase()
+    database.add("local", 0, [70])
+    assert spread_of(database) is None
+
+
+# Files and terminal -----------------------------------------------------------------------------------
+
+
+def test_the_numbers_behind_the_tables_are_written(tmp_path: Path) -> None:
+    database = filled()
+    cora(tmp_path, database)
+    found = made(database)
+    assert found is not None
+    methods = {row["method"]: row for row in read(tmp_path / "fedsheafhn_ranking_methods.csv")}
+    assert list(methods) == found.methods
+    assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
+    assert float(methods["fedavg"]["strength"]) == pytest.approx(found.strengths["fedavg"].value, abs=1e-4)
+    pairs = read(tmp_path / "fedsheafhn_ranking_pairs.csv")
+    assert len(pairs) == 4 * 6
+    first = found.tasks[0].comparisons[0]
+    assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
+    assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
+    assert pairs[0]["verdict"] == first.verdict
+    diagram = {row["method"]: row for row in read(tmp_path / "fedsheafhn_ranking_critical_difference.csv")}
+    assert set(diagram) == set(LEVELS)
+    assert float(diagram["local"]["p_fedavg"]) == float(diagram["fedavg"]["p_local"])
+    assert float(diagram["local"]["mean_rank"]) == found.mean_ranks["local"]
+    numbers = read(tmp_path / "fedsheafhn_table1_spread_numbers.csv")
+    assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
+
+
+def test_cells_stand_once_in_cells_csv(tmp_path: Path) -> None:
+    cora(tmp_path)
+    rows = [tuple(row.items()) for row in read(tmp_path / "cells.csv")]
+    assert len(set(rows)) == len(rows)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+from test_ranking import FedSheafHN, building, cora
+building.planned = lambda grids: {{}}
+FedSheafHN.experiments = ()
+cora(Path(sys.argv[1]))
+"""
+
+
+def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
+    script = SCRIPT.format(folder=str(Path(__file__).parent))
+    digests = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", script, str(out)], check=True, env=environment)
+        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
+    assert digests[0] == digests[1]
+    assert {f"fedsheafhn_ranking_critical_difference.{kind}" for kind in ("pdf", "png", "csv")} <= set(
+        digests[0]
+    )
+    assert {f"fedsheafhn_{name}.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
+        digests[0]
+    )
+
+
+def test_the_diagram_shows_every_method_with_its_rank(tmp_path: Path) -> None:
+    from bench.report.figures import draw
+
+    (figure,) = document(filled()).figures
+    (axes,) = draw(figure).axes
+    found = made(filled())
+    assert found is not None
+    texts = {text.get_text() for text in axes.texts}
+    assert {f"{found.titles[name]} ({found.mean_ranks[name]:.2f})" for name in LEVELS} <= texts
+    assert found.friedman is not None
+    assert f"CD {found.friedman.critical_difference:.2f}" in texts
+
+
+def test_the_terminal_shows_ranking_and_score_after_the_tables(tmp_path: Path) -> None:
+    built = cora(tmp_path)
+    console = Console(width=80, record=True, file=io.StringIO())
+    for each in built.documents:
+        show(each, console)
+    text = console.export_text()
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    heads = ["Table 1 (non-overlapping)", "spread over", "ranking of methods", "reproduction score"]
+    places = [next(number for number, line in enumerate(lines) if head in line) for head in heads]
+    assert places == sorted(places)
+    row = next(line for line in lines[places[2] :] if "Local" in line)
+    parts = [part.strip() for part in row.strip("│").split("│")]
+    assert parts[0] == "Local"
+    assert parts[2].endswith("(4/4)")
+    assert parts[3] == "8/4/0"
+
+
+def test_latex_of_the_statistics_is_ascii(tmp_path: Path) -> None:
+    built = cora(tmp_path)
+    for path in built.paths:
+        if path.suffix == ".tex":
+            body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]
+            assert all(line.isascii() for line in body), path.name

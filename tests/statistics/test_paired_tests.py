@@ -1,0 +1,143 @@
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from bench.statistics.paired import COLUMNS, Comparison, compare, differences, t_test, unit_of
+
+Rows = list[tuple[str, int, int, float, float]]
+
+
+def frame(rows: Rows) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def plain(values: list[list[float]], partition: str = "p", first_seed: int = 0) -> pd.DataFrame:
+    """Scores ``values[seed][client]`` on one partition."""
+    return frame(
+        [
+            (partition, first_seed + seed, client, value, 1.0)
+            for seed, clients in enumerate(values)
+            for client, value in enumerate(clients)
+        ]
+    )
+
+
+def test_clients_of_one_partition_are_the_units() -> None:
+    first, second = [[70, 80, 90], [72, 84, 90]], [[69, 77, 88], [71, 79, 86]]
+    (found,) = compare({"a": plain(first), "b": plain(second)})
+    # Differences by client, mean over seeds: (1 + 1)/2, (3 + 5)/2, (2 + 4)/2.
+    assert (found.unit, found.units, found.difference) == ("client", 3, pytest.approx(8 / 3))
+    reference = stats.ttest_rel(np.mean(first, axis=0), np.mean(second, axis=0))
+    assert found.p == pytest.approx(reference.pvalue)
+    assert found.corrected == pytest.approx(reference.pvalue)  # one pair: nothing to correct
+    assert found.interval == pytest.approx(tuple(reference.confidence_interval()))
+
+
+def test_several_partitions_are_the_units() -> None:
+    first: Rows = [
+        ("p", 0, 0, 80, 10),
+        ("p", 0, 1, 60, 30),
+        ("p", 1, 0, 82, 10),
+        ("p", 1, 1, 62, 30),
+        ("q", 2, 0, 70, 1),
+    ]
+    second: Rows = [(partition, seed, client, 50, weight) for partition, seed, client, _, weight in first]
+    (found,) = compare({"a": frame(first), "b": frame(second)})
+    # p: seed 0 (30 * 10 + 10 * 30) / 40 = 15, seed 1 (32 * 10 + 12 * 30) / 40 = 17; q: 20.
+    assert (found.unit, found.units, found.difference) == ("partition", 2, pytest.approx((16 + 20) / 2))
+    assert found.p == pytest.approx(stats.ttest_1samp([16.0, 20.0], 0).pvalue)
+
+
+def test_only_common_seeds_of_the_same_partition_are_paired() -> None:
+    first = plain([[70, 80], [99, 99]])
+    second = plain([[60, 75]])
+    np.testing.assert_allclose(differences(first, second, "client"), [10, 5])
+    elsewhere = plain([[60, 75]], partition="q")
+    assert len(differences(first, elsewhere, "client")) == 0
+
+
+def test_the_cell_and_not_the_pair_decides_on_the_unit() -> None:
+    one, other = plain([[70, 80, 75]]), plain([[60, 75, 70]])
+    third = pd.concat([plain([[50, 50, 50]]), plain([[51, 51, 51]], partition="q", first_seed=1)])
+    assert unit_of([one, other]) == "client"
+    pairs = {(pair.first, pair.second): pair for pair in compare({"a": one, "b": other, "c": third})}
+    assert {pair.unit for pair in pairs.values()} == {"partition"}
+    found = pairs["a", "b"]
+    assert (found.units, found.difference, found.verdict) == (1, pytest.approx(20 / 3), "no test")
+    assert (found.p, found.corrected, found.interval, found.points) == (None, None, None, None)
+
+
+def test_without_common_seeds_there_is_no_test() -> None:
+    (found,) = compare({"a": plain([[70, 80]]), "b": plain([[60, 75]], first_seed=5)})
+    assert (found.units, found.difference, found.verdict) == (0, None, "no test")
+
+
+def holm(values: list[float]) -> list[float]:
+    """Holm's correction, step by step."""
+    order = sorted(range(len(values)), key=lambda place: values[place])
+    corrected = [0.0] * len(values)
+    highest = 0.0
+    for step, place in enumerate(order):
+        highest = max(highest, min(1.0, values[place] * (len(values) - step)))
+        corrected[place] = highest
+    return corrected
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 4), st.integers(2, 6), st.integers(0, 10_000))
+def test_all_pairs_are_corrected_together_and_mirror_each_other(
+    methods: int, clients: int, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    scores = {
+        f"m{number}": plain((60 + 3 * number + draw.normal(0, 4, (2, clients))).tolist())
+        for number in range(methods)
+    }
+    found = compare(scores)
+    assert [(pair.first, pair.second) for pair in found] == list(itertools.combinations(scores, 2))
+    assert [pair.corrected for pair in found] == pytest.approx(holm([pair.p or 0.0 for pair in found]))
+    mirrored = {(pair.second, pair.first): pair for pair in compare(dict(reversed(list(scores.items()))))}
+    opposite = {"better": "worse", "worse": "better"}
+    for pair in found:
+        other = mirrored[pair.first, pair.second]
+        assert pair.difference is not None
+        assert other.difference == pytest.approx(-pair.difference)
+        assert other.p == pytest.approx(pair.p)
+        assert other.verdict == opposite.get(pair.verdict, pair.verdict)
+
+
+def judged(difference: float, half: float, corrected: float) -> str:
+    interval = (difference - half, difference + half)
+    return Comparison("a", "b", "client", 9, difference, interval, corrected, corrected).verdict
+
+
+@pytest.mark.parametrize(
+    ("difference", "half", "corrected", "verdict"),
+    [
+        (2.0, 1.0, 0.01, "better"),
+        (-2.0, 1.0, 0.01, "worse"),
+        (2.0, 1.0, 0.05, "undecided"),  # not below the level
+        (2.0, 3.0, 0.4, "undecided"),
+        (0.1, 0.3, 0.9, "equivalent"),
+        (0.3, 0.1, 0.001, "equivalent"),  # significant, and too small to matter
+        (0.0, 0.5, 1.0, "equivalent"),  # the ends belong to the region
+        (0.4, 0.2, 0.001, "undecided"),  # significant, neither surely small nor large
+        (-0.4, 0.2, 0.001, "undecided"),
+        (0.5, 0.1, 0.001, "undecided"),
+        (0.51, 0.1, 0.001, "better"),
+    ],
+)
+def test_what_is_claimed(difference: float, half: float, corrected: float, verdict: str) -> None:
+    assert judged(difference, half, corrected) == verdict
+
+
+def test_equal_differences_have_no_spread_to_test_against() -> None:
+    assert t_test(np.zeros(4)) == 1.0
+    assert t_test(np.full(4, 0.25)) == 0.0
+    (same,) = compare({"a": plain([[70, 80]]), "b": plain([[70, 80]])})
+    assert (same.verdict, same.points) == ("equivalent", 0.5)
