@@ -20,6 +20,8 @@ for name, place, summary in (
     ("report", "bench.cli.report:report", "Write tables and figures, published beside measured."),
     ("compare", "bench.cli.compare:compare", "Run your own method and say where it stands among the others."),
     ("export", "bench.cli.export:export", "Write results as a bundle of files that others can read."),
+    ("import", "bench.cli.import_:import_", "Check a bundle and write its runs into the database."),
+    ("verify", "bench.cli.verify:verify", "Make a sample of a bundle's runs again and compare."),
     ("runs", "bench.cli.runs:app", "List runs, and show one with the command that makes it."),
     (
         "check-method",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,13 +18,20 @@ from bench.store.bundle import shipped_bundles
 def opened(url: str | None, own: bool) -> Iterator[Source]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles.
 
-    With ``own`` the database alone, which then must exist.
+    With ``own`` the database alone, which then must exist. A shipped bundle that is damaged is left
+    out with a warning on standard error.
 
     Raises:
-        RequestError: a named database that cannot be read, a damaged bundle, or nothing to read.
+        RequestError: a named database that cannot be read, or nothing to read.
     """
-    shipped = [] if own else [(bundle.name, bundle) for bundle in shipped_bundles()]
-    if url is None and shipped and _is_missing(paths.default_database()):
+    bundles, damaged = ([], []) if own else shipped_bundles()
+    shipped = [(bundle.name, bundle) for bundle in bundles]
+    alone = url is None and _is_missing(paths.default_database())
+    if alone and not shipped and damaged:
+        raise damaged[0]
+    for error in damaged:
+        print(f"bench: warning: left out: {error}", file=sys.stderr)
+    if alone and shipped:
         yield Merged(None, shipped)
         return
     with open_store(url or paths.default_database(), create=False) as store:

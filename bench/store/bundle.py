@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.errors import RequestError
 from bench.store import bundle_check
 from bench.store.arrays import unpack_array
 from bench.store.bundle_format import MANIFEST, Manifest
 from bench.store.bundle_query import filter_results, filter_runs
-from bench.store.models import ClientResult, Run
+from bench.store.models import ClientResult
+from bench.store.queries import RUN_COLUMNS
 
 TEXTS = ("stage", "split", "rule", "metric")
 
@@ -23,7 +25,9 @@ TEXTS = ("stage", "split", "rule", "metric")
 class Bundle:
     """A bundle, read and checked whole when it is opened; it satisfies ``bench.report.source.Source``.
 
-    Run ids are 1, 2, ... in the order of the file. ``traceback`` is empty: a bundle keeps none.
+    Run ids are 1, 2, ... in the order of the file. ``traceback`` is empty: a bundle keeps none; so are
+    ``bundle`` and ``bundle_state``: it does not say where its runs came from. ``hash`` is the SHA-256
+    of ``bundle.json``, which holds those of the other files; ``source`` is what that says of its origin.
 
     Raises:
         RequestError: ``folder`` is no bundle, or a damaged one; the line names the file and what
@@ -31,10 +35,13 @@ class Bundle:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.name = folder.name
-        manifest = bundle_check.read_manifest(folder)
+        self.folder = folder
+        self.name = folder.resolve().name
+        manifest, self.hash = bundle_check.read_manifest(folder)
         runs, results, curves, artefacts = bundle_check.read_tables(folder, manifest)
+        self.source = manifest.source
         self._environments = _environments(manifest)
+        self._partitions = _partitions(manifest)
         self._runs = _runs(runs, self._environments)
         self._results = _results(results)
         self._curves = {
@@ -74,18 +81,28 @@ class Bundle:
         """One row an environment: id, hash, description (JSON)."""
         return self._environments.copy()
 
+    def partitions(self) -> pd.DataFrame:
+        """One row a partition: hash, dataset, scenario, clients, provenance (JSON)."""
+        return self._partitions.copy()
 
-def read_bundles(folder: Path) -> list[Bundle]:
-    """The bundles in a folder, by name; none where there is no such folder.
 
-    Raises:
-        RequestError: one of them is damaged.
+def read_bundles(folder: Path) -> tuple[list[Bundle], list[RequestError]]:
+    """The bundles in a folder, by name, and what is wrong with those that cannot be read.
+
+    Both are empty where there is no such folder.
     """
-    return [Bundle(path.parent) for path in sorted(folder.glob(f"*/{MANIFEST}"))]
+    bundles: list[Bundle] = []
+    damaged: list[RequestError] = []
+    for path in sorted(folder.glob(f"*/{MANIFEST}")):
+        try:
+            bundles.append(Bundle(path.parent))
+        except RequestError as error:
+            damaged.append(error)
+    return bundles, damaged
 
 
-def shipped_bundles() -> list[Bundle]:
-    """The bundles that come with the suite, ``results/measured``; raises as ``read_bundles``."""
+def shipped_bundles() -> tuple[list[Bundle], list[RequestError]]:
+    """The bundles that come with the suite, ``results/measured``, as ``read_bundles`` gives them."""
     return read_bundles(Path(str(files("bench.results"))) / "measured")
 
 
@@ -97,15 +114,25 @@ def _environments(manifest: Manifest) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["id", "hash", "description"])
 
 
+def _partitions(manifest: Manifest) -> pd.DataFrame:
+    rows = [
+        each.model_dump() | {"provenance": bundle_check.canonical(each.provenance)}
+        for each in manifest.partitions
+    ]
+    return pd.DataFrame(rows, columns=["hash", "dataset", "scenario", "clients", "provenance"])
+
+
 def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     numbers = dict(zip(environments["hash"], environments["id"], strict=True))
     whole_numbers = runs.select_dtypes("integer").columns
     whole = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
         id=np.arange(1, len(runs) + 1),
         traceback="",
+        bundle="",
+        bundle_state="",
         environment_id=runs["environment"].map(numbers).astype(np.int64),
     )
-    return whole[list(Run.__table__.columns.keys())]
+    return whole[list(RUN_COLUMNS)]
 
 
 def _results(results: pd.DataFrame) -> pd.DataFrame:

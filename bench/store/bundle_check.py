@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from bench.errors import RequestError
 from bench.selection import RULES
 from bench.spec import STAGES, RunSpec
+from bench.store import bundle_parquet
+from bench.store.bundle_files import BundleFile, check_names
 from bench.store.bundle_format import (
     ARTEFACT_BYTES,
     CURVE_SPLIT,
+    DEPTH,
+    FILE_BYTES,
     FORMAT,
     MANIFEST,
+    MANIFEST_BYTES,
+    MOST_ROWS,
     SCHEMAS,
     SPLITS,
     STATES,
     VERSION,
     Manifest,
 )
+
+SEVERAL_LINES = ("reason",)
+"""Columns whose text may have line breaks."""
+
+OF_SPEC = ("dataset", "scenario", "clients", "method", "seed", "rounds")
+"""Columns of ``runs.parquet`` that repeat the spec."""
+
+STARTED = (pd.Timestamp("2000-01-01"), pd.Timestamp("2099-12-31"))
 
 CurveRow = tuple[int, str, str, int, int, NDArray[np.int32]]
 """Run (from 0), stage, split, rows, clients, counts client by client."""
@@ -54,26 +67,6 @@ class Tables(NamedTuple):
     artefacts: list[ArtefactRow]
 
 
-class _File(NamedTuple):
-    """A file of a bundle, for messages."""
-
-    folder: Path
-    name: str
-
-    def refuse(self, problem: str) -> NoReturn:
-        raise RequestError(f"bundle {self.folder}: {self.name}: {problem}")
-
-    def require(self, holds: bool, problem: str) -> None:
-        if not holds:
-            self.refuse(problem)
-
-    def each(self, holds: Iterable[Any], problem: str) -> None:
-        """Refuse with the first row for which it does not hold."""
-        wrong = np.flatnonzero(~np.asarray(holds, bool))
-        if len(wrong):
-            self.refuse(f"row {wrong[0]}: {problem}")
-
-
 def canonical(value: Mapping[str, Any]) -> str:
     """JSON as the database keeps it: keys sorted, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -87,6 +80,12 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
+def _finite(text: str) -> float:
+    if math.isfinite(number := float(text)):
+        return number
+    raise ValueError(f"{text} is too large a number")
+
+
 def _json(text: str | bytes) -> Any:
     """Parsed JSON.
 
@@ -94,26 +93,62 @@ def _json(text: str | bytes) -> Any:
         ValueError: not JSON, NaN or infinity in it, or nested too deeply.
     """
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """``bundle.json``, checked in itself.
+def _texts(tree: Any) -> Iterator[str]:
+    """Every key and text in parsed JSON.
 
     Raises:
-        RequestError: no such folder or file, not JSON, another format or version, a wrong content.
+        ValueError: nested more than ``DEPTH`` deep.
     """
-    file = _File(folder, MANIFEST)
+    level = [tree]
+    for _ in range(DEPTH):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, str):
+                yield value
+            elif isinstance(value, dict):
+                yield from value
+                below += value.values()
+            elif isinstance(value, (list, tuple)):
+                below += value
+        if not below:
+            return
+        level = below
+    raise ValueError("nested too deeply")
+
+
+def _printable(text: str, several_lines: bool = False) -> bool:
+    """Whether a text can be shown as it is: no control character, no reversal of its direction."""
+    return (text.replace("\n", "").replace("\t", "") if several_lines else text).isprintable()
+
+
+def read_manifest(folder: Path) -> tuple[Manifest, str]:
+    """``bundle.json``, checked in itself, and its SHA-256.
+
+    Raises:
+        RequestError: no such folder or file, a file in it that is not part of a bundle, not JSON,
+            another format or version, a wrong content.
+    """
+    file = BundleFile(folder, MANIFEST)
     try:
-        tree = _json((folder / MANIFEST).read_bytes())
+        data = file.read(MANIFEST_BYTES)
+        check_names(folder, {MANIFEST, *SCHEMAS})
     except OSError as error:
         raise RequestError(
             f"no bundle at {folder}: expected a folder with {MANIFEST} ({error.strerror})"
         ) from None
+    file.require(len(data) <= MANIFEST_BYTES, f"too large: expected at most {MANIFEST_BYTES:,} bytes")
+    try:
+        tree = _json(data)
+        texts = list(_texts(tree))
     except ValueError as error:
         file.refuse(f"not valid JSON: {error}")
+    wrong = next((text for text in texts if not _printable(text)), None)
+    file.require(wrong is None, f"a text holds a control character: {wrong!r}")
     if not isinstance(tree, dict) or tree.get("format") != FORMAT:
         file.refuse(f'not a bundle of results: expected "format": "{FORMAT}"')
     if tree.get("version") != VERSION:
@@ -135,7 +170,11 @@ def read_manifest(folder: Path) -> Manifest:
         ("partition", [each.hash for each in manifest.partitions]),
     ):
         file.require(len(set(hashes)) == len(hashes), f"a {kind} occurs twice")
-    return manifest
+    for name, stated in manifest.files.items():
+        part = BundleFile(folder, name)
+        part.require(stated.bytes <= FILE_BYTES, f"too large: expected at most {FILE_BYTES:,} bytes")
+        part.require(stated.rows <= MOST_ROWS[name], f"too many rows: expected at most {MOST_ROWS[name]:,}")
+    return manifest, _sha256(data)
 
 
 def read_tables(folder: Path, manifest: Manifest) -> Tables:
@@ -145,49 +184,38 @@ def read_tables(folder: Path, manifest: Manifest) -> Tables:
         RequestError: a file is missing, damaged, not Parquet or of another schema; a spec's hash
             does not match; a count, number or name is out of its range.
     """
-    tables = {name: _table(_File(folder, name), manifest) for name in SCHEMAS}
+    tables = {name: _table(BundleFile(folder, name), manifest) for name in SCHEMAS}
     runs = _frame(tables["runs.parquet"])
-    _check_runs(_File(folder, "runs.parquet"), runs, manifest)
+    _check_runs(BundleFile(folder, "runs.parquet"), runs, manifest)
     results = _frame(tables["client_results.parquet"])
-    _check_results(_File(folder, "client_results.parquet"), results, runs)
-    curves = _curves(_File(folder, "curves.parquet"), tables["curves.parquet"], runs, results)
-    artefacts = _artefacts(_File(folder, "artefacts.parquet"), tables["artefacts.parquet"], runs)
+    _check_results(BundleFile(folder, "client_results.parquet"), results, runs)
+    curves = _curves(BundleFile(folder, "curves.parquet"), tables["curves.parquet"], runs, results)
+    artefacts = _artefacts(BundleFile(folder, "artefacts.parquet"), tables["artefacts.parquet"], runs)
     return Tables(runs, results, curves, artefacts)
 
 
-def _table(file: _File, manifest: Manifest) -> pa.Table:
+def _table(file: BundleFile, manifest: Manifest) -> pa.Table:
     stated = manifest.files[file.name]
     try:
-        data = (file.folder / file.name).read_bytes()
+        data = file.read(stated.bytes)
     except OSError as error:
         file.refuse(f"cannot read it: {error.strerror}")
     file.require(
         len(data) == stated.bytes and _sha256(data) == stated.sha256,
         f"damaged: its size or SHA-256 is not that of {MANIFEST}",
     )
-    schema = SCHEMAS[file.name]
-    try:
-        parquet = pq.ParquetFile(io.BytesIO(data))
-        found = parquet.schema_arrow
-        for field in schema:
-            file.require(field.name in found.names, f"the column {field.name} is missing")
-            kind = found.field(field.name).type
-            file.require(kind == field.type, f"column {field.name}: expected {field.type}, got {kind}")
-        foreign = [name for name in found.names if name not in schema.names]
-        file.require(not foreign, f"the column {', '.join(foreign)} is not part of the format")
-        file.require(len(found) == len(schema), "a column occurs twice")
-        rows = parquet.metadata.num_rows
-        file.require(rows == stated.rows, f"{rows} rows, {MANIFEST} says {stated.rows}")
-        table = parquet.read().select(schema.names)
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        file.refuse(f"not readable as Parquet: {error}")
-    for field in schema:
+    table = bundle_parquet.read_table(file, data, stated.rows)
+    for field in table.schema:
         column = table.column(field.name)
         file.require(field.nullable or not column.null_count, f"column {field.name}: a value is missing")
         if pa.types.is_floating(field.type):
             numbers = column.drop_null().to_numpy()
             file.require(bool(np.isfinite(numbers).all()), f"column {field.name}: a value is not finite")
+        if pa.types.is_string(field.type):
+            texts = pc.unique(column).to_pylist()
+            lines = field.name in SEVERAL_LINES
+            wrong = next((text for text in texts if not _printable(text, lines)), None)
+            file.require(wrong is None, f"column {field.name}: a control character in {wrong!r}")
     return table
 
 
@@ -196,20 +224,21 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _check_runs(file: _File, runs: pd.DataFrame, manifest: Manifest) -> None:
-    for row, (text, digest) in enumerate(zip(runs["spec"], runs["spec_hash"], strict=True)):
+def _check_runs(file: BundleFile, runs: pd.DataFrame, manifest: Manifest) -> None:
+    stated = zip(*(runs[name].tolist() for name in ("spec", "spec_hash", *OF_SPEC)), strict=True)
+    for row, (text, digest, *values) in enumerate(stated):
         file.require(_sha256(text) == digest, f"row {row}: the spec's hash does not match the spec")
         spec = _spec(file, row, text)
-        stated = {
-            "dataset": spec.dataset,
-            "scenario": spec.scenario,
-            "clients": spec.clients,
-            "method": spec.method,
-            "seed": spec.seed,
-            "rounds": spec.protocol.rounds,
-        }
-        for name, value in stated.items():
-            file.require(runs[name].iloc[row] == value, f"row {row}: {name} is not that of the spec")
+        expected = (
+            spec.dataset,
+            spec.scenario,
+            spec.clients,
+            spec.method,
+            spec.seed,
+            spec.protocol.rounds,
+        )
+        for name, value, wanted in zip(OF_SPEC, values, expected, strict=True):
+            file.require(value == wanted, f"row {row}: {name} is not that of the spec")
     twice = runs["spec_hash"].duplicated()
     file.each(~twice, "this spec occurs twice")
     file.each(runs["state"].isin(STATES), f"state: expected {', '.join(STATES)}")
@@ -217,6 +246,7 @@ def _check_runs(file: _File, runs: pd.DataFrame, manifest: Manifest) -> None:
         file.each(runs[name] >= 0, f"{name} is negative")
     for name in ("seconds_total", "seconds_client", "seconds_server", "seconds_evaluation"):
         file.each(runs[name] >= 0, f"{name} is negative")
+    file.each(runs["started"].between(*STARTED), "started: expected a time of this century")
     known = {each.hash for each in manifest.environments}
     file.each(runs["environment"].isin(known), f"environment: {MANIFEST} has no such hash")
     partitions = {each.hash: (each.dataset, each.scenario, each.clients) for each in manifest.partitions}
@@ -230,24 +260,30 @@ def _check_runs(file: _File, runs: pd.DataFrame, manifest: Manifest) -> None:
     )
 
 
-def _spec(file: _File, row: int, text: str) -> RunSpec:
+def _spec(file: BundleFile, row: int, text: str) -> RunSpec:
     try:
         spec = RunSpec.model_validate_json(text, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
         file.refuse(f"row {row}: spec: {'.'.join(map(str, first['loc']))}: {first['msg']}")
-    file.require(spec.canonical() == text, f"row {row}: the spec is not in its canonical form")
+    try:
+        file.require(spec.canonical() == text, f"row {row}: the spec is not in its canonical form")
+    except ValueError as error:  # a number of so many digits that Python does not write it
+        file.refuse(f"row {row}: spec: {error}")
+    file.require(
+        all(map(_printable, _texts(spec.tree()))), f"row {row}: spec: a text holds a control character"
+    )
     return spec
 
 
-def _check_run(file: _File, numbers: Iterable[int], runs: pd.DataFrame) -> None:
+def _check_run(file: BundleFile, numbers: Iterable[int], runs: pd.DataFrame) -> None:
     run = np.asarray(numbers, np.int64)
     file.each((run >= 0) & (run < len(runs)), f"run: expected 0 to {len(runs) - 1}")
     done = (runs["state"] == "done").to_numpy()
     file.each(done[run], "results of a run that is not done")
 
 
-def _check_results(file: _File, results: pd.DataFrame, runs: pd.DataFrame) -> None:
+def _check_results(file: BundleFile, results: pd.DataFrame, runs: pd.DataFrame) -> None:
     _check_run(file, results["run"], runs)
     for name, allowed in (("stage", STAGES), ("split", SPLITS), ("rule", tuple(RULES))):
         file.each(results[name].isin(allowed), f"{name}: expected {', '.join(allowed)}")
@@ -266,7 +302,7 @@ def _check_results(file: _File, results: pd.DataFrame, runs: pd.DataFrame) -> No
     file.each(~results.duplicated(keys), "this value occurs twice")
 
 
-def _curves(file: _File, table: pa.Table, runs: pd.DataFrame, results: pd.DataFrame) -> list[CurveRow]:
+def _curves(file: BundleFile, table: pa.Table, runs: pd.DataFrame, results: pd.DataFrame) -> list[CurveRow]:
     frame = _frame(table.drop_columns(["correct"]))
     _check_run(file, frame["run"], runs)
     file.each(frame["stage"].isin(STAGES), f"stage: expected {', '.join(STAGES)}")
@@ -295,7 +331,7 @@ def _samples(results: pd.DataFrame) -> dict[tuple[int, int], int]:
     return dict(zip(keys, rows["samples"].tolist(), strict=True))
 
 
-def _artefacts(file: _File, table: pa.Table, runs: pd.DataFrame) -> list[ArtefactRow]:
+def _artefacts(file: BundleFile, table: pa.Table, runs: pd.DataFrame) -> list[ArtefactRow]:
     rows: list[ArtefactRow] = [(each["run"], each["name"], each["data"]) for each in table.to_pylist()]
     _check_run(file, [run for run, _, _ in rows], runs)
     file.require(len({row[:2] for row in rows}) == len(rows), "an array occurs twice")

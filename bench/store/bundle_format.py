@@ -19,6 +19,14 @@ CURVE_SPLIT = "test"
 ARTEFACT_BYTES = 4096
 """Largest NPY data of an array that a bundle keeps."""
 
+MANIFEST_BYTES = 4 * 2**20
+FILE_BYTES = 256 * 2**20
+TABLE_BYTES = 2**30
+TEXT_BYTES = 65_536
+DEPTH = 32
+"""Largest ``bundle.json``, Parquet file, content of one when decoded, and text in it, in bytes; and
+how deeply JSON may be nested. A reader refuses more, whatever it would find there."""
+
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field(name, kind, nullable=False) for name, kind in columns.items()])
@@ -71,6 +79,14 @@ SCHEMAS = {
 }
 """File -> its columns. ``run`` is a row of ``runs.parquet``, from 0."""
 
+MOST_ROWS = {
+    "runs.parquet": 100_000,
+    "client_results.parquet": 20_000_000,
+    "curves.parquet": 200_000,
+    "artefacts.parquet": 1_000_000,
+}
+"""File -> the most rows that a reader takes."""
+
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Whole = Annotated[int, Field(ge=0)]
 
@@ -100,15 +116,16 @@ class Partition(_Part):
     hash: Annotated[str, Field(min_length=1)]
     dataset: str
     scenario: str
-    clients: Annotated[int, Field(ge=1)]
+    clients: Annotated[int, Field(ge=1, le=2**31 - 1)]
     provenance: dict[str, Any]
 
 
 class Manifest(_Part):
-    """``bundle.json``."""
+    """``bundle.json``. ``source`` says who made the runs and where more is to be read."""
 
     format: Literal["pfl-bench bundle"]
     version: Literal[1]
+    source: Annotated[str, Field(max_length=1000)] = ""
     files: dict[str, File]
     environments: list[Environment]
     partitions: list[Partition]

@@ -13,7 +13,7 @@ from bench.store import connect
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision under ``migrations/versions``."""
 
 

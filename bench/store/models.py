@@ -2,7 +2,7 @@
 
 A run is one row of ``runs`` with its rows in ``client_results``, ``curves`` and ``artefacts``,
 written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run replaces the
-old row.
+old row. A run with a ``bundle_id`` was made by somebody else and imported.
 """
 
 from __future__ import annotations
@@ -46,6 +46,24 @@ class Partition(Base):
     provenance: Mapped[str]
 
 
+class ImportedBundle(Base):
+    """Results of somebody else of which runs were imported.
+
+    ``hash`` is the SHA-256 of its ``bundle.json``, ``imported`` UTC without a zone. ``state``:
+    ``unverified`` until runs of it were made again here, then ``verified`` or ``contradicted``;
+    ``sample`` (JSON) says what came of each of those: spec hash -> outcome.
+    """
+
+    __tablename__ = "bundles"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    source: Mapped[str]
+    hash: Mapped[str] = mapped_column(unique=True)
+    imported: Mapped[datetime]
+    state: Mapped[str]
+    sample: Mapped[str]
+
+
 class Run(Base):
     """One executed spec. ``state`` other than ``done`` has no results, but a ``reason``."""
 
@@ -77,6 +95,7 @@ class Run(Base):
     source_hash: Mapped[str] = mapped_column(default="")
     method_numerics: Mapped[int]
     engine_numerics: Mapped[int]
+    bundle_id: Mapped[int | None] = mapped_column(ForeignKey("bundles.id"))
 
     client_results: Mapped[list[ClientResult]] = relationship(
         cascade="all, delete-orphan", passive_deletes=True

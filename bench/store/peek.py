@@ -23,3 +23,21 @@ def stored_runs(url: str, write: bool) -> tuple[dict[str, Stored], list[Timing]]
         return {}, []
     with open_store(url, create=False) as store:
         return store.states(), store.history()
+
+
+def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
+    """Whether the bundle with this hash was imported; then the database can be written, too.
+
+    Nothing is created. Without ``must_exist`` there may be no database yet.
+
+    Raises:
+        RequestError: as ``open_store``, and for an imported bundle as for writing.
+    """
+    path = connect.sqlite_path(url)
+    if not must_exist and (not path.exists() or path.stat().st_size == 0):
+        return False
+    with open_store(url, create=False) as store:
+        known = digest in set(store.bundles()["hash"])
+    if known:
+        connect.check_file(path, write=True)
+    return known

@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Engine, Select, select
+from sqlalchemy import ColumnElement, Engine, Select, func, select
 
 from bench.errors import unknown
 from bench.store.arrays import unpack_array, unpack_counts
-from bench.store.models import Artefact, Base, ClientResult, Curve, Run
+from bench.store.models import Artefact, Base, ClientResult, Curve, ImportedBundle, Run
 
 if TYPE_CHECKING:
     import pandas as pd
+
+RUNS: dict[str, ColumnElement[Any]] = {
+    **{column.name: column for column in Run.__table__.columns if column.name != "bundle_id"},
+    "bundle": func.coalesce(ImportedBundle.name, ""),
+    "bundle_state": func.coalesce(ImportedBundle.state, ""),
+}
+RUN_COLUMNS = tuple(RUNS)
+"""Columns of ``Store.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
+says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs."""
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
 
@@ -61,14 +70,17 @@ def table(engine: Engine, model: type[Base]) -> pd.DataFrame:
 
 def runs(engine: Engine, filters: Mapping[str, Any]) -> pd.DataFrame:
     """``runs`` filtered by ``column=value`` or ``column=[values]``, ordered by id."""
-    columns = Run.__table__.columns
-    statement = select(Run.__table__).order_by(Run.id)
+    statement = (
+        select(*(column.label(name) for name, column in RUNS.items()))
+        .join_from(Run, ImportedBundle, isouter=True)
+        .order_by(Run.id)
+    )
     for name, wanted in filters.items():
-        if name not in columns:
-            raise unknown("column of runs", name, columns.keys())
+        if name not in RUNS:
+            raise unknown("column of runs", name, RUNS)
         several = isinstance(wanted, (list, tuple, set, frozenset))
         values = [_plain(value) for value in (wanted if several else [wanted])]
-        statement = statement.where(columns[name].in_(values))
+        statement = statement.where(RUNS[name].in_(values))
     return _frame(engine, statement)
 
 

@@ -21,7 +21,7 @@ from bench.errors import RequestError
 from bench.selection import RULES
 from bench.store import connect, migrate, queries
 from bench.store.arrays import pack_array, pack_counts
-from bench.store.models import Artefact, ClientResult, Curve, Environment, Partition, Run
+from bench.store.models import Artefact, ClientResult, Curve, Environment, ImportedBundle, Partition, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,8 +97,12 @@ class Store:
         self._engine.dispose()
 
     @contextmanager
-    def _write(self) -> Iterator[Session]:
-        """A session in one transaction that holds the write lock from its start."""
+    def transaction(self) -> Iterator[Session]:
+        """A session in one transaction that holds the write lock from its start.
+
+        Raises:
+            RequestError: the database cannot be written (locked for 30 s, full, gone).
+        """
         try:
             with Session(connect.writing(self._engine)) as session, session.begin():
                 yield session
@@ -117,7 +121,7 @@ class Store:
             RequestError: the database cannot be written (locked for 30 s, full, gone).
         """
         done = result.state == "done"
-        with self._write() as session:
+        with self.transaction() as session:
             old = session.scalar(select(Run.id).where(Run.spec_hash == spec.hash))
             if old is not None:
                 session.execute(delete(Run).where(Run.id == old))
@@ -135,7 +139,7 @@ class Store:
                 reason=result.reason,
                 traceback=result.traceback,
                 partition_hash=result.partition_hash,
-                environment_id=self._environment(session, context.environment),
+                environment_id=environment_id(session, context.environment),
                 started=context.started,
                 seconds_total=result.seconds.get("total", 0.0),
                 seconds_client=result.seconds.get("client", 0.0),
@@ -167,18 +171,6 @@ class Store:
             return run.id
 
     @staticmethod
-    def _environment(session: Session, description: Mapping[str, Any]) -> int:
-        text = _json(description)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        known = session.scalar(select(Environment.id).where(Environment.hash == digest))
-        if known is not None:
-            return known
-        row = Environment(hash=digest, description=text)
-        session.add(row)
-        session.flush()
-        return row.id
-
-    @staticmethod
     def _results(session: Session, run_id: int, result: RunResult) -> None:
         rows = [{"run_id": run_id, **row} for row in accuracies(result)]
         if rows:
@@ -202,7 +194,10 @@ class Store:
     # Reading ------------------------------------------------------------------------------------
 
     def runs(self, **filters: Any) -> pd.DataFrame:
-        """One row a run with every column of ``runs``, ordered by id.
+        """One row a run with every column of ``RUN_COLUMNS``, ordered by id.
+
+        ``bundle`` is the name of the bundle that it was imported with, ``bundle_state`` says whether
+        that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
 
         A filter is ``column=value`` or ``column=[values]``, for example
         ``runs(dataset="cora", method=["local", "fedavg"], state="done")``.
@@ -250,6 +245,10 @@ class Store:
         """One row a partition: hash, dataset, scenario, clients, provenance (JSON)."""
         return queries.table(self._engine, Partition)
 
+    def bundles(self) -> pd.DataFrame:
+        """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON)."""
+        return queries.table(self._engine, ImportedBundle)
+
 
 def open_store(url: str, create: bool) -> Store:
     """Open the database at ``url`` (``sqlite:///PATH``).
@@ -271,6 +270,19 @@ def open_store(url: str, create: bool) -> Store:
         engine.dispose()
         raise
     return Store(engine, url)
+
+
+def environment_id(session: Session, description: Mapping[str, Any]) -> int:
+    """Id of the row of ``environments`` with this description; made where there is none."""
+    text = _json(description)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    known = session.scalar(select(Environment.id).where(Environment.hash == digest))
+    if known is not None:
+        return known
+    row = Environment(hash=digest, description=text)
+    session.add(row)
+    session.flush()
+    return row.id
 
 
 def _json(value: Mapping[str, Any]) -> str:

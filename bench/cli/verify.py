@@ -1,0 +1,93 @@
+"""``bench verify``: makes some of a bundle's runs again and says whether they agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from bench import paths
+from bench.store import open_store
+from bench.store.bundle import Bundle
+from bench.store.bundle_marks import mark
+from bench.store.peek import knows_bundle
+from bench.sweep import devices
+from bench.sweep.plan import data_at_hand
+from bench.sweep.progress import reporter
+from bench.sweep.verify import Check, draw, make_again, obstacles, outcome
+
+
+def verify(
+    bundle: Path,
+    /,
+    *,
+    sample: int = 3,
+    seed: int = 0,
+    db: str | None = None,
+    data_root: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> int:
+    """Make a random sample of a bundle's finished runs again and compare.
+
+    A run agrees if its clients are the same (partition hash) and either every count is the same
+    or the test accuracy over all clients is within 0.5 points at the round of best validation, and
+    within 1 point by the other rules (or two predictions, on small test splits). Where the bundle
+    was imported, the database keeps what came of every run and calls the bundle verified or
+    contradicted. Exit code 0: all agree; 1: one differs, or one could not be made here, and then
+    nothing is marked verified.
+
+    Parameters
+    ----------
+    bundle
+        The bundle's folder.
+    sample
+        How many runs; every finished run is as likely as any other. They agree if every count is
+        equal, or test accuracies are within 0.5 points (docs/results-format.md).
+    seed
+        Seed of the draw.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    data_root
+        Folder searched first for raw files.
+    as_json
+        Print a JSON object.
+    """
+    found = Bundle(bundle)
+    url = db or paths.default_database()
+    imported = knows_bundle(url, found.hash, must_exist=db is not None)
+    chosen = draw(found, sample, seed)
+    roots = paths.data_roots(data_root)
+    checks = obstacles(chosen, data_at_hand(roots))
+    if not checks:
+        slots = devices.choose(None, None, None, len(chosen))
+        checks = make_again(found, chosen, roots, slots, reporter(Console(stderr=True)))
+    result = outcome(checks)
+    state = None
+    if imported and result != "incomplete":
+        findings = {check.spec_hash: check.finding for check in checks if check.finding is not None}
+        with open_store(url, create=True) as store:
+            state = mark(store, found.hash, findings)
+    if as_json:
+        print(json.dumps({"bundle": found.name, "outcome": result, "marked": state, "runs": _rows(checks)}))
+    else:
+        for check in checks:
+            print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
+        of = f"{len(chosen)} of {len(found.runs(state='done')):,} finished runs drawn"
+        print(f"{found.name}: {result}, {of}; {_marked(state, imported, url)}")
+    return 0 if result == "agreed" else 1
+
+
+def _rows(checks: list[Check]) -> list[dict[str, str | None]]:
+    return [
+        {"run": check.run, "spec_hash": check.spec_hash, "finding": check.finding, "detail": check.detail}
+        for check in checks
+    ]
+
+
+def _marked(state: str | None, imported: bool, url: str) -> str:
+    if state is not None:
+        return f"marked {state} in {url}"
+    return "nothing marked" if imported else f"nothing marked: it was not imported into {url}"

@@ -1,0 +1,78 @@
+"""What a run came to, apart from who made it, when and at what cost; and whether two are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bench.spec import STAGES
+from bench.store.bundle_format import CURVE_SPLIT
+from bench.store.store import METRIC
+
+RUNS_AT_A_TIME = 200
+
+Reading = tuple[str, str]
+"""Stage and rule."""
+Row = tuple[int, str, str, str, str, float, int]
+"""Client, stage, split, rule, metric, value, samples."""
+
+
+class Numbers(Protocol):
+    """Where runs are kept: ``Store`` or ``Bundle``."""
+
+    def client_results(self, run_ids: Iterable[int]) -> pd.DataFrame:
+        """Columns run_id, client, stage, split, rule, metric, value, samples, in this order."""
+
+    def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
+        """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """State, partition and numbers of one run; ``curves`` are the test split's, by stage."""
+
+    state: str
+    partition_hash: str
+    rows: tuple[Row, ...]
+    curves: dict[str, NDArray[np.int32]]
+
+    def same(self, other: Outcome) -> bool:
+        """Whether state, partition, every value and every count are equal."""
+        return (
+            (self.state, self.partition_hash, self.rows) == (other.state, other.partition_hash, other.rows)
+            and self.curves.keys() == other.curves.keys()
+            and all(np.array_equal(curve, other.curves[stage]) for stage, curve in self.curves.items())
+        )
+
+    def tested(self) -> dict[Reading, tuple[float, int]]:
+        """Correct predictions and samples of the test split over all clients, by stage and rule."""
+        found: dict[Reading, tuple[float, int]] = {}
+        for _, stage, split, rule, metric, value, samples in self.rows:
+            if split == CURVE_SPLIT and metric == METRIC:
+                correct, total = found.get((stage, rule), (0.0, 0))
+                found[stage, rule] = (correct + value * samples, total + samples)
+        return found
+
+
+def outcomes(source: Numbers, runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], Outcome]]:
+    """Every run (rows of ``runs()`` of the source, as dictionaries) with its outcome, in order."""
+    for first in range(0, len(runs), RUNS_AT_A_TIME):
+        part = runs.iloc[first : first + RUNS_AT_A_TIME]
+        rows: dict[int, list[Row]] = {}
+        for run, *values in source.client_results(part["id"]).itertuples(index=False, name=None):
+            rows.setdefault(run, []).append(tuple(values))
+        for run in part.to_dict("records"):
+            number = int(run["id"])
+            curves = {}
+            for stage in STAGES:
+                try:
+                    curves[str(stage)] = source.curve(number, stage, CURVE_SPLIT)
+                except KeyError:
+                    continue
+            found = Outcome(run["state"], run["partition_hash"], tuple(rows.get(number, ())), curves)
+            yield {str(name): value for name, value in run.items()}, found

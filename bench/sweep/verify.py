@@ -1,0 +1,169 @@
+"""Making a sample of a bundle's runs again, and comparing what comes out with what it states."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench import registry, streams
+from bench.errors import RequestError
+from bench.grids import Planned
+from bench.spec import RunSpec
+from bench.store import open_store
+from bench.store.bundle import Bundle
+from bench.store.bundle_consistent import check_consistent
+from bench.store.bundle_import import run_name
+from bench.store.bundle_marks import Finding
+from bench.store.outcome import Outcome, Reading, outcomes
+from bench.sweep import fingerprint, worker
+from bench.sweep.devices import Slots
+from bench.sweep.federations import Build
+from bench.sweep.plan import make_plan
+from bench.sweep.progress import Reporter
+from bench.sweep.run import Execute, sweep
+
+TOLERANCE, LOOSE = 0.5, 1.0
+"""Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
+scatter more. Other machines sum in another order, and a hundred rounds carry the last digit far."""
+
+PREDICTIONS = 2
+"""So many test predictions may always differ: on a small test split each is worth a point or more."""
+
+ROUNDING = 1e-9
+
+SETTLED = ("done", "diverged", "not_applicable")
+"""States that say something about a run; any other says something about this machine."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What came of one run. ``finding`` is None where it could not be made here."""
+
+    spec_hash: str
+    run: str
+    finding: Finding | None
+    detail: str
+
+
+def draw(bundle: Bundle, count: int, seed: int) -> pd.DataFrame:
+    """A sample of the bundle's ``done`` runs without replacement, each as likely as any other.
+
+    Rows of ``Bundle.runs``. It follows from the seed and the bundle's content.
+
+    Raises:
+        RequestError: fewer than one run is wanted, or the bundle has no ``done`` run.
+    """
+    if count < 1:
+        raise RequestError(f"--sample expects at least 1, got {count}")
+    done = bundle.runs(state="done").sort_values("spec_hash", ignore_index=True)
+    if done.empty:
+        raise RequestError(f"bundle {bundle.folder}: no run in state done, nothing to verify")
+    chosen = streams.generator(seed, "verify", bundle.hash).permutation(len(done))[:count]
+    return done.iloc[sorted(chosen)].reset_index(drop=True)
+
+
+def obstacles(sample: pd.DataFrame, lacking: Callable[[str], str]) -> list[Check]:
+    """The runs of a sample that cannot be made here, and why.
+
+    ``lacking`` says why a data set's raw files are not at hand; empty where they are.
+    """
+    checks = [
+        Check(run["spec_hash"], run_name(run), None, _obstacle(run, lacking))
+        for run in sample.to_dict("records")
+    ]
+    return [check for check in checks if check.detail]
+
+
+def _obstacle(run: Mapping[Any, Any], lacking: Callable[[str], str]) -> str:
+    dataset, method = str(run["dataset"]), str(run["method"])
+    try:
+        registry.dataset(dataset)
+        code = fingerprint.code(method)
+    except RequestError as error:
+        return str(error)
+    here = {"method": code.method_numerics, "engine": code.engine_numerics}
+    for part, number in here.items():
+        if run[f"{part}_numerics"] != number:
+            return f"made with {part} numerics {run[f'{part}_numerics']}, here is {number}"
+    return lacking(dataset)
+
+
+def make_again(
+    bundle: Bundle,
+    sample: pd.DataFrame,
+    roots: tuple[Path, ...],
+    slots: Slots,
+    reporter: Reporter,
+    execute: Execute = worker.execute,
+    build: Build | None = None,
+) -> list[Check]:
+    """Run a sample as a sweep does, into a database that is thrown away, and compare.
+
+    Raises:
+        RequestError: the bundle's numbers do not agree among themselves, or a federation cannot be
+            what the bundle says.
+    """
+    check_consistent(bundle)
+    planned = [_planned(RunSpec.model_validate_json(text)) for text in sample["spec"]]
+    plan = make_plan(planned, {}, [], lambda dataset: "")
+    with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
+        url = f"sqlite:///{Path(folder, 'again.db')}"
+        sweep(plan, url, roots, slots, reporter, execute, build)
+        with open_store(url, create=False) as store:
+            ours = store.runs().set_index("spec_hash", drop=False).loc[sample["spec_hash"]]
+            pairs = list(zip(outcomes(bundle, sample), outcomes(store, ours), strict=True))
+    return [
+        Check(run["spec_hash"], run_name(run), *compare(stated, found, str(again["reason"])))
+        for (run, stated), (again, found) in pairs
+    ]
+
+
+def _planned(spec: RunSpec) -> Planned:
+    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec)
+
+
+def compare(stated: Outcome, found: Outcome, reason: str = "") -> tuple[Finding | None, str]:
+    """How a run that was made again (and why it ended, if it did) compares with what a bundle states.
+
+    ``equal``: every count is the same. ``close``: for every stage and rule the pooled test accuracy is
+    within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other.
+    """
+    if found.state not in SETTLED:
+        return None, f"it ended here as {found.state}: {reason}"
+    if found.state != stated.state:
+        return "differs", f"it ended here as {found.state}: {reason}"
+    if found.partition_hash != stated.partition_hash:
+        hashes = f"partition {stated.partition_hash[:12]}, here {found.partition_hash[:12]}"
+        return "differs", f"other clients: {hashes}"
+    if found.same(stated):
+        return "equal", "every count is the same"
+    theirs, ours = stated.tested(), found.tested()
+    if {key: total for key, (_, total) in theirs.items()} != {key: total for key, (_, total) in ours.items()}:
+        return "differs", "other stages, rules or numbers of test samples"
+    gaps = [_gap(reading, theirs[reading][0], *ours[reading]) for reading in theirs]
+    _, detail = max(gaps)
+    return ("close" if all(excess <= ROUNDING for excess, _ in gaps) else "differs"), detail
+
+
+def _gap(reading: Reading, theirs: float, ours: float, samples: int) -> tuple[float, str]:
+    """Points beyond what is allowed (negative: within), and the reading in words."""
+    stage, rule = reading
+    allowed = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / samples)
+    stated, here = 100 * theirs / samples, 100 * ours / samples
+    words = f"test accuracy {stated:.2f} %, here {here:.2f} % ({stage} model, rule {rule})"
+    return abs(stated - here) - allowed, f"{words}; {allowed:.2f} points are allowed"
+
+
+def outcome(checks: Sequence[Check]) -> str:
+    """``contradicted`` if a run differs, ``agreed`` if every one was made and none does, else
+    ``incomplete``.
+    """
+    findings = [check.finding for check in checks]
+    if "differs" in findings:
+        return "contradicted"
+    return "agreed" if all(findings) else "incomplete"
