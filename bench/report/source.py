@@ -47,9 +47,11 @@ class Merged:
     """Several sources as one: the user's own database first, then results that come with the suite.
 
     A cell (a spec apart from its seed, and from a partition seed that equals it) of which the own
-    database has any run is taken from there alone: own and shipped seeds are never mixed. A spec
-    that several bundles hold is taken from the first of them. ``runs`` has the column ``origin``:
-    ``""`` for the own database, else the bundle's name. The own runs keep their ids.
+    database has a run made here is taken from there alone: own and shipped seeds are never mixed.
+    Runs there that were imported, or could not start for want of data, stand back behind shipped
+    ones. A spec that several bundles hold is taken from the first of them. ``runs``
+    has the column ``origin``: ``""`` for the own database, else the bundle's name. The own runs keep
+    their ids.
     """
 
     def __init__(self, own: Source | None, shipped: Sequence[tuple[str, Source]]) -> None:
@@ -57,22 +59,12 @@ class Merged:
         self._sources += [source for _, source in shipped]
         origins = ([] if own is None else [OWN]) + [name for name, _ in shipped]
         self._environments, numbers = _environments(self._sources)
-        parts = []
-        claimed: set[str] = set()
-        seen: set[str] = set()
-        for place, (origin, source) in enumerate(zip(origins, self._sources, strict=True)):
-            runs = source.runs()
-            if origin == OWN:
-                claimed = {cell for spec in runs["spec"] for cell in _cells(spec)}
-            else:
-                free = [spec not in seen and claimed.isdisjoint(_cells(spec)) for spec in runs["spec"]]
-                runs = runs[np.array(free, bool)]
-            seen.update(runs["spec"])
-            parts.append(
-                runs.assign(
-                    environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place
-                )
-            )
+        frames = [source.runs() for source in self._sources]
+        chosen = _choose(frames) if own is not None else _choose([None, *frames])
+        parts = [
+            runs.assign(environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place)
+            for place, (origin, runs) in enumerate(zip(origins, chosen, strict=True))
+        ]
         filled = [part for part in parts if len(part)] or parts[:1]
         whole = pd.concat(filled, ignore_index=True)
         kept: list[int] = whole["id"].tolist()
@@ -120,6 +112,34 @@ class Merged:
     def environments(self) -> pd.DataFrame:
         """One row an environment: id, hash, description (JSON); each once."""
         return self._environments.copy()
+
+
+def _choose(frames: Sequence[pd.DataFrame | None]) -> list[pd.DataFrame]:
+    """The runs to show, of the own database (None: there is none) and of each bundle; see ``Merged``."""
+    own, *shipped = frames
+    mine = set() if own is None else _all_cells(own[_made_here(own)])
+    chosen = []
+    taken: set[str] = set()
+    for runs in shipped:
+        assert runs is not None
+        free = [spec not in taken and mine.isdisjoint(_cells(spec)) for spec in runs["spec"]]
+        chosen.append(runs[np.array(free, bool)])
+        taken.update(chosen[-1]["spec"])
+    if own is None:
+        return chosen
+    theirs = {cell for runs in chosen for cell in _all_cells(runs)}
+    kept = _made_here(own) | np.array([theirs.isdisjoint(_cells(spec)) for spec in own["spec"]], bool)
+    return [own[kept], *chosen]
+
+
+def _made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which runs of the own database were made here; a failed one was, one without data was not."""
+    made: NDArray[np.bool_] = ((runs["bundle"] == "") & (runs["state"] != "no_data")).to_numpy(bool)
+    return made
+
+
+def _all_cells(runs: pd.DataFrame) -> set[str]:
+    return {cell for spec in runs["spec"] for cell in _cells(spec)}
 
 
 def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:

@@ -295,6 +295,17 @@ def circumstances(study: Study, every: Iterable[Group], results: Results) -> tup
         lines.append(f"Devices: {', '.join(devices)}.")
     if made:
         lines.append("Environment: " + "; ".join(made) + ".")
+    imported = Counter(
+        origin
+        for group in groups
+        for origin in zip(group.done["bundle"], group.done["bundle_state"], strict=True)
+        if origin[0]
+    )
+    if imported:
+        bundles = ", ".join(
+            f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(imported.items())
+        )
+        lines.append(f"Imported: {bundles}.")
     return tuple(lines)
 
 

@@ -30,6 +30,8 @@ RUN_COLUMNS = (
     "peak_memory",
     "bytes_up",
     "bytes_down",
+    "bundle",
+    "bundle_state",
 )
 RESULT_COLUMNS = ("run_id", "client", "stage", "split", "rule", "metric", "value", "samples")
 
@@ -68,6 +70,8 @@ class FakeDatabase:
         peak_memory: int = 0,
         bytes_up: int = 0,
         bytes_down: int = 0,
+        bundle: str = "",
+        bundle_state: str = "",
         artefacts: dict[str, Any] | None = None,
         validation: Sequence[int] | None = None,
     ) -> int:
@@ -106,6 +110,8 @@ class FakeDatabase:
                 "peak_memory": peak_memory,
                 "bytes_up": bytes_up,
                 "bytes_down": bytes_down,
+                "bundle": bundle,
+                "bundle_state": bundle_state,
             }
         )
         for name, array in (artefacts or {}).items():

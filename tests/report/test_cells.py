@@ -1,11 +1,14 @@
 import math
+from pathlib import Path
 
 import pytest
 from fake_database import CORA, FakeDatabase
 
+from bench import registry
 from bench.report.cells import Board, Cell, Selection
 from bench.report.expected import Expectation, Expected
 from bench.report.published import accuracies
+from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
 from bench.reports.fedhgn import FedHGN
@@ -319,3 +322,12 @@ def test_clients_without_test_samples_do_not_count() -> None:
     measured = one(board(database), "local").measured
     assert measured is not None
     assert measured.mean == pytest.approx(75)
+
+
+def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    for seed, bundle, state in ((0, "", ""), (1, "theirs", "unverified"), (2, "theirs", "unverified")):
+        database.add("local", seed, [80] * 10, bundle=bundle, bundle_state=state)
+    built = build(database, Request(studies=("fedsheafhn",)), registry.studies(), tmp_path)
+    table = next(each for each in built.documents if each.name == "fedsheafhn_table1")
+    assert "Imported: theirs (2 runs, unverified)." in table.caption

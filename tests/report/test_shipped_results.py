@@ -60,6 +60,22 @@ def test_other_settings_are_another_cell() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "back",
+    [{"bundle": "theirs", "bundle_state": "unverified"}, {"state": "no_data"}],
+    ids=["imported", "no data"],
+)
+def test_runs_that_were_not_made_here_stand_back(back: dict[str, str]) -> None:
+    own = filled(("local", 7, 10), ("fedper", 0, 50), **back)
+    own.add("fedavg", 0, [15], clients=1)
+    bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
+    assert values(Merged(own, [("b", bundle)])) == [
+        ("fedavg", 0, "", 0.15),
+        ("fedper", 0, "", 0.5),  # nothing is shipped of it
+        ("local", 0, "b", 0.2),
+    ]
+
+
 def test_a_partition_for_every_seed_is_one_cell() -> None:
     own, bundle = FakeDatabase(), FakeDatabase()
     own.add("local", 0, [1], clients=1, protocol=Protocol(partition_seed=0))
