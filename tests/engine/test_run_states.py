@@ -42,6 +42,19 @@ class Refuses(Method):
         return self.welcome(clients, None)
 
 
+class Tiny(Method):
+    """Keeps what a product of small numbers is during a run."""
+
+    name = "tiny"
+    title = "Tiny"
+
+    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+        self.product = torch.tensor([1e-38]) * 0.1
+
+    def artefacts(self) -> dict[str, Tensor]:
+        return {"product": self.product}
+
+
 class Keeps(Method):
     """Trains nothing and keeps an array with the run."""
 
@@ -61,7 +74,7 @@ class Keeps(Method):
 
 @pytest.fixture
 def with_test_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**registry.methods(), **{kind.name: kind for kind in (Poisoned, Refuses, Keeps)}}
+    known = {**registry.methods(), **{kind.name: kind for kind in (Poisoned, Refuses, Tiny, Keeps)}}
     monkeypatch.setattr(registry, "methods", lambda: known)
 
 
@@ -182,3 +195,16 @@ def test_peak_memory_sees_an_allocation() -> None:
     with mmap.mmap(-1, 80 * 2**20) as block:  # new pages: what was freed before cannot serve
         block.write(bytes(80 * 2**20))
     assert peak_memory(cpu) >= before + 60 * 2**20
+
+
+@pytest.mark.usefixtures("with_test_methods")
+@pytest.mark.parametrize("before", [False, True])
+def test_denormals_are_zero_during_a_run_and_as_before_after_it(before: bool, federation: Federation) -> None:
+    torch.set_flush_denormal(before)
+    try:
+        result = run(make_spec("tiny", federation, rounds=1), federation)
+        after = bool(torch.tensor([1e-38]) * 0.1 == 0)
+    finally:
+        torch.set_flush_denormal(False)
+    assert result.artefacts["product"] == 0
+    assert after == before

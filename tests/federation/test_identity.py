@@ -25,6 +25,7 @@ def make_client(seed: int) -> Client:
         features=np.zeros((nodes, 2), np.float32),
         edges=np.array([[0, 1, 1, 2], [1, 0, 2, 1]], np.int64),
         hyperedges=ClientHyperedges(np.array([4, 7, 9]), members, np.array([2, 3, 5])),
+        cross_edges=np.array([[0, 4, 5], [71, 3, 90]], np.int64),
     )
 
 
@@ -62,6 +63,7 @@ FIELDS = (
     "labels",
     "roles",
     "edges",
+    "cross_edges",
     "hyperedges.ids",
     "hyperedges.sizes",
     "members.values",

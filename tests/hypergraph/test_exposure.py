@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import astuple
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypergraph_toys import clients_of, hypergraph, partitioned
+from hypergraph_toys import clients_of, federation_of, hypergraph, learnable, partitioned, spec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.data import Hypergraph
+from bench.engine.run import run
 from bench.federation.exposure import Exposure, determined, exposure
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 
@@ -103,3 +105,14 @@ def test_coraca_exposes_as_many_nodes_as_another_implementation_found(
     found = exposure(clients)
     measured = (found.border, found.alone, found.recoverable, found.pairs)
     assert measured == pytest.approx((border, alone, recoverable, pairs), rel=0.06)  # another partition
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_an_audited_run_keeps_what_its_own_messages_reveal(least: int) -> None:
+    data, clients = learnable()
+    hyper = {"audit": True, "least_upload": least}
+    result = run(spec("fedhgn_hc", 3, rounds=1, hyper=hyper), federation_of(data, clients))
+    assert result.artefacts["exposure"].tolist() == list(astuple(exposure(clients, least)))
+    plain = run(spec("fedhgn_hc", 3, rounds=1), federation_of(data, clients))
+    assert "exposure" not in plain.artefacts
+    assert exposure(clients, 1).alone > exposure(clients, 2).alone == 0
