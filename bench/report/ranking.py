@@ -361,6 +361,13 @@ def _diagram(study: Study, found: Ranking, name: str) -> Figure | None:
     return Figure(name, f"{name}_critical_difference", caption, (panel,))
 
 
+def _summary(found: Ranking, notes: tuple[str, ...], name: str) -> Summary:
+    """One task has an order, but nothing to rank over."""
+    if len(found.tasks) > 1:
+        return Summary((_short(found),), None, notes)
+    return Summary((), None, (f"one task: its paired tests are in {name}.md", *notes))
+
+
 def ranking(
     study: Study, boards: Sequence[Board], results: Results, selection: Selection
 ) -> Statistic | None:
@@ -381,7 +388,7 @@ def ranking(
             *(_pairs_table(study, found, task) for task in found.tasks),
         ),
         details=(),
-        summary=Summary((_short(found),), None, notes),
+        summary=_summary(found, notes, name),
         primary=(),
         cells=tuple(cell for task in found.tasks for cell in task.cells.values()),
     )
