@@ -111,23 +111,17 @@ def _total_megabytes(cell: Measured) -> Values:
     return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).astype(float))
 
 
-def _artefacts(cell: Measured, name: str) -> Iterator[NDArray[Any]]:
-    """An array of every run that keeps it."""
-    for run in cell.group.done["id"]:
-        found = cell.results.artefact(int(run), name)
-        if found is not None:
-            yield found
-
-
 def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]:
-    """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros."""
+    """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros.
+
+    0 for runs without that exchange.
+    """
+
+    def of(found: NDArray[Any] | None) -> float:
+        return 0.0 if found is None or len(found) <= layer else float(found[layer, coding].sum()) / 1e6
 
     def values(cell: Measured) -> Values:
-        return tuple(
-            float(found[layer, coding].sum()) / 1e6
-            for found in _artefacts(cell, "exchanged_bytes")
-            if len(found) > layer
-        )
+        return tuple(of(cell.results.artefact(int(run), "exchanged_bytes")) for run in cell.group.done["id"])
 
     return values
 
@@ -136,7 +130,8 @@ def exposed_share(place: int) -> Callable[[Measured], Values]:
     """One of the numbers of ``bench.federation.exposure.Exposure`` in percent of the border nodes."""
 
     def values(cell: Measured) -> Values:
-        return tuple(100.0 * float(found[place] / found[0]) for found in _artefacts(cell, "exposure"))
+        kept = (cell.results.artefact(int(run), "exposure") for run in cell.group.done["id"])
+        return tuple(100.0 * float(found[place] / found[0]) for found in kept if found is not None)
 
     return values
 

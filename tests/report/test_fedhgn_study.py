@@ -99,7 +99,13 @@ def test_cost_is_split_by_layer_and_coding() -> None:
             bytes_down=40_000_000,
             artefacts={"exchanged_bytes": exchanged},
         )
-    row = cells(out("cost", database), "FedHGN with HC")
+    database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn", 0), bytes_up=10_000_000)
+    outcome_ = out("cost", database)
+    without = {name: mean(cell) for name, cell in cells(outcome_, "FedHGN w/o HC, released").items()}
+    assert without.pop("total_megabytes") == 10
+    assert without.pop("accuracy") == 50
+    assert set(without.values()) == {0.0}
+    row = cells(outcome_, "FedHGN with HC")
     measured = {name: mean(cell) for name, cell in row.items()}
     assert measured == pytest.approx(
         {
