@@ -432,3 +432,14 @@ def test_latex_of_the_statistics_is_ascii(tmp_path: Path) -> None:
         if path.suffix == ".tex":
             body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]
             assert all(line.isascii() for line in body), path.name
+
+
+def test_one_task_is_no_ranking_on_the_terminal() -> None:
+    def shown(tasks_: Sequence[tuple[str, int]]) -> str:
+        written = io.StringIO()
+        show(document(filled(tasks_)).document, Console(file=written, width=100))
+        return written.getvalue()
+
+    assert "Strength" not in shown(CORA_TASKS[:1])
+    assert "one task: its paired tests are in fedsheafhn_ranking.md" in shown(CORA_TASKS[:1])
+    assert "Strength" in shown(CORA_TASKS[:2])
