@@ -17,6 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -33,6 +34,9 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 
 WARM_UP_ROUNDS = 2
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,12 @@ def prepare(dataset: str, method: str, clients: int, roots: tuple[Path, ...]) ->
     )
 
 
+def apart(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """The result of ``work`` in a process of its own, whose peak memory is that of the work alone."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments, **options).result()
+
+
 def measure(
     dataset: str,
     method: str,
@@ -142,30 +152,12 @@ def measure(
     threads: int,
     sequential_too: bool,
 ) -> Row:
-    """A line of the table, measured in a process of its own.
+    """A line of the table: peak memory of the stacked engine alone in a fresh process (``apart``);
+    then median seconds of either engine, in turns.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        work = pool.submit(
-            _measure, dataset, method, clients, rounds, machine, roots, device, threads, sequential_too
-        )
-        return work.result()
-
-
-def _measure(
-    dataset: str,
-    method: str,
-    clients: int,
-    rounds: int,
-    machine: Machine,
-    roots: tuple[Path, ...],
-    device: str,
-    threads: int,
-    sequential_too: bool,
-) -> Row:
-    """Peak memory of the stacked engine alone; then median seconds of either engine, in turns."""
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)  # as in a run
     spec, federation = prepare(dataset, method, clients, roots)

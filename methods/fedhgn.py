@@ -18,6 +18,7 @@ Paper against released code:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 from typing import ClassVar, Literal
@@ -57,7 +58,7 @@ Trimming = Literal["trim2", "trim1", "trimG", "drop"]
 """
 
 
-class HypergraphLearning(Method):
+class HypergraphLearning(Method, ABC):
     """What the methods of this file have in common: clients train on their rows of Z."""
 
     reference = "arXiv 2408.05160"
@@ -78,9 +79,9 @@ class HypergraphLearning(Method):
         replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
         return replace(federation, clients=tuple(replaced))
 
+    @abstractmethod
     def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
         """Every client's rows of Z."""
-        raise NotImplementedError
 
 
 class Trimmed(HypergraphLearning):

@@ -52,7 +52,7 @@ def speed(
     import torch
 
     from bench import registry
-    from bench.speed import as_rows, every_method, is_plain, measure, measure_machine
+    from bench.speed import apart, as_rows, every_method, is_plain, measure, measure_machine
 
     data = registry.dataset(dataset)
     threads = threads or os.cpu_count() or 1
@@ -70,8 +70,8 @@ def speed(
     for name, count in cells:
         sequential_too = is_plain(name) and not every
         try:
-            row = measure(
-                dataset, name, count, rounds, machine, data_roots(), device, threads, sequential_too
+            row = apart(
+                measure, dataset, name, count, rounds, machine, data_roots(), device, threads, sequential_too
             )
         except NotApplicableError as error:
             if every:
