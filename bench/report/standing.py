@@ -24,8 +24,9 @@ class Standing:
     """A method in one task. ``better`` and ``worse`` are the titles of the methods that it is
     significantly better and worse than, ``tests`` the number of methods it was tested against.
 
-    ``below`` is the mean number of clients below the baseline; ``megabytes`` of a run, both
-    directions; ``reference`` those of FedAvg.
+    ``below`` is the mean number of clients below the baseline; ``seconds`` and ``megabytes`` (both
+    directions) are those of a run, ``reference`` FedAvg's megabytes. FedAvg's seconds may be another
+    machine's.
     """
 
     column: Column
@@ -36,6 +37,7 @@ class Standing:
     worse: tuple[str, ...]
     tests: int
     below: float | None
+    seconds: float
     megabytes: float | None
     reference: float | None
 
@@ -56,6 +58,7 @@ def _standing(study: Study, ranking: Ranking, task: Task, method: str, results: 
             verdicts[pair.first] = OPPOSITE.get(pair.verdict, pair.verdict)
     cell, means = task.cells[method], task.means
     assert cell.measured is not None
+    assert cell.group is not None
 
     def named(verdict: str) -> tuple[str, ...]:
         return tuple(ranking.titles[other] for other, found in verdicts.items() if found == verdict)
@@ -70,6 +73,7 @@ def _standing(study: Study, ranking: Ranking, task: Task, method: str, results: 
         named("worse"),
         sum(found != "no test" for found in verdicts.values()),
         _mean(BELOW_LOCAL.of(_measured(study, cell, results))),
+        float(cell.group.done["seconds_total"].median()),
         _mean(TOTAL_MEGABYTES.of(_measured(study, cell, results))),
         _mean(TOTAL_MEGABYTES.of(_measured(study, reference, results)))
         if reference and reference.group
@@ -91,14 +95,14 @@ def table(study: Study, found: list[Standing], title: str) -> Table:
     """One row a task.
 
     Better and Worse count the methods that it is significantly better and worse than, of those it was
-    tested against; Below the clients below the baseline; MB what a run exchanges.
+    tested against; Below the clients below the baseline; s and MB what a run takes and exchanges.
     """
 
     def optional(value: float | None) -> str:
         return "-" if value is None else f"{value:.1f}"
 
     alone = study.title_of(study.baseline)
-    columns = ("Test", "Place", "Better", "Worse", f"Below {alone}", "MB", "of FedAvg")
+    columns = ("Test", "Place", "Better", "Worse", f"Below {alone}", "s", "MB", "FedAvg's MB")
     rows = tuple(
         (
             f"{each.column.scenario} {each.column.clients}",
@@ -108,6 +112,7 @@ def table(study: Study, found: list[Standing], title: str) -> Table:
                 Entry(f"{len(each.better)} of {each.tests}"),
                 Entry(f"{len(each.worse)} of {each.tests}"),
                 Entry(optional(each.below)),
+                Entry(f"{each.seconds:.1f}"),
                 Entry(optional(each.megabytes)),
                 Entry(optional(each.reference)),
             ),
@@ -118,23 +123,26 @@ def table(study: Study, found: list[Standing], title: str) -> Table:
 
 
 def sentences(study: Study, ranking: Ranking, method: str, found: list[Standing]) -> list[str]:
-    """Who the method is significantly better and worse than, by task, and its place over all tasks."""
+    """Who the method is significantly better and worse than, by task, and its place over several tasks."""
     lines = []
     for each in found:
         where = each.column.described(study.title_of(each.column.dataset))
         for what, names in (("better", each.better), ("worse", each.worse)):
             if names:
                 lines.append(f"{where}: significantly {what} than {', '.join(names)}.")
-    strength = ranking.strengths.get(method)
-    interval = strength.interval if strength else None
-    between = f" ({interval[0]:+.2f} to {interval[1]:+.2f})" if interval else ""
-    record = ranking.records.get(method)
-    counts = f", win/tie/loss {'/'.join(map(str, record))}" if record else ""
-    lines.append(
-        f"Over {len(found)} tasks: mean rank {ranking.mean_ranks[method]:.2f} of {len(ranking.methods)}"
-        f"{counts}"
-        + (f", Bradley-Terry strength {strength.value:+.2f}{between}" if strength else "")
-        + (f", group of ties {ranking.groups[method]}" if method in ranking.groups else "")
-        + "."
-    )
+    if len(found) > 1:
+        lines.append(_overall(ranking, method, len(found)))
     return lines
+
+
+def _overall(ranking: Ranking, method: str, tasks: int) -> str:
+    parts = [f"Over {tasks} tasks: mean rank {ranking.mean_ranks[method]:.2f} of {len(ranking.methods)}"]
+    if method in ranking.records:
+        parts.append(f"win/tie/loss {'/'.join(map(str, ranking.records[method]))}")
+    strength = ranking.strengths.get(method)
+    if strength is not None and strength.interval is not None:
+        low, high = strength.interval
+        parts.append(f"Bradley-Terry strength {strength.value:+.2f} ({low:+.2f} to {high:+.2f})")
+    if method in ranking.groups:
+        parts.append(f"group of ties {ranking.groups[method]}")
+    return ", ".join(parts) + "."

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-
 from fake_database import FakeDatabase
 
 from bench import registry
@@ -18,6 +14,7 @@ from bench.cli.main import main
 from bench.compare import compare, find_study, own_method, planned_runs
 from bench.errors import RequestError
 from bench.grids import Filters
+from bench.report.standing import sentences
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 CORA_10 = Filters(("cora",), ("non-overlapping",), (10,), (), (0, 1))
@@ -42,7 +39,8 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     database = FakeDatabase()
     for each in runs:
         assert each.spec
-        database.add("", 0, [70 + each.seed] * 10, spec=each.spec, bytes_up=30_000_000, bytes_down=10_000_000)
+        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds_total": 2.0 + each.seed}
+        database.add("", 0, [70 + each.seed] * 10, spec=each.spec, **cost)
         database.add("local", each.seed, [60 + each.seed] * 9 + [59])
         correct = [75 + each.seed] * 9 + [20]
         database.add("fedavg", each.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
@@ -56,7 +54,10 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert (standing.rank, standing.methods, standing.tests) == (1, 3, 2)
     assert standing.better == ("Local",)
     assert standing.worse == ()  # one client outweighs nine: the mean difference to FedAvg is +0.6
-    assert (standing.below, standing.megabytes, standing.reference) == (0, 40, 1)
+    assert (standing.below, standing.seconds, standing.megabytes, standing.reference) == (0, 2.5, 40, 1)
+    assert sentences(study, found.ranking, method, found.standings) == [
+        "Cora, non-overlapping, 10 clients: significantly better than Local."
+    ]
 
 
 def test_runs_on_other_partitions_are_not_paired() -> None:

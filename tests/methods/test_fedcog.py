@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
-from test_fedgcn import fed, random_split, split_graph
+from split_graphs import fed, random_split, split_graph
 from toy_federations import both_ways, permuted
 
 from bench.engine.task import Wire

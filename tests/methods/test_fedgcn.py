@@ -1,76 +1,22 @@
-"""FedGCN 0-hop and 2-hop: whose features and which edges a client gets, by hand and by definition.
-
-``split_graph`` and ``random_split`` make federations whose clients know their cross edges; the tests
-of other methods with foreign neighbours use them, too.
-"""
+"""FedGCN 0-hop and 2-hop: whose features and which edges a client gets, by hand and by definition."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from scipy import sparse
-from toy_federations import both_ways, furthest, make_spec, permuted, play, random_federation
+from split_graphs import Pairs, edges, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
+from toy_federations import furthest, make_spec, permuted, play, random_federation
 
 from bench import registry
-from bench.data import Graph, Ragged
-from bench.engine.run import Run, run
+from bench.engine.run import run
 from bench.engine.task import Wire
 from bench.errors import NotApplicableError
 from bench.federation.foreign import Holders
-from bench.federation.graph import graph_clients
-from bench.federation.scenario import Assignment
-from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
+from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Federation
 from bench.resolve import resolve
 from bench.spec import Newcomers
-
-
-def split_graph(features: Any, pairs: Sequence[tuple[int, int]], owner: Sequence[int]) -> Federation:
-    """Node v with row v of ``features`` belongs to client ``owner[v]``; roles alternate."""
-    rows = sparse.csr_matrix(np.asarray(features, np.float32))
-    nodes = np.arange(rows.shape[0])
-    graph = Graph(rows, nodes % 2, both_ways(pairs), 2, hyperedges=Ragged.of([]))
-    parts = [np.flatnonzero(np.asarray(owner) == client) for client in range(max(owner) + 1)]
-    roles = np.array([TRAIN, TEST, VALIDATION], np.int8)[nodes % 3]
-    clients = graph_clients(graph, Assignment(tuple(parts), tuple(roles[part] for part in parts)))
-    return Federation("toy", "split", "graph", 2, clients, "split")
-
-
-Pairs = list[tuple[int, int]]
-
-
-def random_split(seed: int, clients: int = 4, nodes: int = 40) -> tuple[Federation, NDArray[Any], Pairs]:
-    """A random graph over clients, node 7 without edges; with its features and edges."""
-    rng = np.random.default_rng(seed)
-    features = (rng.random((nodes, 6)) < 0.4) * rng.integers(1, 4, (nodes, 6))
-    drawn = rng.integers(0, nodes, (nodes * 3 // 2, 2))
-    pairs = [(int(u), int(v)) for u, v in drawn if u != v and 7 not in (u, v)]
-    owner = [*range(clients), *(int(client) for client in rng.integers(0, clients, nodes - clients))]
-    return split_graph(features, pairs, owner), features, pairs
-
-
-def fed(method: str, federation: Federation, wire: Wire | None = None, **hyper: Any) -> tuple[Client, ...]:
-    """The clients that a method trains on."""
-    it = Run(make_spec(method, federation, hyper=hyper), federation)
-    return it.method.inputs(federation, wire or Wire()).clients
-
-
-def edges_of(client: Client) -> set[frozenset[int]]:
-    """Undirected edges by node ids; both directions must be there once, sorted."""
-    assert client.edges is not None
-    arcs = client.edges.T.tolist()
-    assert arcs == sorted(map(list, {tuple(arc) for arc in arcs}))
-    assert all([v, u] in arcs for u, v in arcs)
-    return {frozenset(pair) for pair in client.ids[client.edges].T.tolist()}
-
-
-def edges(*pairs: tuple[int, int]) -> set[frozenset[int]]:
-    return {frozenset(pair) for pair in pairs}
-
 
 A, B, C = [0, 1], [2, 3, 4], [5, 6, 7]
 PAIRS = [(0, 1), (1, 2), (1, 5), (2, 3), (3, 4), (5, 6), (2, 5), (3, 5), (3, 6), (4, 7)]
@@ -155,18 +101,9 @@ def test_features_keep_their_layout(three: Federation, dense: bool) -> None:
         assert client.features.dtype == np.float32
 
 
-def same_run(one: Run, other: Run) -> bool:
-    counts = all(np.array_equal(value, other.correct()[key]) for key, value in one.correct().items())
-    return furthest(one.own, other.own) == 0 and counts
-
-
 @pytest.mark.parametrize("alone", [True, False])
 def test_without_cross_edges_two_hops_are_none(alone: bool) -> None:
-    federation, _, pairs = random_split(0, clients=1)
-    if not alone:
-        owner = [v % 2 for v in range(40)]
-        inside = [(u, v) for u, v in pairs if owner[u] == owner[v]]
-        federation = split_graph(np.eye(40), inside, owner)
+    federation = without_cross_edges(0, alone)
     near, far = (
         play(make_spec(method, federation, client={"model": "gcn2"}), federation)
         for method in ("fedgcn_0hop", "fedgcn_2hop")

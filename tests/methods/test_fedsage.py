@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from test_fedgcn import edges, edges_of, fed, random_split, same_run, split_graph
+from split_graphs import edges, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
 from toy_federations import furthest, make_spec, permuted, play, random_federation
 
 from bench.engine.run import Run
@@ -82,11 +82,7 @@ def test_noise_follows_the_client_and_the_seed() -> None:
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_without_cross_edges_it_is_fedsage(alone: bool) -> None:
-    federation, _, pairs = random_split(2, clients=1)
-    if not alone:
-        owner = [v % 2 for v in range(40)]
-        inside = [(u, v) for u, v in pairs if owner[u] == owner[v]]
-        federation = split_graph(np.eye(40), inside, owner)
+    federation = without_cross_edges(2, alone)
     plain, extended = (
         play(make_spec(method, federation, client={"model": "sage"}), federation)
         for method in ("fedsage", "fedsage_plus_standin")

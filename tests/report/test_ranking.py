@@ -379,7 +379,7 @@ cora(Path(sys.argv[1]))
 
 
 def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
-    script = SCRIPT.format(folder=str(Path(__file__).parent))
+    script = SCRIPT.format(folder=str(Path(__file__).parents[1]))
     digests = []
     for seed in ("1", "2"):
         out = tmp_path / seed
