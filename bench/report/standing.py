@@ -98,11 +98,11 @@ def table(study: Study, found: list[Standing], title: str) -> Table:
     tested against; Below the clients below the baseline; s and MB what a run takes and exchanges.
     """
 
-    def optional(value: float | None) -> str:
-        return "-" if value is None else f"{value:.1f}"
+    def optional(value: float | None, digits: int = 0) -> str:
+        return "-" if value is None else f"{value:.{digits}f}"
 
     alone = study.title_of(study.baseline)
-    columns = ("Test", "Place", "Better", "Worse", f"Below {alone}", "s", "MB", "FedAvg's MB")
+    columns = ("Test", "Place", "Better", "Worse", f"Below {alone}", "s", "MB (FedAvg)")
     rows = tuple(
         (
             f"{each.column.scenario} {each.column.clients}",
@@ -111,10 +111,9 @@ def table(study: Study, found: list[Standing], title: str) -> Table:
                 Entry(f"{each.rank} of {each.methods}"),
                 Entry(f"{len(each.better)} of {each.tests}"),
                 Entry(f"{len(each.worse)} of {each.tests}"),
-                Entry(optional(each.below)),
+                Entry(optional(each.below, 1)),
                 Entry(f"{each.seconds:.1f}"),
-                Entry(optional(each.megabytes)),
-                Entry(optional(each.reference)),
+                Entry(f"{optional(each.megabytes)} ({optional(each.reference)})"),
             ),
         )
         for each in found

@@ -370,7 +370,7 @@ def test_cells_stand_once_in_cells_csv(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_ranking import FedSheafHN, building, cora
 building.planned = lambda grids: {{}}
 FedSheafHN.experiments = ()
@@ -379,7 +379,7 @@ cora(Path(sys.argv[1]))
 
 
 def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
-    script = SCRIPT.format(folder=str(Path(__file__).parents[1]))
+    script = SCRIPT.format(folders=[str(folder) for folder in Path(__file__).parents[:2]])
     digests = []
     for seed in ("1", "2"):
         out = tmp_path / seed
