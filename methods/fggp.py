@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
@@ -133,6 +134,7 @@ class FGGP(FedAvg):
             for name, rows in zip(AUGMENTOR, (inputs, hidden), strict=True)
         }
         self.prototypes: Tensor | None = None
+        self.views: dict[int, Views] = {}
         super().start()
 
     def initial(self) -> Stack:
@@ -164,7 +166,8 @@ class FGGP(FedAvg):
     def train(self, clients: Clients, received: Stack) -> Stack:
         """Local epochs on both views."""
         if clients.round % self.hyper.refresh == 0:
-            self.views = {block.clients.start: self.global_view(block, received) for block in clients.blocks}
+            self.pairs = [union for block in clients.blocks for union in self.unions(block, received)]
+            self.views = {}
         noise = [
             streams.generator(clients.spec.seed, "augmented edges", client, clients.round)
             for client in range(clients.count)
@@ -177,28 +180,36 @@ class FGGP(FedAvg):
 
         return clients.fit(received, forward=forward, loss=lambda models, which: extra[which.start])
 
-    def global_view(self, block: Block, received: Stack) -> Views:
-        """The union of every client's edges and its k-NN graph under the received model."""
+    def unions(self, block: Block, received: Stack) -> list[NDArray[np.int64]]:
+        """Pairs of nodes of the global view: every client's edges and its k-NN graph."""
         with torch.no_grad():
             models = {name: value[block.clients] for name, value in received.items()}
             features = feature(block.forward(models))
         unions = []
-        labels = np.full((len(block.lengths), block.items), -1, np.int64)
         for row, client in enumerate(self.members[block.clients]):
             nodes = len(client.ids)
             near = cosine_neighbours(features[row, :nodes], self.hyper.neighbours).cpu().numpy()
             arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
             assert client.edges is not None
             unions.append(undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes))
-            labels[row, :nodes] = np.where(client.roles == TRAIN, client.labels, -1)
-        graph = CandidateGraph(unions, block.lengths, block.items, features.device)
-        return Views(graph, torch.from_numpy(labels).to(features.device))
+        return unions
+
+    def view(self, block: Block) -> Views:
+        """The block's pairs and training labels, laid out when they are first asked for."""
+        start, device = block.clients.start, self.task.device
+        if start not in self.views:
+            labels = np.full((len(block.lengths), block.items), -1, np.int64)
+            for row, client in enumerate(self.members[block.clients]):
+                labels[row, : len(client.ids)] = np.where(client.roles == TRAIN, client.labels, -1)
+            graph = CandidateGraph(self.pairs[block.clients], block.lengths, block.items, device)
+            self.views[start] = Views(graph, torch.from_numpy(labels).to(device))
+        return self.views[start]
 
     def two_views(
         self, models: Stack, block: Block, drop: Drop, noise: Sequence[np.random.Generator]
     ) -> tuple[Tensor, Tensor]:
         """View 1's logits, and the other three terms of the loss ``[clients of the block]``."""
-        views, inputs = self.views[block.clients.start], graphs(block.inputs)
+        views, inputs = self.view(block), graphs(block.inputs)
         graph = views.graph
         projected = inputs.first_layer(models["conv1.weight"])
         one = View(inputs, projected, inputs.propagate)
@@ -235,7 +246,7 @@ class FGGP(FedAvg):
         with torch.no_grad():
             for block in clients.blocks:
                 output = block.forward({name: value[block.clients] for name, value in trained.items()})
-                views = self.views[block.clients.start]
+                views = self.view(block)
                 assigned = assignment(output.logits, views.labels, views.graph.inside)
                 means = prototypes(assigned, feature(output))
                 parts.append(torch.where(assigned.sum(dim=2)[:, :, None] > 0, means, torch.nan))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from bench import registry
 from bench.contract.toys import copied, furthest, linked, make_spec, permuted, play, random_federation
 from bench.data import Family
+from bench.engine.checkpoint import Checkpoint
 from bench.engine.clients import Clients, Forward, LossTerm, Stack
 from bench.engine.method import Method
 from bench.engine.run import Run, run
@@ -148,6 +150,29 @@ def same_spec_is_bit_equal(subject: Subject) -> None:
         np.array_equal(counts, other.correct()[key]) for key, counts in one.correct().items()
     )
     require(same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
+
+
+def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
+    """A run that is saved between two rounds and taken up again ends with the same bits."""
+    straight = subject.short
+    with TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "run.npz", identity="contract")
+        first = Run(subject.spec(), subject.federation)
+        first.warm_up()
+        first.step(0)
+        checkpoint.save(first, 0, 0.0)
+        resumed = Run(subject.spec(), subject.federation)
+        checkpoint.resume(resumed)
+    for round in range(1, ROUNDS):
+        resumed.step(round)
+    same = furthest(straight.own, resumed.own) == 0 and all(
+        np.array_equal(counts, resumed.correct()[key]) for key, counts in straight.correct().items()
+    )
+    require(
+        same and straight.wire.bytes_up == resumed.wire.bytes_up,
+        "a run taken up from a checkpoint ends with other numbers: keep what lasts over rounds in "
+        "attributes that are tensors, networks, optimisers, numbers, or lists and dicts of them",
+    )
 
 
 def seed_matters(subject: Subject) -> None:
@@ -326,6 +351,7 @@ RULES: tuple[Rule, ...] = (
     shapes_and_finite_numbers,
     what_is_sent_fits,
     same_spec_is_bit_equal,
+    a_run_goes_on_where_it_was_saved,
     seed_matters,
     global_generators_are_left_alone,
     block_size_changes_nothing,

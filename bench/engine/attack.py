@@ -16,7 +16,7 @@ class Attacker:
 
     ``malicious`` is a bool ``[clients]``. Every message of a malicious client is drawn from a
     stream of its own, so that neither the order of clients nor a client's being attacked changes
-    what another one sends.
+    what another one sends. ``replaced``: whether there was any report to replace.
     """
 
     def __init__(self, attack: Attack, seed: int, clients: int) -> None:
@@ -25,7 +25,7 @@ class Attacker:
         order = streams.generator(seed, "attack", "clients").permutation(clients)
         self.malicious[order[: attack.count(clients)]] = True
         self._seed = seed
-        self._replaced = False
+        self.replaced = False
 
     def replace(self, reports: Tensor, round: int) -> Tensor:
         """The reports ``[clients, ...]`` as the server gets them."""
@@ -35,10 +35,10 @@ class Attacker:
             shape = () if self.attack.kind == "same" else reports.shape[1:]
             drawn = rng.normal(0.0, self.attack.tau, shape)
             replaced[client] = torch.as_tensor(drawn, dtype=reports.dtype, device=reports.device)
-        self._replaced = True
+        self.replaced = True
         return replaced
 
     def check(self) -> None:
         """Raises ``NotApplicableError`` where no client reported anything."""
-        if not self._replaced:
+        if not self.replaced:
             raise NotApplicableError("its clients report nothing beside their models: no attack is possible")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -107,6 +108,11 @@ class Slot:
             result[name] = free[0]
         return result
 
+    def state(self) -> dict[str, Any]:
+        """Shapes of a client's parameters, by which a slot can be made anew, and the optimiser's state."""
+        shapes = {name: list(stores[0].shape[1:]) for name, stores in self._storage.items()}
+        return {"shapes": shapes, "optimiser": self.optimiser.state()}
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -163,6 +169,17 @@ class Clients:
     def begin_round(self, round: int) -> None:
         """Name the random streams of this round."""
         self.round, self._calls = round, 0
+
+    def state(self) -> dict[str, Any]:
+        """What local training has left behind: the optimisers of every slot."""
+        return {name: slot.state() for name, slot in self._slots.items()}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from what ``state`` gave."""
+        for name, kept in state.items():
+            like = {key: torch.empty(0, *shape) for key, shape in kept["shapes"].items()}
+            self._slots[name] = Slot(self, like)
+            self._slots[name].optimiser.resume(kept["optimiser"])
 
     def fit(
         self,

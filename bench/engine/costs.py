@@ -38,6 +38,11 @@ class Stopwatch:
         finally:
             self._switch(enter=None)
 
+    def elapsed(self, name: str) -> float:
+        """Seconds of a part so far, also while it runs."""
+        running = self._now() - self._since if self._running[-1:] == [name] else 0.0
+        return self.seconds.get(name, 0.0) + running
+
     def _switch(self, enter: str | None) -> None:
         """Credit the time since the last switch to the innermost part; enter a part or leave it."""
         now = self._now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,6 +28,17 @@ class OptimiserState:
             for name, value in parameters.items():
                 self._moments[name] = (torch.zeros_like(value), torch.zeros_like(value))
                 self._steps[name] = torch.zeros(len(value))
+
+    def state(self) -> dict[str, Any]:
+        """Moments and step counts as they are now, not copied."""
+        return {"moments": self._moments, "steps": self._steps}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state`` gave for another object of the same parameters."""
+        for name, (first, second) in state["moments"].items():
+            self._moments[name][0].copy_(first)
+            self._moments[name][1].copy_(second)
+            self._steps[name].copy_(state["steps"][name])
 
     def step(
         self,

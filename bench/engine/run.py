@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bench import registry
 from bench.engine.attack import Attacker
+from bench.engine.checkpoint import Checkpoint
 from bench.engine.clients import Block, Clients
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.denormals import flushed_denormals
@@ -106,16 +107,17 @@ class Run:
         self._shared = tuple(self.method.shared())
         own = task.own() if spec.protocol.initial == "own" else task.common()
         self.own: Stack = self.method.extend(own)
+        self.enrolled: Tensor | None = None
 
     def warm_up(self) -> None:
         """What precedes the first round."""
         self.clients.begin_round(-1)
         with self.watch.part("client"):
             self.own = self.method.warm_up(self.clients, self.own)
-            reports = self._reports(self.own) if self.warms_up else None
-        self.count_up({}, reports)
+            self.enrolled = self._reports(self.own) if self.warms_up else None
+        self.count_up({}, self.enrolled)
         with self.watch.part("server"):
-            self.method.enrol(reports)
+            self.method.enrol(self.enrolled)
 
     @property
     def warms_up(self) -> bool:
@@ -194,9 +196,13 @@ class Run:
 
 
 def run(
-    spec: RunSpec, federation: Federation, device: str = "cpu", block_size: int | None = None
+    spec: RunSpec,
+    federation: Federation,
+    device: str = "cpu",
+    block_size: int | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> RunResult:
-    """Execute a spec.
+    """Execute a spec; with a ``checkpoint``, save the run now and then, and go on from what is saved.
 
     A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being
     finite as ``diverged``; whatever else goes wrong is raised.
@@ -209,9 +215,16 @@ def run(
     try:
         with flushed_denormals(), total.part("total"):
             it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
-            it.warm_up()
-            for round in range(spec.protocol.rounds):
+            saved = checkpoint.resume(it) if checkpoint else None
+            if saved is None:
+                it.warm_up()
+                first = 0
+            else:
+                first, total.seconds["total"] = saved.round + 1, saved.seconds
+            for round in range(first, spec.protocol.rounds):
                 it.step(round)
+                if checkpoint:
+                    checkpoint.keep(it, round, total.elapsed("total"))
             if it.attacker is not None:
                 it.attacker.check()
             correct, samples = it.correct(), it.evaluator.samples

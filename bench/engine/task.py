@@ -81,7 +81,7 @@ class Wire:
     def __init__(self) -> None:
         self.bytes_up = 0
         self.bytes_down = 0
-        self._exchanges: dict[int, NDArray[np.int64]] = {}
+        self.numbered: dict[int, NDArray[np.int64]] = {}
 
     def upload(self, *arrays: NDArray[Any], exchange: int | None = None) -> None:
         """One client sends these arrays to the server."""
@@ -94,16 +94,16 @@ class Wire:
     def _count(self, arrays: Sequence[NDArray[Any]], exchange: int | None, direction: int) -> int:
         dense = sum(array.nbytes for array in arrays)
         if exchange is not None:
-            counted = self._exchanges.setdefault(exchange, np.zeros((2, 2), np.int64))
+            counted = self.numbered.setdefault(exchange, np.zeros((2, 2), np.int64))
             counted[0, direction] += dense
             counted[1, direction] += sum(map(sparse_bytes, arrays))
         return dense
 
     def exchanges(self) -> NDArray[np.int64]:
         """Bytes ``[exchanges, coding (dense, sparse), direction (up, down)]`` of numbered exchanges."""
-        if not self._exchanges:
+        if not self.numbered:
             return np.zeros((0, 2, 2), np.int64)
-        return np.stack([self._exchanges[number] for number in sorted(self._exchanges)])
+        return np.stack([self.numbered[number] for number in sorted(self.numbered)])
 
 
 def sparse_bytes(array: NDArray[Any]) -> int:

@@ -255,7 +255,7 @@ def test_the_two_view_loss_of_a_tiny_graph(tiny: Federation) -> None:
     for name in models:
         models[name] += 0.1 * torch.rand(models[name].shape, generator=torch.Generator().manual_seed(5))
     block = it.clients.blocks[0]
-    method.views = {0: method.global_view(block, models)}
+    method.pairs = method.unions(block, models)
     logits, extra = method.two_views(models, block, keep_all, [Half(), Half()])  # type: ignore[list-item]
     for row, client in enumerate(tiny.clients):
         assert client.edges is not None
@@ -420,7 +420,7 @@ def test_the_global_view_is_refreshed_in_time(federation: Federation) -> None:
     seen = []
     for round in range(4):
         it.step(round)
-        seen.append(method.views)
+        seen.append(method.pairs)
     assert seen[0] is seen[1]
     assert seen[1] is not seen[2]
     assert seen[2] is seen[3]

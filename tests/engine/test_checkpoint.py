@@ -1,0 +1,234 @@
+"""A run that was stopped goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from toy_federations import make_spec, random_federation
+
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.result import RunResult
+from bench.engine.run import Run, run
+from bench.federation.types import Federation
+from bench.spec import Attack, Newcomers, RunSpec
+
+ROUNDS = 12
+
+
+@pytest.fixture(scope="module")
+def federation() -> Federation:
+    return random_federation((24, 40, 9, 31), seed=3)
+
+
+def equal(one: RunResult, other: RunResult) -> bool:
+    """Whether two results have the same numbers, seconds and memory aside."""
+    assert one.state == other.state == "done", (one.reason, other.reason)
+    return (
+        all(np.array_equal(one.correct[key], other.correct[key]) for key in one.correct)
+        and np.array_equal(one.loss, other.loss, equal_nan=True)
+        and (one.bytes_up, one.bytes_down) == (other.bytes_up, other.bytes_down)
+        and one.artefacts.keys() == other.artefacts.keys()
+        and all(np.array_equal(one.artefacts[key], other.artefacts[key]) for key in one.artefacts)
+    )
+
+
+class Stopped(Exception):
+    """What ends a run in the middle."""
+
+
+def stopped_after(round: int, spec: RunSpec, federation: Federation, checkpoint: Checkpoint) -> None:
+    """Run as ``run`` does with a checkpoint every round, and stop while the next one is under way."""
+
+    def step(self: Run, number: int, real: Callable[[Run, int], None] = Run.step) -> None:
+        real(self, number)
+        if number == round + 1:
+            raise Stopped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "step", step)
+        with pytest.raises(Stopped):
+            run(spec, federation, checkpoint=checkpoint)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn", "fggp", "flow_stateful"])
+@pytest.mark.parametrize("round", [0, 4, ROUNDS - 2])
+def test_a_stopped_run_ends_bit_equal(
+    method: str, round: int, federation: Federation, tmp_path: Path
+) -> None:
+    spec = make_spec(method, federation, rounds=ROUNDS)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
+    stopped_after(round, spec, federation, checkpoint)
+    began = []
+
+    def step(self: Run, number: int, real: Callable[[Run, int], None] = Run.step) -> None:
+        began.append(number)
+        real(self, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "step", step)
+        resumed = run(spec, federation, checkpoint=checkpoint)
+    assert began == list(range(round + 1, ROUNDS))  # nothing is done twice
+    assert equal(resumed, run(spec, federation))
+
+
+def test_under_attack_and_with_newcomers(federation: Federation, tmp_path: Path) -> None:
+    usual = make_spec("fedsheafhn", federation, rounds=ROUNDS)
+    for name, spec in (
+        ("attack", usual.model_copy(update={"attack": Attack(ratio=0.5)})),
+        ("newcomers", usual.model_copy(update={"newcomers": Newcomers(ratio=0.25)})),
+    ):
+        checkpoint = Checkpoint(tmp_path / f"{name}.npz", "same", minutes=0.0)
+        stopped_after(5, spec, federation, checkpoint)
+        assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
+
+
+def test_seconds_add_up_over_both_parts(federation: Federation, tmp_path: Path) -> None:
+    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
+    first = Run(spec, federation)
+    first.warm_up()
+    first.step(0)
+    first.watch.seconds["client"] = 500.0
+    checkpoint.save(first, 0, 1000.0)
+    seconds = run(spec, federation, checkpoint=checkpoint).seconds
+    assert 1000 < seconds["total"] < 1100
+    assert 500 < seconds["client"] < 600
+
+
+def _changed(what: str) -> Callable[[bytes], bytes]:
+    def flipped(content: bytes) -> bytes:
+        middle = len(content) // 2
+        return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+
+    return {
+        "truncated": lambda content: content[: len(content) // 3],
+        "empty": lambda content: b"",
+        "one byte": flipped,
+        "text": lambda content: b"not a checkpoint",
+    }[what]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "one byte", "text"])
+def test_a_damaged_file_starts_the_run_anew(damage: str, federation: Federation, tmp_path: Path) -> None:
+    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
+    stopped_after(5, spec, federation, checkpoint)
+    checkpoint.path.write_bytes(_changed(damage)(checkpoint.path.read_bytes()))
+    assert checkpoint.load() is None
+    assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
+
+
+def test_a_file_that_would_execute_something_is_not_read(federation: Federation, tmp_path: Path) -> None:
+    marker = tmp_path / "executed"
+
+    class Hostile:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(marker),)
+
+    path = tmp_path / "run.npz"
+    state = np.frombuffer(b'{"format": 1, "identity": "same"}', np.uint8)
+    np.savez(path, state=state, a0=np.array([Hostile()], dtype=object))
+    assert Checkpoint(path, "same").load() is None
+    assert not marker.exists()
+
+
+def test_another_code_or_spec_starts_anew(federation: Federation, tmp_path: Path) -> None:
+    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+    path = tmp_path / "run.npz"
+    stopped_after(5, spec, federation, Checkpoint(path, "old code", minutes=0.0))
+    it = Run(spec, federation)
+    before = {name: value.clone() for name, value in it.own.items()}
+    assert Checkpoint(path, "new code").resume(it) is None
+    assert all(torch.equal(value, it.own[name]) for name, value in before.items())
+
+
+def test_a_full_disk_leaves_the_old_file_and_the_run(
+    federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
+    stopped_after(3, spec, federation, checkpoint)
+    kept = checkpoint.path.read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match=r"no checkpoint after round \d+: .*No space left"):
+        result = run(spec, federation, checkpoint=checkpoint)
+    assert equal(result, run(spec, federation))
+    assert checkpoint.path.read_bytes() == kept
+    assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_nothing_is_saved_before_its_time(federation: Federation, tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=60.0)
+    run(make_spec("fedavg", federation, rounds=ROUNDS), federation, checkpoint=checkpoint)
+    assert not checkpoint.path.exists()
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path[:0] = {folders!r}
+from toy_federations import make_spec, random_federation
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.run import run
+federation = random_federation((24, 40, 9, 31), seed=3)
+spec = make_spec(sys.argv[1], federation, rounds=300)
+print("ready", flush=True)
+run(spec, federation, checkpoint=Checkpoint(Path(sys.argv[2]), "same", minutes=0.0))
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn"])
+def test_killed_at_any_moment(method: str, federation: Federation, tmp_path: Path) -> None:
+    """A process that is killed three times, wherever it is then: in a round or while writing."""
+    path = tmp_path / "run.npz"
+    script = SCRIPT.format(folders=[str(Path(__file__).parents[1])])
+    for wait in np.random.default_rng(1).uniform(0.0, 0.2, 3):
+        before = path.stat().st_mtime_ns if path.exists() else 0
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, method, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        while not path.exists() or path.stat().st_mtime_ns == before:
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        left, _ = process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert left == ""
+    spec = make_spec(method, federation, rounds=300)
+    checkpoint = Checkpoint(path, "same")
+    saved = checkpoint.load()
+    assert saved is not None
+    assert 0 <= saved[0]["round"] < 299
+    assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
+
+
+def test_what_a_method_derives_from_its_data_is_left_to_it(federation: Federation, tmp_path: Path) -> None:
+    """Clients and graphs that a method holds are set up with the run, never read from a file."""
+    it = Run(make_spec("fggp", federation, rounds=ROUNDS), federation)
+    it.warm_up()
+    it.step(0)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
+    checkpoint.save(it, 0, 0.0)
+    loaded = checkpoint.load()
+    assert loaded is not None
+    kept = set(loaded[0]["method"])
+    assert {"model", "pairs", "prototypes"} <= kept
+    assert kept.isdisjoint({"members", "wire", "views", "task", "hyper"})
