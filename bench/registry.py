@@ -1,9 +1,10 @@
-"""Finds methods, data sets and reports.
+"""Finds methods, data sets, scenarios and reports.
 
 A class in ``methods/NAME.py`` with a ``name`` of its own is a method; the same for ``datasets/``
-and ``reports/``. Installed packages add theirs through the entry points ``bench.methods``,
-``bench.datasets`` and ``bench.reports``, each naming a module or a class. Files of one's own are
-named by the environment variable ``BENCH_PLUGINS``, which worker processes inherit.
+and ``reports/``, and for scenarios in ``bench/federation/``. Installed packages add theirs through
+the entry points ``bench.methods``, ``bench.datasets``, ``bench.scenarios`` and ``bench.reports``, each
+naming a module or a class. Files of one's own are named by the environment variable
+``BENCH_PLUGINS``, which worker processes inherit.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from bench.errors import RequestError, unknown
 if TYPE_CHECKING:
     from bench.dataset import Dataset
     from bench.engine.method import Method
+    from bench.federation.scenario import Scenario
     from bench.report.study import Study
 
 
 PLUGINS = "BENCH_PLUGINS"
-"""Environment variable: Python files with methods, data sets or reports, separated as in ``PATH``."""
+"""Environment variable: Python files with such classes, separated as in ``PATH``."""
 
 
 def plugin(path: Path) -> ModuleType:
@@ -61,15 +63,16 @@ def add_plugin(path: Path) -> ModuleType:
     files = [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
     if str(path.resolve()) not in files:
         os.environ[PLUGINS] = os.pathsep.join([*files, str(path.resolve())])
-        for found in (methods, datasets, studies):
+        for found in (methods, datasets, scenarios, studies):
             found.cache_clear()
     return module
 
 
-def _modules(group: str) -> list[ModuleType | type]:
-    package = importlib.import_module(group)
+def _modules(group: str, built_in: str) -> list[ModuleType | type]:
+    """The public modules of the package ``built_in``, what entry points name, and plug-in files."""
+    package = importlib.import_module(built_in)
     found: list[ModuleType | type] = [
-        importlib.import_module(f"{group}.{module.name}")
+        importlib.import_module(f"{built_in}.{module.name}")
         for module in pkgutil.iter_modules(package.__path__)
         if not module.name.startswith("_")
     ]
@@ -77,10 +80,13 @@ def _modules(group: str) -> list[ModuleType | type]:
     return [*found, *(entry.load() for entry in entry_points(group=group)), *own]
 
 
-def _classes(group: str, base: type) -> dict[str, Any]:
-    """Every concrete subclass of ``base`` in the group that declares its own ``name``."""
+def _classes(group: str, base: type, built_in: str = "") -> dict[str, Any]:
+    """Every concrete subclass of ``base`` in the group that declares its own ``name``.
+
+    ``built_in`` is the package that holds the suite's own, where it is not called as the group.
+    """
     found: dict[str, Any] = {}
-    for source in _modules(group):
+    for source in _modules(group, built_in or group):
         members = vars(source).values() if isinstance(source, ModuleType) else [source]
         for member in members:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
@@ -108,6 +114,14 @@ def datasets() -> dict[str, type[Dataset]]:
     from bench.dataset import Dataset
 
     return _classes("bench.datasets", Dataset)
+
+
+@cache
+def scenarios() -> dict[str, type[Scenario[Any]]]:
+    """Every scenario by name, but those whose name holds a number."""
+    from bench.federation.scenario import Scenario
+
+    return _classes("bench.scenarios", Scenario, "bench.federation")
 
 
 @cache

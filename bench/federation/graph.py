@@ -91,6 +91,8 @@ class _Metis(Scenario[Graph]):
 class NonOverlapping(_Metis):
     """One METIS part a client, nodes in ascending order (facts 1.10)."""
 
+    name = "non-overlapping"
+
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
         """Clients are the parts, in METIS's numbering."""
         labels = metis_parts(data, clients, partition_seed)
@@ -105,6 +107,7 @@ class Overlapping(_Metis):
     order in which they were drawn.
     """
 
+    name = "overlapping"
     disjoint: ClassVar[bool] = False
 
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:

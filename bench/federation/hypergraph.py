@@ -84,6 +84,7 @@ def check_clients(data: Graph | Hypergraph, assignment: Assignment) -> None:
 class LabelDirichlet(Scenario[Graph | Hypergraph]):
     """Nodes by label-Dirichlet, ids ascending; a split inside every client (facts 1.2, 1.4)."""
 
+    name = "label-dirichlet"
     families: ClassVar[tuple[Family, ...]] = ("graph", "hypergraph")
 
     def __init__(self, concentration: float = CONCENTRATION) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -29,14 +32,25 @@ class Assignment:
 
 
 class Scenario(ABC, Generic[D]):
-    """A way to draw clients from some families of data. ``disjoint``: no two clients share an item."""
+    """A way to draw clients from some families of data. ``disjoint``: no two clients share an item.
 
+    A subclass with a ``name`` of its own, made without arguments, is found by the registry.
+    """
+
+    name: ClassVar[str]
     families: ClassVar[tuple[Family, ...]]
     disjoint: ClassVar[bool] = True
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
-        """Libraries and options that decide the draw besides the request. Default: none."""
-        return {}
+        """Libraries and options that decide the draw besides the request.
+
+        Draws are stored and found again by them. Default: the source of a scenario from outside the
+        suite, nothing for its own.
+        """
+        if type(self).__module__.startswith("bench."):
+            return {}
+        source = Path(inspect.getfile(type(self))).read_bytes()
+        return {"source": hashlib.sha256(source).hexdigest()}
 
     @abstractmethod
     def draw(self, data: D, clients: int, partition_seed: int, split: Split) -> Assignment:

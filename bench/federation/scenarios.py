@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from bench import registry
 from bench.data import Family
 from bench.errors import RequestError, unknown
-from bench.federation.graph import NonOverlapping, Overlapping
 from bench.federation.hypergraph import LabelDirichlet
 from bench.federation.images import Dirichlet
 from bench.federation.scenario import Scenario
 
-FORMS: dict[Family, tuple[str, ...]] = {
-    "graph": ("non-overlapping", "overlapping", "label-dirichlet", "label-dirichletB"),
-    "hypergraph": ("label-dirichlet", "label-dirichletB"),
-    "images": ("dirichletB",),
+WITH_NUMBER: dict[str, type[LabelDirichlet] | type[Dirichlet]] = {
+    "label-dirichletB": LabelDirichlet,
+    "dirichletB": Dirichlet,
 }
-"""How a scenario of each family is written; B is a concentration such as 0.1."""
+"""Scenarios whose name ends in a concentration B such as 0.1."""
+
+
+def forms(family: Family | None = None) -> list[str]:
+    """How the names of a family's scenarios are written; of all families where none is named."""
+    every: dict[str, type[Scenario[Any]]] = {**registry.scenarios(), **WITH_NUMBER}
+    return [name for name, kind in every.items() if family is None or family in kind.families]
 
 
 def _concentration(name: str, text: str) -> float:
@@ -30,17 +35,12 @@ def _concentration(name: str, text: str) -> float:
 
 def parse(name: str) -> Scenario[Any]:
     """The scenario of that name; raises ``RequestError`` with the nearest name."""
-    if name == "non-overlapping":
-        return NonOverlapping()
-    if name == "overlapping":
-        return Overlapping()
-    if name == "label-dirichlet":
-        return LabelDirichlet()
-    match = re.fullmatch(r"(label-)?dirichlet([0-9]+(?:\.[0-9]+)?)", name, re.ASCII)
-    if match is None:
-        raise unknown("scenario", name, dict.fromkeys(form for forms in FORMS.values() for form in forms))
-    concentration = _concentration(name, match[2])
-    return LabelDirichlet(concentration) if match[1] else Dirichlet(concentration)
+    if name in registry.scenarios():
+        return registry.scenarios()[name]()
+    match = re.fullmatch(r"(.*?)([0-9]+(?:\.[0-9]+)?)", name, re.ASCII)
+    if match is None or f"{match[1]}B" not in WITH_NUMBER:
+        raise unknown("scenario", name, forms())
+    return WITH_NUMBER[f"{match[1]}B"](_concentration(name, match[2]))
 
 
 def find(name: str, dataset: str, family: Family) -> Scenario[Any]:
@@ -53,6 +53,6 @@ def find(name: str, dataset: str, family: Family) -> Scenario[Any]:
     if family not in scenario.families:
         raise RequestError(
             f"scenario '{name}' is for {' or '.join(scenario.families)} data, but {dataset} is {family} "
-            f"data: use {' or '.join(FORMS[family])}"
+            f"data: use {' or '.join(forms(family))}"
         )
     return scenario

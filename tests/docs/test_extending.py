@@ -1,0 +1,130 @@
+"""The examples of docs/extending.md: every command runs, and what it draws is what its text says."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import paths, registry
+from bench.cli.main import main
+from bench.errors import RequestError
+from bench.federation import scenarios
+from bench.federation.build import build
+from bench.federation.types import SPLITS
+from bench.store import open_store
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+BLOCKS = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "extending.md").read_text(), re.DOTALL)
+COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
+SPLIT = (40.0, 30.0, 30.0)
+
+
+def forget() -> None:
+    for found in (registry.methods, registry.datasets, registry.scenarios, registry.studies):
+        found.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """No plug-ins before and none left behind; commands are typed at the top of the repository."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(registry.PLUGINS, "")
+    monkeypatch.chdir(ROOT)
+    forget()
+    yield
+    forget()
+
+
+def found_in(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
+    monkeypatch.setenv(registry.PLUGINS, ":".join(map(str, files)))
+    forget()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = shlex.split(command)
+    while "=" in words[0]:
+        name, _, value = words.pop(0).partition("=")
+        monkeypatch.setenv(name, value)
+    forget()
+    assert words.pop(0) == "bench"
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 0
+
+
+def test_the_data_set_is_what_its_files_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_in(monkeypatch, EXAMPLES / "friends.py")
+    federation = build("friends", "non-overlapping", 1, 0, SPLIT, (EXAMPLES / "data",))
+    (client,) = federation.clients
+    rows = (EXAMPLES / "data/friends/people.csv").read_text().splitlines()[1:]
+    pairs = (EXAMPLES / "data/friends/friendships.csv").read_text().splitlines()[1:]
+    first = [float(value) for value in rows[0].split(",")[2:]]
+    assert len(client.ids) == len(rows)
+    assert client.edges is not None
+    assert client.edges.shape[1] == 2 * len(pairs)
+    assert np.asarray(client.features)[0].tolist() == first
+    assert client.labels.tolist() == [int(row.split(",")[1]) for row in rows]
+
+
+def test_a_changed_raw_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found_in(monkeypatch, EXAMPLES / "friends.py")
+    folder = tmp_path / "friends"
+    folder.mkdir()
+    for name in ("people.csv", "friendships.csv"):
+        text = (EXAMPLES / "data/friends" / name).read_text()
+        (folder / name).write_text(text.replace("0,10", "0,11", 1))
+    with pytest.raises(RequestError, match=r"friendships\.csv is damaged or another version"):
+        build("friends", "non-overlapping", 3, 0, SPLIT, (tmp_path,))
+
+
+def test_the_scenario_deals_every_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_in(monkeypatch, EXAMPLES / "iid.py")
+    federation = build("cora", "iid", 7, 5, SPLIT)
+    ids = np.concatenate([client.ids for client in federation.clients])
+    sizes = [len(client.ids) for client in federation.clients]
+    assert np.array_equal(np.sort(ids), np.arange(len(ids)))
+    assert max(sizes) - min(sizes) <= 1
+    counts = np.sum([[client.count(role) for role in range(len(SPLITS))] for client in federation.clients], 0)
+    assert np.allclose(100 * counts / len(ids), SPLIT, atol=0.1)
+    assert build("cora", "iid", 7, 5, SPLIT).hash == federation.hash
+    assert build("cora", "iid", 7, 6, SPLIT).hash != federation.hash
+
+
+def test_an_edited_scenario_draws_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    text = (EXAMPLES / "iid.py").read_text()
+    hashes = []
+    for version in (text, text.replace('"partition", self.name', '"partition", "another"')):
+        file.write_text(version)
+        sys.modules.pop("bench_plugin_own", None)  # as a new process would
+        found_in(monkeypatch, file)
+        hashes.append(build("cora", "iid", 4, 5, SPLIT).hash)
+    assert hashes[0] != hashes[1]
+
+
+def test_a_scenario_for_another_family_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_in(monkeypatch, EXAMPLES / "iid.py")
+    with pytest.raises(RequestError, match="iid' is for graph data, but toy is images data"):
+        scenarios.find("iid", "toy", "images")
+
+
+def test_a_run_of_the_examples_is_stored_under_their_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(registry.PLUGINS, f"{EXAMPLES / 'friends.py'}:{EXAMPLES / 'iid.py'}")
+    forget()
+    command = "sweep -d friends -s iid -k 3 -m local --set protocol.rounds=2 --jobs 1"
+    with pytest.raises(SystemExit) as end:
+        main([*shlex.split(command), "--data-root", str(EXAMPLES / "data")])
+    assert end.value.code == 0
+    with open_store(paths.default_database(), create=False) as store:
+        run = store.runs().iloc[0]
+    assert (run["dataset"], run["scenario"], run["state"]) == ("friends", "iid", "done")
