@@ -64,7 +64,7 @@ def storage() -> Iterator[Sign]:
 def database() -> Iterator[Sign]:
     """The default database's schema, and whether its file is whole."""
     url = paths.default_database()
-    if not connect.sqlite_path(url).exists():
+    if connect.database(url).empty():
         yield Sign("database", "ok", "none yet: the first sweep makes it")
         return
     try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from cyclopts import App
 
 from bench import paths
-from bench.store import migrate
+from bench.store import connect, migrate
 
 app = App(name="db", help="Look after the result database.")
 
@@ -37,3 +39,19 @@ def check(*, db: str | None = None) -> None:
     """
     url = db or paths.default_database()
     print(f"{url}: schema {migrate.check(url)}, no damage found")
+
+
+@app.command
+def backup(*, out: Path, db: str | None = None) -> None:
+    """Copy a database into a file, as it is at one moment; sweeps may go on meanwhile.
+
+    Parameters
+    ----------
+    out
+        The file; an older one is replaced.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    """
+    place = connect.database(db or paths.default_database())
+    place.backup(out)
+    print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

@@ -39,8 +39,7 @@ def opened(url: str | None, own: bool) -> Iterator[Source]:
 
 
 def _is_missing(url: str) -> bool:
-    path = connect.sqlite_path(url)
-    return not path.exists() or (path.is_file() and path.stat().st_size == 0)
+    return connect.database(url).empty()
 
 
 def shipped_runs(documents: Iterable[Document]) -> Counter[str]:

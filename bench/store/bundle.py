@@ -69,6 +69,15 @@ class Bundle:
         """Correct predictions ``[rows, clients]`` of the test split; raises ``KeyError`` where none is."""
         return self._curves[run_id, stage, split].copy()
 
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        """As ``Store.curves``; a bundle keeps the curves of the test split alone."""
+        wanted = {int(run) for run in run_ids}
+        return {
+            (run, stage): counts
+            for (run, stage, kept), counts in self._curves.items()
+            if kept == split and run in wanted
+        }
+
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none or it was too large."""
         return unpack_array(self._artefacts[run_id, name])

@@ -1,118 +1,87 @@
-"""SQLite engines: where the file is, whether it may be used as asked, and how it is opened."""
+"""The seam for kinds of databases: where results lie, and how they are reached."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DatabaseError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection, Engine
 
-from bench.errors import RequestError
-
-BUSY_SECONDS = 30
-MAGIC = b"SQLite format 3\0"
+WRITES = "bench_writes"
+"""Execution option: the transaction will write, and waits for other writers when it begins."""
 
 
-def sqlite_path(url: str) -> Path:
-    """The file that ``sqlite:///PATH`` names; the path is taken as it is written."""
-    scheme, _, path = url.partition(":///")
-    if scheme != "sqlite" or path in ("", ":memory:"):
-        raise RequestError(f"--db expects sqlite:///PATH, got '{url}'")
-    return Path(path).expanduser()
+class Database(ABC):
+    """Where a result database is. ``name`` is how messages call it; ``url`` and it hold no password."""
+
+    url: str
+    name: str
+
+    @abstractmethod
+    def empty(self) -> bool:
+        """Whether there is nothing to read yet.
+
+        Raises:
+            RequestError: it cannot be reached.
+        """
+
+    @abstractmethod
+    def size(self) -> int:
+        """Bytes that it takes."""
+
+    @abstractmethod
+    def check(self, write: bool) -> None:
+        """Refuse what cannot be used as asked; nothing is created.
+
+        Raises:
+            RequestError: there is no such database (reading), it is none, or it cannot be written.
+        """
+
+    @abstractmethod
+    def engine(self, write: bool) -> Engine:
+        """An engine; one that is for reading refuses to write."""
+
+    @abstractmethod
+    def prepare(self, engine: Engine) -> None:
+        """Settings that stay with the database, before its tables are made."""
+
+    @abstractmethod
+    def damage(self, connection: Connection) -> str:
+        """What is wrong with the content; empty if nothing is known to be."""
+
+    @abstractmethod
+    def explained(self) -> AbstractContextManager[None]:
+        """Turns the driver's errors while opening the database into one ``RequestError``."""
+
+    @abstractmethod
+    def backup(self, target: Path) -> None:
+        """Copy the database into a file.
+
+        Raises:
+            RequestError: it cannot be read, or this is another program's task.
+        """
 
 
-def _writable(path: Path) -> bool:
-    # A file without any write bit is meant to stay as it is, even where root could write it.
-    return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)
-
-
-def check_file(path: Path, write: bool) -> None:
-    """Refuse a file or folder that cannot be used as asked; nothing is created.
+def database(url: str) -> Database:
+    """The database that a URL names.
 
     Raises:
-        RequestError: no such file (reading), not a database, or read-only (writing).
+        RequestError: another kind of URL, or a driver that is not installed.
     """
-    if path.is_dir():
-        raise RequestError(f"database {path}: expected a file, this is a folder")
-    if not path.exists():
-        if not write:
-            raise RequestError(
-                f"no database at {path}: run 'bench sweep' first or name another one with --db"
-            )
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
-        if not folder.is_dir() or not _writable(folder):
-            raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
-        return
-    with path.open("rb") as file:
-        head = file.read(len(MAGIC))
-    if head not in (b"", MAGIC):
-        raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
-    if write and not (_writable(path) and _writable(path.absolute().parent)):
-        raise RequestError(
-            f"database {path} is read-only: make it and its folder writable or use another --db"
-        )
+    from bench.store.postgres import Postgres
+    from bench.store.sqlite import SQLite
 
-
-def engine(path: Path, write: bool) -> Engine:
-    """An engine for the file; the parent folder is created for writing only.
-
-    Foreign keys are enforced and a locked database is waited for. Reading never changes the file
-    and works in a read-only folder.
-    """
-    path = path.absolute()
-    if write:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        query = {"mode": "rwc"}
-    elif _writable(path) and _writable(path.parent):
-        query = {"mode": "rw"}
-    elif path.with_name(path.name + "-wal").exists():
-        query = {"mode": "ro"}
-    else:
-        # Without write access SQLite cannot make the files that WAL mode shares between readers.
-        query = {"mode": "ro", "immutable": "1"}
-    url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
-    made = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
-
-    @event.listens_for(made, "connect")
-    def connected(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # transactions are begun below, not by the driver
-        connection.execute("PRAGMA foreign_keys = ON")
-        if not write:
-            connection.execute("PRAGMA query_only = ON")
-
-    @event.listens_for(made, "begin")
-    def begun(connection: Connection) -> None:
-        connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
-
-    return made
-
-
-def set_wal(engine: Engine) -> None:
-    """Write-ahead logging from now on (kept in the file), so that readers do not block the writer."""
-    raw = engine.raw_connection()
-    try:
-        raw.cursor().execute("PRAGMA journal_mode = WAL")
-    finally:
-        raw.close()
+    return Postgres(url) if url.startswith("postgres") else SQLite(url)
 
 
 def writing(engine: Engine) -> Engine:
-    """The same engine with transactions that take the write lock when they begin."""
-    return engine.execution_options(begin="BEGIN IMMEDIATE")
+    """The same engine with transactions that hold the write lock from their start."""
+    return engine.execution_options(**{WRITES: True})
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn the driver's errors while opening ``path`` into one line."""
-    try:
-        yield
-    except (DatabaseError, sqlite3.DatabaseError) as error:
-        cause = getattr(error, "orig", None) or error
-        raise RequestError(f"database {path}: cannot open it: {cause}") from None
+def sqlite_path(url: str) -> Path:
+    """The file of an SQLite database."""
+    from bench.store.sqlite import SQLite
+
+    return SQLite(url).path

@@ -9,11 +9,12 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from bench.errors import RequestError
 from bench.store import connect
+from bench.store.connect import Database
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision under ``migrations/versions``."""
 
 
@@ -50,21 +51,22 @@ def current(connection: Connection) -> str | None:
     return None
 
 
-def _check(revision: str | None, path: Path) -> None:
+def _check(revision: str | None, place: Database) -> None:
     if revision == HEAD:
         return
+    name = place.name
     if revision is None:
-        raise RequestError(f"database {path} is empty: run 'bench sweep' first or name another one with --db")
+        raise RequestError(f"database {name} is empty: run 'bench sweep' first or name another one with --db")
     if revision in revisions():
         raise RequestError(
-            f"database {path} has the older schema {revision}, expected {HEAD}: run 'bench db upgrade'"
+            f"database {name} has the older schema {revision}, expected {HEAD}: run 'bench db upgrade'"
         )
     raise RequestError(
-        f"database {path} has schema {revision}, newer than {HEAD} of this bench: upgrade bench"
+        f"database {name} has schema {revision}, newer than {HEAD} of this bench: upgrade bench"
     )
 
 
-def prepare(engine: Engine, path: Path, create: bool) -> None:
+def prepare(engine: Engine, place: Database, create: bool) -> None:
     """Check the schema; with ``create`` make it in an empty database.
 
     Raises:
@@ -73,15 +75,15 @@ def prepare(engine: Engine, path: Path, create: bool) -> None:
     with engine.connect() as connection:
         revision = current(connection)
     if revision is None and create:
-        _upgrade(engine)
+        _upgrade(engine, place)
         revision = HEAD
-    _check(revision, path)
+    _check(revision, place)
 
 
-def _upgrade(engine: Engine) -> None:
+def _upgrade(engine: Engine, place: Database) -> None:
     from alembic import command
 
-    connect.set_wal(engine)
+    place.prepare(engine)
     config = _config()
     # The write lock is held from the start: of two processes that come at once, the second one
     # finds the schema made.
@@ -94,19 +96,19 @@ def upgrade(url: str) -> tuple[str | None, str]:
     """Bring an existing database to the newest schema; returns the revision before and after.
 
     Raises:
-        RequestError: no such file, read-only, not a result database, or a newer schema.
+        RequestError: no such database, read-only, not a result database, or a newer schema.
     """
-    path = connect.sqlite_path(url)
-    connect.check_file(path, write=False)
-    connect.check_file(path, write=True)
-    engine = connect.engine(path, write=True)
+    place = connect.database(url)
+    place.check(write=False)
+    place.check(write=True)
+    engine = place.engine(write=True)
     try:
-        with connect.explained(path):
+        with place.explained():
             with engine.connect() as connection:
                 before = current(connection)
             if before is not None and before not in revisions():
-                _check(before, path)
-            _upgrade(engine)
+                _check(before, place)
+            _upgrade(engine, place)
     finally:
         engine.dispose()
     return before, HEAD
@@ -118,18 +120,15 @@ def check(url: str) -> str:
     Raises:
         RequestError: it is missing, damaged, or of another schema.
     """
-    path = connect.sqlite_path(url)
-    connect.check_file(path, write=False)
-    engine = connect.engine(path, write=False)
+    place = connect.database(url)
+    place.check(write=False)
+    engine = place.engine(write=False)
     try:
-        with connect.explained(path), engine.connect() as connection:
-            _check(current(connection), path)
-            damage = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
-            orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+        with place.explained(), engine.connect() as connection:
+            _check(current(connection), place)
+            damage = place.damage(connection)
     finally:
         engine.dispose()
-    if damage != ["ok"]:
-        raise RequestError(f"database {path} is damaged: {damage[0]}")
-    if orphans:
-        raise RequestError(f"database {path} is damaged: {len(orphans)} rows without their run")
+    if damage:
+        raise RequestError(f"database {place.name} is damaged: {damage}")
     return HEAD

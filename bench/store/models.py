@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ForeignKey, LargeBinary, MetaData
+from sqlalchemy import BigInteger, ForeignKey, Integer, LargeBinary, MetaData
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 NAMING = {
@@ -20,10 +20,26 @@ NAMING = {
 }
 
 
+LARGE = BigInteger().with_variant(Integer, "sqlite")
+"""Bytes: SQLite's integers are as large as need be."""
+
+
 class Base(DeclarativeBase):
     """Declarative base; every constraint has a name, as SQLite migrations need."""
 
     metadata = MetaData(naming_convention=NAMING)
+
+
+class Claim(Base):
+    """A run that a sweep is doing: no other one starts it before ``until`` (seconds, database's clock).
+
+    ``owner`` names the sweep, for people and for whoever renews the claim.
+    """
+
+    __tablename__ = "claims"
+    spec_hash: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    until: Mapped[float]
 
 
 class Environment(Base):
@@ -87,9 +103,9 @@ class Run(Base):
     seconds_client: Mapped[float] = mapped_column(default=0.0)
     seconds_server: Mapped[float] = mapped_column(default=0.0)
     seconds_evaluation: Mapped[float] = mapped_column(default=0.0)
-    peak_memory: Mapped[int] = mapped_column(default=0)
-    bytes_up: Mapped[int] = mapped_column(default=0)
-    bytes_down: Mapped[int] = mapped_column(default=0)
+    peak_memory: Mapped[int] = mapped_column(LARGE, default=0)
+    bytes_up: Mapped[int] = mapped_column(LARGE, default=0)
+    bytes_down: Mapped[int] = mapped_column(LARGE, default=0)
     device: Mapped[str] = mapped_column(default="")
     code_version: Mapped[str]
     source_hash: Mapped[str] = mapped_column(default="")

@@ -16,10 +16,10 @@ def stored_runs(url: str, write: bool) -> tuple[dict[str, Stored], list[Timing]]
     Raises:
         RequestError: as ``open_store``.
     """
-    path = connect.sqlite_path(url)
+    place = connect.database(url)
     if write:
-        connect.check_file(path, write=True)
-    if not path.exists() or path.stat().st_size == 0:
+        place.check(write=True)
+    if place.empty():
         return {}, []
     with open_store(url, create=False) as store:
         return store.states(), store.history()
@@ -33,11 +33,11 @@ def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
     Raises:
         RequestError: as ``open_store``, and for an imported bundle as for writing.
     """
-    path = connect.sqlite_path(url)
-    if not must_exist and (not path.exists() or path.stat().st_size == 0):
+    place = connect.database(url)
+    if not must_exist and place.empty():
         return False
     with open_store(url, create=False) as store:
         known = digest in set(store.bundles()["hash"])
     if known:
-        connect.check_file(path, write=True)
+        place.check(write=True)
     return known

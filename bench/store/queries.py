@@ -40,7 +40,9 @@ class Stored(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """What a finished run was (its spec as JSON) and how many seconds it took."""
+    """What a finished run was (its spec as JSON), how many seconds it took, where, and the bytes of
+    its peak memory.
+    """
 
     dataset: str
     scenario: str
@@ -48,6 +50,8 @@ class Timing(NamedTuple):
     method: str
     spec: str
     seconds: float
+    device: str = ""
+    peak_memory: int = 0
 
 
 def _frame(engine: Engine, statement: Select[Any]) -> pd.DataFrame:
@@ -84,26 +88,34 @@ def runs(engine: Engine, filters: Mapping[str, Any]) -> pd.DataFrame:
     return _frame(engine, statement)
 
 
+STORED = (Run.id, Run.state, Run.reason, Run.method_numerics, Run.engine_numerics, Run.source_hash)
+
+
 def states(engine: Engine) -> dict[str, Stored]:
     """Stored runs by spec hash."""
-    statement = select(
-        Run.spec_hash,
-        Run.id,
-        Run.state,
-        Run.reason,
-        Run.method_numerics,
-        Run.engine_numerics,
-        Run.source_hash,
-    )
     with engine.connect() as connection:
-        return {row[0]: Stored(*row[1:]) for row in connection.execute(statement)}
+        return {row[0]: Stored(*row[1:]) for row in connection.execute(select(Run.spec_hash, *STORED))}
+
+
+def stored(engine: Engine, spec_hash: str) -> Stored | None:
+    """What is stored of one spec."""
+    with engine.connect() as connection:
+        row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
+    return None if row is None else Stored(*row)
 
 
 def history(engine: Engine) -> list[Timing]:
     """What every ``done`` run cost."""
-    statement = select(Run.dataset, Run.scenario, Run.clients, Run.method, Run.spec, Run.seconds_total).where(
-        Run.state == "done"
-    )
+    statement = select(
+        Run.dataset,
+        Run.scenario,
+        Run.clients,
+        Run.method,
+        Run.spec,
+        Run.seconds_total,
+        Run.device,
+        Run.peak_memory,
+    ).where(Run.state == "done")
     with engine.connect() as connection:
         return [Timing(*row) for row in connection.execute(statement)]
 
@@ -140,6 +152,20 @@ def curve(engine: Engine, run_id: int, stage: str, split: str) -> NDArray[np.int
     if row is None:
         raise KeyError(f"run {run_id} has no curve of stage '{stage}' and split '{split}'")
     return unpack_counts(row.data, row.rows, row.clients)
+
+
+def curves(engine: Engine, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+    """The curves of some runs: run and stage -> correct predictions ``[rows, clients]``."""
+    wanted = sorted({int(run) for run in run_ids})
+    found = {}
+    with engine.connect() as connection:
+        for first in range(0, len(wanted), IDS_PER_QUERY):
+            statement = select(Curve.run_id, Curve.stage, Curve.data, Curve.rows, Curve.clients).where(
+                Curve.run_id.in_(wanted[first : first + IDS_PER_QUERY]), Curve.split == split
+            )
+            for run, stage, data, rows, clients in connection.execute(statement):
+                found[run, stage] = unpack_counts(data, rows, clients)
+    return found
 
 
 def artefact(engine: Engine, run_id: int, name: str) -> NDArray[Any]:

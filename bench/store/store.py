@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Engine, delete, insert, select
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Engine, delete, func, insert, select
+from sqlalchemy.exc import InternalError, OperationalError
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
@@ -97,6 +97,14 @@ class Store:
         self._engine.dispose()
 
     @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the database open: SQLite tidies up, for milliseconds, whenever the last connection closes."""
+        with self._engine.connect() as connection:
+            connection.execute(select(func.count()).select_from(Run))
+            connection.rollback()
+            yield
+
+    @contextmanager
     def transaction(self) -> Iterator[Session]:
         """A session in one transaction that holds the write lock from its start.
 
@@ -106,8 +114,15 @@ class Store:
         try:
             with Session(connect.writing(self._engine)) as session, session.begin():
                 yield session
-        except OperationalError as error:
-            raise RequestError(f"cannot write to the database {self.url}: {error.orig}") from None
+        except (OperationalError, InternalError) as error:
+            cause = str(error.orig).partition("\n")[0]
+            raise RequestError(f"cannot write to the database {self.url}: {cause}") from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session that sees the database as it is at one moment."""
+        with Session(self._engine) as session:
+            yield session
 
     # Writing ------------------------------------------------------------------------------------
 
@@ -208,8 +223,12 @@ class Store:
         """What is stored of every run, by spec hash."""
         return queries.states(self._engine)
 
+    def stored(self, spec_hash: str) -> queries.Stored | None:
+        """What is stored of one spec; None where nothing is."""
+        return queries.stored(self._engine, spec_hash)
+
     def history(self) -> list[queries.Timing]:
-        """How long every ``done`` run took, for estimates."""
+        """What every ``done`` run took, for estimates."""
         return queries.history(self._engine)
 
     def client_results(
@@ -228,6 +247,10 @@ class Store:
     def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
         """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
         return queries.curve(self._engine, run_id, stage, split)
+
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
+        return queries.curves(self._engine, run_ids, split)
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run, for example ``loss``; raises ``KeyError`` where there is none."""
@@ -251,25 +274,25 @@ class Store:
 
 
 def open_store(url: str, create: bool) -> Store:
-    """Open the database at ``url`` (``sqlite:///PATH``).
+    """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
     With ``create`` it is opened for writing and made, by migration, where it is missing; without,
     it must exist and is only read.
 
     Raises:
-        RequestError: another kind of URL, no such file (reading), a file that is not a result
-            database, a read-only file or folder (writing), an older or a newer schema.
+        RequestError: another kind of URL, no such database (reading), one that is not a result
+            database, one that cannot be written (writing), an older or a newer schema.
     """
-    path = connect.sqlite_path(url)
-    connect.check_file(path, create)
-    engine = connect.engine(path, write=create)
+    place = connect.database(url)
+    place.check(create)
+    engine = place.engine(write=create)
     try:
-        with connect.explained(path):
-            migrate.prepare(engine, path, create)
+        with place.explained():
+            migrate.prepare(engine, place, create)
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, url)
+    return Store(engine, place.url)
 
 
 def environment_id(session: Session, description: Mapping[str, Any]) -> int:

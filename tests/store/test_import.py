@@ -497,7 +497,7 @@ def test_a_filled_database_of_the_first_schema_is_upgraded(tmp_path: Path) -> No
     from alembic import command
 
     path = tmp_path / "old.db"
-    engine = connect.engine(path, write=True)
+    engine = connect.database(f"sqlite:///{path}").engine(write=True)
     config = migrate._config()
     with connect.writing(engine).begin() as connection:
         config.attributes["connection"] = connection
@@ -510,10 +510,10 @@ def test_a_filled_database_of_the_first_schema_is_upgraded(tmp_path: Path) -> No
             names = ",".join(row[1] for row in raw.execute(f"PRAGMA main.table_info({table})"))
             raw.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM new.{table}")
     raw.close()
-    with pytest.raises(RequestError, match="older schema 0001, expected 0002: run 'bench db upgrade'"):
+    with pytest.raises(RequestError, match="older schema 0001, expected 0003: run 'bench db upgrade'"):
         open_store(f"sqlite:///{path}", create=False)
-    assert migrate.upgrade(f"sqlite:///{path}") == ("0001", "0002")
-    assert migrate.check(f"sqlite:///{path}") == "0002"
+    assert migrate.upgrade(f"sqlite:///{path}") == ("0001", "0003")
+    assert migrate.check(f"sqlite:///{path}") == "0003"
     with open_store(f"sqlite:///{path}", create=False) as old, open_store(url, create=False) as new:
         assert old.runs().equals(new.runs())
         assert old.client_results([1]).equals(new.client_results([1]))

@@ -6,6 +6,8 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+LARGE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
 
 def _run_id() -> sa.Column[int]:
     return sa.Column("run_id", sa.Integer(), nullable=False)
@@ -57,9 +59,9 @@ def upgrade() -> None:
         sa.Column("seconds_client", sa.Double(), nullable=False),
         sa.Column("seconds_server", sa.Double(), nullable=False),
         sa.Column("seconds_evaluation", sa.Double(), nullable=False),
-        sa.Column("peak_memory", sa.Integer(), nullable=False),
-        sa.Column("bytes_up", sa.Integer(), nullable=False),
-        sa.Column("bytes_down", sa.Integer(), nullable=False),
+        sa.Column("peak_memory", LARGE, nullable=False),
+        sa.Column("bytes_up", LARGE, nullable=False),
+        sa.Column("bytes_down", LARGE, nullable=False),
         sa.Column("device", sa.String(), nullable=False),
         sa.Column("code_version", sa.String(), nullable=False),
         sa.Column("source_hash", sa.String(), nullable=False),

@@ -1,0 +1,145 @@
+"""A database in a file: whether it may be used as asked, and how it is opened."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy.exc import DatabaseError
+from sqlalchemy.pool import NullPool
+
+from bench.errors import RequestError
+from bench.store.connect import WRITES, Database
+
+BUSY_SECONDS = 30
+MAGIC = b"SQLite format 3\0"
+
+
+class SQLite(Database):
+    """An SQLite file."""
+
+    def __init__(self, url: str) -> None:
+        scheme, _, path = url.partition(":///")
+        if scheme != "sqlite" or path in ("", ":memory:"):
+            raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{url}'")
+        self.path = Path(path).expanduser()
+        self.url, self.name = url, str(self.path)
+
+    def empty(self) -> bool:
+        """No file, or one without a byte."""
+        return not self.path.exists() or (self.path.is_file() and self.path.stat().st_size == 0)
+
+    def size(self) -> int:
+        """Bytes of the file and of what was not yet merged into it."""
+        parts = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(part.stat().st_size for part in parts if part.is_file())
+
+    def check(self, write: bool) -> None:
+        """Refuse a file or folder that cannot be used as asked; nothing is created."""
+        path = self.path
+        if path.is_dir():
+            raise RequestError(f"database {path}: expected a file, this is a folder")
+        if not path.exists():
+            if not write:
+                raise RequestError(
+                    f"no database at {path}: run 'bench sweep' first or name another one with --db"
+                )
+            folder = next(parent for parent in path.absolute().parents if parent.exists())
+            if not folder.is_dir() or not _writable(folder):
+                raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
+            return
+        with path.open("rb") as file:
+            head = file.read(len(MAGIC))
+        if head not in (b"", MAGIC):
+            raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
+        if write and not (_writable(path) and _writable(path.absolute().parent)):
+            raise RequestError(
+                f"database {path} is read-only: make it and its folder writable or use another --db"
+            )
+
+    def engine(self, write: bool) -> Engine:
+        """An engine for the file; the parent folder is created for writing only.
+
+        Foreign keys are enforced and a locked database is waited for. Reading never changes the file
+        and works in a read-only folder.
+        """
+        path = self.path.absolute()
+        if write:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            query = {"mode": "rwc"}
+        elif _writable(path) and _writable(path.parent):
+            query = {"mode": "rw"}
+        elif path.with_name(path.name + "-wal").exists():
+            query = {"mode": "ro"}
+        else:
+            # Without write access SQLite cannot make the files that WAL mode shares between readers.
+            query = {"mode": "ro", "immutable": "1"}
+        url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
+        made = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
+
+        @event.listens_for(made, "connect")
+        def connected(connection: sqlite3.Connection, _record: Any) -> None:
+            connection.isolation_level = None  # transactions are begun below, not by the driver
+            connection.execute("PRAGMA foreign_keys = ON")
+            if not write:
+                connection.execute("PRAGMA query_only = ON")
+
+        @event.listens_for(made, "begin")
+        def begun(connection: Connection) -> None:
+            writes = connection.get_execution_options().get(WRITES)
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+        return made
+
+    def prepare(self, engine: Engine) -> None:
+        """Write-ahead logging from now on (kept in the file), so that readers do not block the writer."""
+        raw = engine.raw_connection()
+        try:
+            raw.cursor().execute("PRAGMA journal_mode = WAL")
+        finally:
+            raw.close()
+
+    def damage(self, connection: Connection) -> str:
+        """What SQLite's own checks find."""
+        found = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+        if found != ["ok"]:
+            return found[0]
+        orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+        return f"{len(orphans)} rows without their run" if orphans else ""
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn the driver's errors while opening the file into one line."""
+        try:
+            yield
+        except (DatabaseError, sqlite3.DatabaseError) as error:
+            cause = getattr(error, "orig", None) or error
+            raise RequestError(f"database {self.name}: cannot open it: {cause}") from None
+
+    def backup(self, target: Path) -> None:
+        """Copy the database as it is at one moment, while others write; the copy is complete or absent."""
+        self.check(write=False)
+        beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        try:
+            with (
+                sqlite3.connect(f"file:{quote(str(self.path.absolute()))}?mode=ro", uri=True) as source,
+                sqlite3.connect(beside) as copy,
+            ):
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
+            source.close()
+            copy.close()
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _writable(path: Path) -> bool:
+    # A file without any write bit is meant to stay as it is, even where root could write it.
+    return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)

@@ -1,0 +1,249 @@
+"""The same results and claims in a file and on a PostgreSQL server, under many writers at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from servers import postgres_server
+from test_store import SPLITS, context_of, spec_of
+
+from bench.cli.main import main
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.store import migrate, open_store
+from bench.store.claims import Claims
+
+WRITERS, RUNS_EACH = 32, 5
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Callable[[], str]]:
+    with postgres_server() as new:
+        yield new
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without tables."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'runs.db'}"
+    new: Callable[[], str] = request.getfixturevalue("server")
+    return new()
+
+
+def done(clients: int = 3, seed: int = 0, **more: object) -> RunResult:
+    rng = np.random.default_rng(seed)
+    samples = {split: np.full(clients, 9, np.int32) for split in SPLITS}
+    correct = {
+        (stage, split): rng.integers(0, 10, (4, clients)).astype(np.int32)
+        for stage in ("received", "trained")
+        for split in SPLITS
+    }
+    return RunResult(
+        "done",
+        correct=correct,
+        samples=samples,
+        loss=np.arange(4, dtype=np.float32),
+        seconds={"total": 1.25},
+        partition_hash="p" * 8,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_what_goes_in_comes_out_of_both(url: str, tmp_path: Path) -> None:
+    large = 5 * 2**40  # more than 32 bits
+    reference = f"sqlite:///{tmp_path / 'reference.db'}"
+    frames: list[tuple[pd.DataFrame, ...]] = []
+    for place in (url, reference):
+        with open_store(place, create=True) as store:
+            store.save(spec_of(3), done(bytes_up=large, peak_memory=large), context_of())
+            store.save(spec_of(3, seed=1), RunResult("failed", "why", "traceback"), context_of())
+            again = store.save(spec_of(3), done(seed=4, bytes_up=large), context_of())
+            later = store.save(spec_of(3, seed=2), done(seed=5), context_of())
+            assert (again, later) == (1, 3)
+            curve = store.curve(1, "trained", "test")
+            assert np.array_equal(curve, done(seed=4).correct["trained", "test"])
+            assert np.array_equal(store.artefact(1, "loss"), np.arange(4, dtype=np.float32))
+        with open_store(place, create=False) as store:
+            assert store.runs()["bytes_up"].tolist()[0] == large
+            frames.append((store.runs(), store.client_results([1, 3]), store.partitions()))
+    for ours, theirs in zip(*frames, strict=True):
+        pd.testing.assert_frame_equal(ours, theirs)
+
+
+def test_reading_writes_nothing(url: str) -> None:
+    with open_store(url, create=True):
+        pass
+    with (
+        open_store(url, create=False) as store,
+        pytest.raises(RequestError, match="cannot write to the database"),
+    ):
+        store.save(spec_of(3), done(), context_of())
+
+
+def test_an_empty_database_is_not_read(url: str) -> None:
+    with pytest.raises(RequestError, match=r"run 'bench sweep' first"):
+        open_store(url, create=False)
+
+
+def test_a_newer_schema_is_refused(url: str) -> None:
+    with open_store(url, create=True) as store, store.transaction() as session:
+        session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(RequestError, match="has schema 9999, newer than"):
+        open_store(url, create=True)
+
+
+def test_commands_name_the_database(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with open_store(url, create=True) as store:
+        store.save(spec_of(3), done(), context_of())
+    for command, expected in (
+        (["db", "check"], "no damage found"),
+        (["db", "upgrade"], "nothing to do"),
+        (["runs", "list"], "local"),
+    ):
+        with pytest.raises(SystemExit) as end:
+            main([*command, "--db", url])
+        assert end.value.code == 0
+        assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mysql://host/x", "expects sqlite:///PATH or postgresql"),
+        ("postgresql://host/x", r"expects postgresql\+psycopg://"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/x", r"cannot open it"),
+    ],
+)
+def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message) as error:
+        open_store(url, create=True)
+    assert "\n" not in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
+    url, copy = f"sqlite:///{tmp_path / 'runs.db'}", tmp_path / "copy.db"
+    with open_store(url, create=True) as store:
+        store.save(spec_of(3), done(), context_of())
+        with store.transaction(), pytest.raises(SystemExit):  # beside a writer that has not ended
+            main(["db", "backup", "--out", str(copy), "--db", url])
+        store.save(spec_of(3, seed=1), done(), context_of())
+    assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
+    with open_store(f"sqlite:///{copy}", create=False) as store:
+        assert store.runs()["seed"].tolist() == [0]
+    assert sorted(path.name for path in tmp_path.iterdir() if "copy" in path.name) == ["copy.db"]
+
+
+# Claims -------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_claimed_once(url: str) -> None:
+    with open_store(url, create=True) as one, open_store(url, create=True) as other:
+        ours, theirs = Claims(one), Claims(other)
+        assert ours.take("a")
+        assert ours.take("a")  # again, by its owner
+        assert not theirs.take("a")
+        assert theirs.take("b")
+        assert theirs.others() == {"a": ours.owner}
+        ours.release(["a"])
+        assert theirs.take("a")
+        assert ours.others() == {"a": theirs.owner, "b": theirs.owner}
+        theirs.release()
+        assert ours.others() == {}
+
+
+def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
+    with open_store(url, create=True) as one, open_store(url, create=True) as other:
+        ours, theirs = Claims(one, lease=1.0), Claims(other, lease=1.0)
+        assert ours.take("a")
+        assert ours.take("b")
+        time.sleep(0.6)
+        ours.renew()
+        time.sleep(0.6)
+        assert not theirs.take("a")  # it was renewed in time
+        time.sleep(0.6)
+        assert theirs.take("a")
+        ours.renew()  # what it has lost stays lost
+        assert not ours.take("a")
+
+
+def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
+    hashes = [f"run{number}" for number in range(20)]
+    with open_store(url, create=True):
+        pass
+
+    def ask(order: int) -> list[str]:
+        with open_store(url, create=True) as store:
+            claims = Claims(store)
+            mixed = np.random.default_rng(order).permutation(hashes).tolist()
+            return [name for name in mixed if claims.take(name)]
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = [name for got in pool.map(ask, range(8)) for name in got]
+    assert sorted(taken) == sorted(hashes)
+
+
+# Many writers -------------------------------------------------------------------------------------
+
+WRITER = """
+import sys
+sys.path[:0] = {folders!r}
+from test_servers import done
+from test_store import context_of, spec_of
+from bench.store import open_store
+url, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+with open_store(url, create=True) as store:
+    for seed in range(first, first + count):
+        store.save(spec_of(3, seed=seed), done(seed=seed), context_of())
+"""
+
+
+@pytest.mark.slow
+def test_32_writers_at_once_lose_and_double_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each writer is a process; half of what each writes is written by its neighbour, too."""
+    script = WRITER.format(folders=[str(Path(__file__).parent), str(Path(__file__).parents[1])])
+    with open_store(url, create=True):
+        pass
+    step = RUNS_EACH // 2 + 1
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, url, str(number * step), str(RUNS_EACH)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(WRITERS)
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    began = time.perf_counter()
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    assert [writer.wait() for writer in writers] == [0] * WRITERS
+    seconds = time.perf_counter() - began
+    seeds = set(range((WRITERS - 1) * step + RUNS_EACH))
+    with open_store(url, create=False) as store:
+        runs = store.runs()
+        results = store.client_results(runs["id"], stage="trained", split="test", rule="last")
+        assert sorted(runs["seed"]) == sorted(seeds)
+        for run, seed in zip(runs["id"], runs["seed"], strict=True):
+            expected = done(seed=int(seed)).correct["trained", "test"][-1] / 9
+            assert np.allclose(results.loc[results["run_id"] == run, "value"], expected)
+    with capsys.disabled():
+        kind = url.partition(":")[0].partition("+")[0]
+        count = WRITERS * RUNS_EACH
+        print(f"\n{kind}: {WRITERS} writers, {count} runs, {count / seconds:.0f} runs/s")
