@@ -102,6 +102,7 @@ TRIMMING = Experiment(
         _completed("fedhgn_hc", "Federated", "released"),
         _completed("fedhgn_hc", "Federated", "exact"),
     ),
+    by_line=True,
     remarks=(
         "The paper credits completion with its lead over the released trimming, which empties every node "
         "whose hyperedges keep no other own node. The fair baseline is the paper's own wording.",

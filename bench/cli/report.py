@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import registry
+from bench.report.page import NAME as PAGE
 from bench.report.report import Request, build
 from bench.report.shipped import opened, shipped_runs
 from bench.report.terminal import show
@@ -83,4 +84,5 @@ def report(
         )
     console.print(f"\nWrote to {out}:", markup=False, highlight=False, soft_wrap=True)
     for path in built.paths:
-        console.print(f"  {path.name}", markup=False, highlight=False, soft_wrap=True)
+        size = f" ({path.stat().st_size / 1e6:.1f} MB: all of it in one file)" if path.name == PAGE else ""
+        console.print(f"  {path.name}{size}", markup=False, highlight=False, soft_wrap=True)

@@ -49,7 +49,8 @@ class Experiment:
 
     ``label`` names it in ``cells.csv``. A cell's published value is the first that ``targets``
     print. Without ``lines`` there is one for every method and variant of the grid. ``axis`` names
-    the points' ``x``. With ``by_epochs`` a figure shows accuracy by local epochs.
+    the points' ``x``. With ``by_epochs`` a figure shows accuracy by local epochs; with ``by_line`` one
+    shows the first measure of every line at the first point, the published value beside it.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Experiment:
     targets: tuple[Target, ...] = ()
     axis: str = ""
     by_epochs: bool = False
+    by_line: bool = False
     remarks: tuple[str, ...] = ()
 
 

@@ -1,21 +1,16 @@
-"""From an experiment's cells to tables, captions, notes and figures."""
+"""From an experiment's cells to tables, captions and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from bench.report import style
 from bench.report.cells import Cell
 from bench.report.experiment import Line, Point
-from bench.report.figures import Curve, CurvePanel, Figure
 from bench.report.measures import Measure
 from bench.report.outcome import Outcome
-from bench.report.results import Group, Results
+from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.views import (
@@ -34,9 +29,6 @@ from bench.report.views import (
 
 if TYPE_CHECKING:
     from bench.report.study import Study
-
-WARM_UP = "method.warm_up_epochs"
-"""Local epochs that a method trains before the first round."""
 
 SHOWN = 3
 """Columns with deviations side by side on a terminal."""
@@ -110,11 +102,7 @@ def _table(
     else:
         groups = tuple((study.title_of(column.dataset), 1) for column in columns)
         titles = tuple(f"{column.scenario} {column.clients}" for column in columns)
-    return Table(name, title, "Method" if _by_method(outcome) else "Variant", groups, titles, rows)
-
-
-def _by_method(outcome: Outcome) -> bool:
-    return len({line.method for line in outcome.lines}) == len(outcome.lines)
+    return Table(name, title, "Method" if outcome.by_method else "Variant", groups, titles, rows)
 
 
 def _layers(outcome: Outcome) -> Iterator[tuple[str, str, tuple[Measure, ...]]]:
@@ -259,98 +247,3 @@ def document(study: Study, outcome: Outcome, results: Results) -> Document:
         primary=tuple(cell for key, cell in own.items() if not key[3].other),
         cells=tuple(own.values()),
     )
-
-
-def _look(outcome: Outcome, line: Line) -> style.Look | None:
-    return None if _by_method(outcome) else style.nth(outcome.lines.index(line))
-
-
-def _along_points(outcome: Outcome, measure: Measure, column: Column, line: Line) -> Curve | None:
-    cells = [
-        (point.x, cell.measured)
-        for point in outcome.experiment.points
-        if point.x is not None
-        and (cell := outcome.cells.get((column, line, point, measure))) is not None
-        and cell.measured is not None
-    ]
-    if len(cells) < 2:
-        return None
-    return Curve(
-        line.method if _by_method(outcome) else outcome.titles[line],
-        outcome.titles[line],
-        np.array([x for x, _ in cells]),
-        np.array([found.mean for _, found in cells]),
-        np.array([np.nan if found.std is None else found.std for _, found in cells]),
-        min(found.n for _, found in cells),
-        _look(outcome, line),
-    )
-
-
-def _along_epochs(
-    study: Study, outcome: Outcome, column: Column, line: Line, group: Group, results: Results
-) -> Curve | None:
-    accuracy = results.curves(group, study.primary.stage, study.average)
-    if not accuracy.size:
-        return None
-    n, rows = accuracy.shape
-    every_epoch = group.settings["protocol.evaluate"] == "epoch"
-    epochs = 1 if every_epoch else int(group.settings["protocol.local_epochs"])
-    first = int(group.settings.get(WARM_UP, 0))
-    return Curve(
-        line.method,
-        outcome.titles[line],
-        first + epochs * np.arange(1, rows + 1, dtype=np.float64),
-        accuracy.mean(axis=0),
-        accuracy.std(axis=0, ddof=1) if n > 1 else np.full(rows, np.nan),
-        n,
-        _look(outcome, line),
-    )
-
-
-def _panels(
-    study: Study, outcome: Outcome, axis: str, curve: Callable[[Column, Line], Curve | None]
-) -> tuple[CurvePanel, ...]:
-    panels = []
-    for column in outcome.ran:
-        curves = tuple(found for line in outcome.lines if (found := curve(column, line)) is not None)
-        if curves:
-            where = (column.dataset, column.scenario, column.clients)
-            panels.append(CurvePanel(column.described(study.title_of(column.dataset)), where, curves, axis))
-    return tuple(panels)
-
-
-def figures(study: Study, outcome: Outcome, results: Results) -> list[Figure]:
-    """Curves along the experiment's axis, one figure a measure; or by local epochs."""
-    experiment = outcome.experiment
-    name = f"{study.name}_{experiment.name}"
-    made = []
-    if experiment.axis:
-        for measure in experiment.measures:
-            panels = _panels(
-                study,
-                outcome,
-                experiment.axis,
-                partial(_along_points, outcome, measure),
-            )
-            caption = (
-                f"{measure.meaning.capitalize()}, {AVERAGES[study.average]}; line: mean over seeds, band: "
-                "one sample standard deviation."
-            )
-            made.append(Figure(name, f"{name}_{measure.name}", caption, panels))
-    if experiment.by_epochs:
-        point, measure = experiment.points[0], experiment.measures[0]
-
-        def by_epochs(column: Column, line: Line) -> Curve | None:
-            cell = outcome.cells.get((column, line, point, measure))
-            if cell is None or cell.measured is None or cell.group is None:
-                return None
-            return _along_epochs(study, outcome, column, line, cell.group, results)
-
-        caption = (
-            f"Test accuracy of {STAGES[study.primary.stage]} by local epochs, those before the first round "
-            f"counted, {AVERAGES[study.average]}; line: mean over seeds, band: one sample standard deviation."
-        )
-        made.append(
-            Figure(name, f"{name}_epochs", caption, _panels(study, outcome, "local epochs", by_epochs))
-        )
-    return [figure for figure in made if figure.panels]

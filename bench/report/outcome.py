@@ -39,6 +39,11 @@ class Outcome:
         return list({id(cell.group): cell.group for cell in self.cells.values() if cell.group}.values())
 
     @property
+    def by_method(self) -> bool:
+        """Whether every line is another method."""
+        return len({line.method for line in self.lines}) == len(self.lines)
+
+    @property
     def ran(self) -> tuple[Column, ...]:
         """Columns where anything of the experiment's own grid was run."""
         found = {

@@ -14,7 +14,8 @@ import pandas as pd
 
 from bench.report.cells import Board, Line, Selection
 from bench.report.competitors import Task, competitors, tasks
-from bench.report.figures import Figure, RankPanel
+from bench.report.figures import Figure
+from bench.report.panels.ranks import RankPanel
 from bench.report.results import Results
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.table import Document, Entry, Summary, Table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.report import figures, render, statistic
+from bench.report import figures, page, render, statistic
 from bench.report.cells import Selection
 from bench.report.expected import Expected, planned
 from bench.report.experiment import Plan
@@ -43,6 +43,14 @@ class Report:
     paths: tuple[Path, ...]
     unrun: tuple[str, ...]
     elsewhere: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Built:
+    """What is written of a study."""
+
+    part: page.Part
+    records: Sequence[statistic.Records]
 
 
 def _known(kind: str, asked: Iterable[str], known: Iterable[str]) -> None:
@@ -175,21 +183,25 @@ def build(
         unrun += [f"{study.name} {each.experiment.name}" for each in outcomes if each not in with_runs]
         statistics = study.statistics(boards, outcomes, results, selection)
         built.append(
-            (
-                [
-                    *study.documents(boards, results),
-                    *study.experiment_documents(with_runs, results),
-                    *(each.document for each in statistics),
-                ],
-                [
-                    *study.figures(boards, results),
-                    *study.experiment_figures(with_runs, results),
-                    *(figure for each in statistics for figure in each.figures),
-                ],
+            _Built(
+                page.Part(
+                    study.title,
+                    [
+                        *study.documents(boards, results),
+                        *study.experiment_documents(with_runs, results),
+                        *(each.document for each in statistics),
+                    ],
+                    [
+                        *study.figures(boards, results),
+                        *study.experiment_figures(with_runs, results),
+                        *(figure for each in statistics for figure in each.figures),
+                    ],
+                ),
                 [record for each in statistics for record in each.records],
             )
         )
-    if not any(documents for documents, _, _ in built):
+    documents = tuple(document for each in built for document in each.part.documents)
+    if not documents:
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
         )
@@ -197,16 +209,15 @@ def build(
         raise RequestError(f"--out {out}: expected a folder, this is a file")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        paths = [path for parts in built for path in _save(*parts, out)]
-        cells = out / "cells.csv"
-        render.cells_csv(
-            cells, (cell for documents, _, _ in built for each in documents for cell in each.primary)
-        )
+        paths = [path for each in built for path in _save(each, out)]
+        paths.append(out / "cells.csv")
+        render.cells_csv(paths[-1], (cell for each in documents for cell in each.primary))
+        paths.append(page.save([each.part for each in built if each.part.documents], out))
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     return Report(
-        documents=tuple(document for documents, _, _ in built for document in documents),
-        paths=(*paths, cells),
+        documents=documents,
+        paths=tuple(paths),
         unrun=(
             *(study.name for study in chosen if study not in shown and _has(study, selection.has_column)),
             *unrun,
@@ -215,17 +226,12 @@ def build(
     )
 
 
-def _save(
-    documents: Sequence[Document],
-    drawn: Sequence[figures.Figure],
-    records: Sequence[statistic.Records],
-    out: Path,
-) -> list[Path]:
+def _save(built: _Built, out: Path) -> list[Path]:
     paths = []
-    for document in documents:
-        own = [figure for figure in drawn if figure.document == document.name]
+    for document in built.part.documents:
+        own = [figure for figure in built.part.figures if figure.document == document.name]
         paths += render.save(document, own, out)
-    for figure in drawn:
+    for figure in built.part.figures:
         paths += figures.save(figure, out)
-    paths += statistic.save(records, out)
+    paths += statistic.save(built.records, out)
     return paths

@@ -32,6 +32,9 @@ class Source(Protocol):
     def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
         """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
 
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
+
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none."""
 
@@ -87,13 +90,8 @@ class Merged:
         rule: str | None = None,
     ) -> pd.DataFrame:
         """As ``Store.client_results``."""
-        wanted: dict[int, dict[int, int]] = {place: {} for place in range(len(self._sources))}
-        for number in run_ids:
-            if int(number) in self._home:
-                place, run = self._home[int(number)]
-                wanted[place][run] = int(number)
         parts = []
-        for place, numbers in wanted.items():
+        for place, numbers in self._kept_as(run_ids).items():
             rows = self._sources[place].client_results(numbers, stage=stage, split=split, rule=rule)
             parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
         filled = [part for part in parts if len(part)] or parts[:1]
@@ -103,6 +101,23 @@ class Merged:
         """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
         place, run = self._home[int(run_id)]
         return self._sources[place].curve(run, stage, split)
+
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        """As ``Store.curves``."""
+        return {
+            (numbers[run], stage): counts
+            for place, numbers in self._kept_as(run_ids).items()
+            for (run, stage), counts in self._sources[place].curves(numbers, split).items()
+        }
+
+    def _kept_as(self, run_ids: Iterable[int]) -> dict[int, dict[int, int]]:
+        """For each source, its ids of these runs -> those here."""
+        wanted: dict[int, dict[int, int]] = {place: {} for place in range(len(self._sources))}
+        for number in run_ids:
+            if int(number) in self._home:
+                place, run = self._home[int(number)]
+                wanted[place][run] = int(number)
+        return wanted
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none."""

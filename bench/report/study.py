@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from bench.report import charts, experiment_views, views
+from bench.report import experiment_figures, experiment_views, views
 from bench.report.cells import Board, Selection, board
+from bench.report.charts import board as charts
 from bench.report.experiment import Experiment, Plan
 from bench.report.figures import Figure
 from bench.report.layout import PaperTable, Reading, Row, Target
@@ -29,8 +30,9 @@ class Study:
     beside it. ``average`` says how clients are averaged. ``baseline`` is the method that clients
     would use alone; ``references`` are methods that compete with no other and have no rank.
     ``datasets`` and ``scenarios`` map the suite's names to the published ones. ``remarks`` go into
-    every caption. ``settings`` names settings whose lines stand in the main tables. ``experiments``
-    have grids and documents of their own.
+    every caption, as does ``tuning``: how the methods' settings were found. ``settings`` names
+    settings whose lines stand in the main tables. ``experiments`` have grids and documents of
+    their own.
     """
 
     name: ClassVar[str]
@@ -47,6 +49,7 @@ class Study:
     scenarios: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()
+    tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
     experiments: ClassVar[tuple[Experiment, ...]] = ()
 
@@ -87,7 +90,7 @@ class Study:
         return [views.document(self, each, results) for each in boards]
 
     def figures(self, boards: list[Board], results: Results) -> list[Figure]:
-        """The study's figures: convergence and clients, for each board with runs."""
+        """The figures of every board with runs."""
         return [figure for each in boards for figure in charts.figures(self, each, results)]
 
     def outcomes(self, plans: Iterable[Plan], results: Results, selection: Selection) -> list[Outcome]:
@@ -100,8 +103,8 @@ class Study:
         return [experiment_views.document(self, each, results) for each in outcomes]
 
     def experiment_figures(self, outcomes: Iterable[Outcome], results: Results) -> list[Figure]:
-        """The experiments' figures, for those with curves."""
-        return [figure for each in outcomes for figure in experiment_views.figures(self, each, results)]
+        """The experiments' figures."""
+        return [figure for each in outcomes for figure in experiment_figures.figures(self, each, results)]
 
     def statistics(
         self, boards: list[Board], outcomes: list[Outcome], results: Results, selection: Selection

@@ -50,6 +50,7 @@ RC: Any = {
     "legend.handlelength": 3.2,
     "pdf.fonttype": 42,
     "svg.hashsalt": "bench",
+    "text.parse_math": False,  # names are text: a dollar sign in one is a dollar sign
 }
 """Matplotlib settings; fonts are embedded as outlines that journals accept."""
 

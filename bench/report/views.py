@@ -37,6 +37,11 @@ LEGEND = (
     "s_d the spread over partitions where several were run; else 'above' or 'below'."
 )
 
+OTHER_SETTINGS = " Rows in brackets have other settings, which they name."
+
+LISTED = 5
+"""Partitions of a column that a caption lists."""
+
 Name = TypeVar("Name", bound=Hashable)
 Value = Callable[[Cell], "tuple[float, float | None] | None"]
 
@@ -213,7 +218,7 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
     return Table(name, title, "Method", (("", len(heads)),), tuple(heads), tuple(rows))
 
 
-def _ranges(numbers: Iterable[int]) -> str:
+def ranges(numbers: Iterable[int]) -> str:
     """``0-4, 7`` for 0, 1, 2, 3, 4, 7."""
     parts: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -247,6 +252,20 @@ def _protocols(study: Study, groups: list[Group]) -> str:
     return "; ".join(parts)
 
 
+def _partitions(study: Study, groups: Iterable[Group]) -> str:
+    """Beginnings of the partitions' hashes by column; of many the first and their number."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for group in groups:
+        found[label(study, group.column)] |= {digest[:8] for digest in group.done["partition_hash"] if digest}
+    parts = []
+    for where, digests in sorted(found.items()):
+        listed = ", ".join(sorted(digests)[:LISTED])
+        more = f" and {len(digests) - LISTED} more" if len(digests) > LISTED else ""
+        if listed:
+            parts.append(f"{where}: {listed}{more}")
+    return "; ".join(parts)
+
+
 def describe(environment: Mapping[str, Any]) -> str:
     """The hardware and main versions of an environment on one line."""
     threads, packages = environment.get("threads"), environment.get("packages", {})
@@ -277,18 +296,14 @@ def circumstances(study: Study, every: Iterable[Group], results: Results) -> tup
     groups = [group for group in every if not group.done.empty]
     if not groups:
         return ("Nothing of this table has been run yet.",)
-    seeds = _ranges(seed for group in groups for seed in group.seeds)
-    hashes = sorted(
-        {
-            (label(study, group.column), digest[:8])
-            for group in groups
-            for digest in group.done["partition_hash"]
-            if digest
-        }
-    )
-    lines = [f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}."]
-    if hashes:
-        lines.append("Partitions: " + ", ".join(f"{where} {digest}" for where, digest in hashes) + ".")
+    seeds = ranges(seed for group in groups for seed in group.seeds)
+    lines = [
+        f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.",
+        f"Tuning budget: {study.tuning}.{OTHER_SETTINGS if any(group.setting for group in groups) else ''}",
+    ]
+    partitions = _partitions(study, groups)
+    if partitions:
+        lines.append(f"Partitions: {partitions}.")
     devices = sorted({device for group in groups for device in group.done["device"] if device})
     made = sorted({describe(environment) for environment in results.environments(groups)} - {""})
     if devices:

@@ -10,7 +10,7 @@ from bench.grids import expand, load_grid
 from bench.report.cells import Cell, Selection
 from bench.report.expected import planned
 from bench.report.experiment import Experiment, Plan
-from bench.report.experiment_views import figures
+from bench.report.experiment_figures import figures
 from bench.report.outcome import Outcome, outcome
 from bench.report.published import published
 from bench.report.results import Results

@@ -84,9 +84,21 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def cora(out: Path, database: FakeDatabase | None = None) -> Report:
-    request = Request(datasets=("cora",))
-    return build(database or filled(), request, {"fedsheafhn": FedSheafHN}, out)
+def cora(out: Path) -> Report:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "planned", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", ())
+        return build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, out)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return cora(tmp_path_factory.mktemp("ranking"))
+
+
+@pytest.fixture(scope="module")
+def folder(built: Report) -> Path:
+    return built.paths[0].parent
 
 
 def named(study: Study, database: FakeDatabase, **selection: frozenset[Any]) -> set[str]:
@@ -223,7 +235,7 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
         "Cora 10: 6 tests over 6 clients",
         "Tasks: 4.",
         "Friedman on the 4 tasks that all methods have",
-        "Partitions: Cora 10 abcdef01",
+        "Partitions: Cora 10: abcdef01",
         "2000 draws, seed 0",
         f"Protocol: Cora: {CORA.rounds} rounds",
     ):
@@ -239,7 +251,7 @@ def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
         assert {entry.place for entry in row} == {1 if good else 0}
 
 
-def test_pair_tables_mirror_and_mark(tmp_path: Path) -> None:
+def test_pair_tables_mirror_and_mark() -> None:
     found = document(filled())
     table = next(view for view in found.document.views if view.name == f"pairs_cora_{NON}_10")
     rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
@@ -338,32 +350,29 @@ def test_one_method_has_nothing_beside_it() -> None:
 # Files and terminal -----------------------------------------------------------------------------------
 
 
-def test_the_numbers_behind_the_tables_are_written(tmp_path: Path) -> None:
-    database = filled()
-    cora(tmp_path, database)
-    found = made(database)
+def test_the_numbers_behind_the_tables_are_written(folder: Path) -> None:
+    found = made(filled())
     assert found is not None
-    methods = {row["method"]: row for row in read(tmp_path / "fedsheafhn_ranking_methods.csv")}
+    methods = {row["method"]: row for row in read(folder / "fedsheafhn_ranking_methods.csv")}
     assert list(methods) == found.methods
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
     assert float(methods["fedavg"]["strength"]) == pytest.approx(found.strengths["fedavg"].value, abs=1e-4)
-    pairs = read(tmp_path / "fedsheafhn_ranking_pairs.csv")
+    pairs = read(folder / "fedsheafhn_ranking_pairs.csv")
     assert len(pairs) == 4 * 6
     first = found.tasks[0].comparisons[0]
     assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
     assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
     assert pairs[0]["verdict"] == first.verdict
-    diagram = {row["method"]: row for row in read(tmp_path / "fedsheafhn_ranking_critical_difference.csv")}
+    diagram = {row["method"]: row for row in read(folder / "fedsheafhn_ranking_critical_difference.csv")}
     assert set(diagram) == set(LEVELS)
     assert float(diagram["local"]["p_fedavg"]) == float(diagram["fedavg"]["p_local"])
     assert float(diagram["local"]["mean_rank"]) == found.mean_ranks["local"]
-    numbers = read(tmp_path / "fedsheafhn_table1_spread_numbers.csv")
+    numbers = read(folder / "fedsheafhn_table1_spread_numbers.csv")
     assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
 
 
-def test_cells_stand_once_in_cells_csv(tmp_path: Path) -> None:
-    cora(tmp_path)
-    rows = [tuple(row.items()) for row in read(tmp_path / "cells.csv")]
+def test_cells_stand_once_in_cells_csv(folder: Path) -> None:
+    rows = [tuple(row.items()) for row in read(folder / "cells.csv")]
     assert len(set(rows)) == len(rows)
 
 
@@ -371,21 +380,19 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path[:0] = {folders!r}
-from test_ranking import FedSheafHN, building, cora
-building.planned = lambda grids: {{}}
-FedSheafHN.experiments = ()
+from test_ranking import cora
 cora(Path(sys.argv[1]))
 """
 
 
-def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
+def test_files_are_byte_identical_in_another_process(folder: Path, tmp_path: Path) -> None:
     script = SCRIPT.format(folders=[str(folder) for folder in Path(__file__).parents[:2]])
-    digests = []
-    for seed in ("1", "2"):
-        out = tmp_path / seed
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", script, str(out)], check=True, env=environment)
-        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, env=environment)
+    digests = [
+        {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
+        for out in (folder, tmp_path)
+    ]
     assert digests[0] == digests[1]
     assert {f"fedsheafhn_ranking_critical_difference.{kind}" for kind in ("pdf", "png", "csv")} <= set(
         digests[0]
@@ -395,7 +402,7 @@ def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
     )
 
 
-def test_the_diagram_shows_every_method_with_its_rank(tmp_path: Path) -> None:
+def test_the_diagram_shows_every_method_with_its_rank() -> None:
     from bench.report.figures import draw
 
     (figure,) = document(filled()).figures
@@ -408,8 +415,7 @@ def test_the_diagram_shows_every_method_with_its_rank(tmp_path: Path) -> None:
     assert f"CD {found.friedman.critical_difference:.2f}" in texts
 
 
-def test_the_terminal_shows_ranking_and_score_after_the_tables(tmp_path: Path) -> None:
-    built = cora(tmp_path)
+def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     for each in built.documents:
         show(each, console)
@@ -426,8 +432,7 @@ def test_the_terminal_shows_ranking_and_score_after_the_tables(tmp_path: Path) -
     assert parts[3] == "8/4/0"
 
 
-def test_latex_of_the_statistics_is_ascii(tmp_path: Path) -> None:
-    built = cora(tmp_path)
+def test_latex_of_the_statistics_is_ascii(built: Report) -> None:
     for path in built.paths:
         if path.suffix == ".tex":
             body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]

@@ -108,7 +108,7 @@ def test_unchanged_results_give_byte_identical_files(tmp_path: Path) -> None:
         assert {path.name for path in (tmp_path / name).iterdir()} == set(digests[-1])
     assert digests[0] == digests[1]
     kinds = {name.rpartition(".")[2] for name in digests[0]}
-    assert kinds == {"md", "tex", "csv", "pdf", "png"}
+    assert kinds == {"md", "tex", "csv", "pdf", "png", "html"}
 
 
 def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(tmp_path: Path) -> None:
@@ -127,7 +127,8 @@ def test_captions_say_what_is_compared_and_how_it_was_run(tmp_path: Path) -> Non
         "stage trained, rule best_val",
         "100 rounds, 3 local epochs, split 40/30/30, partition seed 123",
         "Seeds: 0-1.",
-        "Cora 10 abcdef01",
+        "Partitions: Cora 10: abcdef01.",
+        "Tuning budget: none (default settings, not tuned); FedSheafHN's own defaults",
         "Devices: cpu.",
         "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0",
         "measures every method after local training, FedAvg too",

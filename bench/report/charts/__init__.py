@@ -1,0 +1,1 @@
+"""From a board's runs to figures, a module a question."""

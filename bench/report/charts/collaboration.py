@@ -1,0 +1,54 @@
+"""Who learns from whom: the collaboration matrices that methods keep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.report.cells import Board
+from bench.report.charts.shown import Shown, figure, shown
+from bench.report.figures import Figure
+from bench.report.panels.heat import HeatPanel
+from bench.report.results import Results
+from bench.report.settings import Column
+
+if TYPE_CHECKING:
+    from bench.report.study import Study
+
+ARTEFACT = "collaboration"
+"""Name under which a method keeps its last collaboration matrix, ``[clients, clients]``."""
+
+
+def _panel(study: Study, column: Column, each: Shown, results: Results) -> HeatPanel | None:
+    runs = each.group.done
+    if runs["partition_hash"].nunique() > 1:
+        # Clients of other partitions are other clients: the first seed's alone.
+        runs = runs.iloc[:1]
+    kept = [results.artefact(int(run), ARTEFACT) for run in runs["id"]]
+    found = [
+        np.asarray(weights, np.float64)
+        for weights in kept
+        if weights is not None and weights.shape == (column.clients, column.clients)
+    ]
+    if not found:
+        return None
+    where = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
+    return HeatPanel(f"{each.label}\n{where}", column, each.method, np.mean(found, axis=0), len(found))
+
+
+def collaboration(study: Study, board: Board, results: Results) -> Figure | None:
+    """The last collaboration matrix of every method that keeps one, in every column."""
+    panels = [
+        panel
+        for column in board.columns
+        for each in shown(study, board, column)
+        if (panel := _panel(study, column, each, results)) is not None
+    ]
+    caption = (
+        "Weights of the collaboration matrix after the last round: how much of the model of the client below "
+        "goes into that of the client at the side; mean over seeds where they share the partition, else the "
+        "first seed's. Clients stand in the federation's order, each panel has its own scale. No stage, rule "
+        "or average plays a part."
+    )
+    return figure(study, board, "collaboration", caption, panels)

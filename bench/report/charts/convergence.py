@@ -1,0 +1,47 @@
+"""Accuracy by round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bench.report.cells import Board
+from bench.report.charts.shown import Shown, each_column, figure, shown, title
+from bench.report.figures import Figure
+from bench.report.panels.curves import Curve, CurvePanel
+from bench.report.results import Results
+from bench.report.settings import Column
+from bench.report.views import AVERAGES, STAGES
+
+if TYPE_CHECKING:
+    from bench.report.study import Study
+
+
+def _curve(study: Study, each: Shown, results: Results) -> Curve | None:
+    stage = each.cell.stage
+    values = results.curves(each.group, stage, study.average)
+    if not values.size:
+        return None
+    by_epoch = stage == "trained" and each.group.settings.get("protocol.evaluate") == "epoch"
+    per_round = int(each.group.settings["protocol.local_epochs"]) if by_epoch else 1
+    n, points = values.shape
+    std = values.std(axis=0, ddof=1) if n > 1 else np.full(points, np.nan)
+    x = np.arange(1, points + 1) / per_round
+    return Curve(each.method, each.label, x, values.mean(axis=0), std, n)
+
+
+def convergence(study: Study, board: Board, results: Results) -> Figure | None:
+    """Test accuracy by round: mean over clients, then mean and std over seeds."""
+
+    def panel(column: Column) -> CurvePanel | None:
+        found = (_curve(study, each, results) for each in shown(study, board, column))
+        curves = tuple(curve for curve in found if curve is not None)
+        return CurvePanel(title(study, column), column, curves) if curves else None
+
+    caption = (
+        f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, no rule: "
+        f"every round is shown), {AVERAGES[study.average]}; line: mean over seeds, band: one sample standard "
+        "deviation."
+    )
+    return figure(study, board, "convergence", caption, each_column(study, board, panel))

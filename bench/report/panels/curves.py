@@ -1,0 +1,98 @@
+"""Curves: a method's mean over seeds along rounds, local epochs or the points of an experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from bench.report import style
+from bench.report.panels.panel import ACCURACY, WHERE, Panel, handle, number, where
+from bench.report.settings import Column
+
+MARKERS = 10
+"""Markers along a curve."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A method's mean over ``n`` seeds with its std, along ``x``. A single point is drawn as a level.
+
+    ``look`` replaces the method's own, where several curves show the same method.
+    """
+
+    method: str
+    label: str
+    x: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    std: NDArray[np.float64]
+    n: int
+    look: style.Look | None = None
+
+    @property
+    def drawn(self) -> style.Look:
+        """How the curve is drawn."""
+        return self.look or style.of(self.method)
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePanel(Panel):
+    """Curves of one column; ``axis`` is what x counts."""
+
+    title: str
+    column: Column
+    curves: tuple[Curve, ...]
+    axis: str = "round"
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """One row a point."""
+        return (*WHERE, self.axis, "n", "mean", "std")
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Every point of every curve, in percent."""
+        for curve in self.curves:
+            for x, mean, std in zip(curve.x, curve.mean, curve.std, strict=True):
+                place = where(self.column, curve.method)
+                yield (*place, f"{x:.6g}", str(curve.n), number(mean), number(std))
+
+    def draw(self, axes: Axes) -> None:
+        """Lines with a band of one standard deviation."""
+        axes.set_title(self.title)
+        for curve in self.curves:
+            look = curve.drawn
+            if len(curve.mean) == 1:
+                axes.axhline(float(curve.mean[0]), color=look.colour, linestyle=look.dashes, linewidth=1.1)
+                continue
+            step = max(1, len(curve.mean) // MARKERS)
+            axes.plot(
+                curve.x,
+                curve.mean,
+                color=look.colour,
+                linestyle=look.dashes,
+                linewidth=1.4,
+                marker=look.marker,
+                markersize=4.5,
+                markeredgecolor="white",
+                markeredgewidth=0.5,
+                markevery=(int(look.offset * step), step),
+            )
+            if curve.n > 1:
+                low, high = curve.mean - curve.std, curve.mean + curve.std
+                axes.fill_between(curve.x, low, high, color=look.colour, alpha=0.16, linewidth=0)
+        axes.set_xlim(0, 1.02 * max(float(curve.x[-1]) for curve in self.curves))
+        # The first rounds start near zero for every method: what is compared lies above.
+        tail = [float(curve.mean[len(curve.mean) // 10 :].min()) for curve in self.curves]
+        axes.set_ylim(bottom=max(0.0, math.floor(min(tail) / 5 - 1) * 5))
+        axes.set_xlabel(self.axis.capitalize())
+        axes.set_ylabel(ACCURACY)
+
+    def legend(self) -> Iterator[Line2D]:
+        """One entry a curve."""
+        for curve in self.curves:
+            yield handle(curve.label, curve.drawn, marker=len(curve.mean) > 1)

@@ -1,0 +1,60 @@
+"""docs/protocol.md and docs/citing.md say what the code does."""
+
+import re
+from pathlib import Path
+
+from bench import __version__, registry
+from bench.federation.graph import SAMPLES
+from bench.federation.hypergraph import CONCENTRATION
+from bench.report.verdicts import FLOOR, SPREADS, STATES
+from bench.report.views import RULES
+from bench.spec import Protocol
+from bench.statistics.bradley_terry import DRAWS, PRIOR
+from bench.statistics.paired import ALPHA, REGION
+from bench.statistics.ranks import LEAST
+
+ROOT = Path(__file__).parents[2]
+TEXT = " ".join((ROOT / "docs" / "protocol.md").read_text(encoding="utf-8").split())
+
+
+def test_the_thresholds_are_those_of_the_code() -> None:
+    assert f"≤ max({FLOOR:g} point, {SPREADS:g} √(s_p² + s_m² + s_d²))" in TEXT
+    assert f"corrected p < {ALPHA:g} and a mean difference beyond {REGION:g} points" in TEXT
+    assert f"interval lies within ±{REGION:g} points" in TEXT
+    assert f"Nemenyi's, at {ALPHA:g}," in TEXT
+    assert {LEAST: "none for fewer than three columns or methods"}[3] in TEXT
+    assert f"{DRAWS:,} bootstrap draws" in TEXT
+    assert {PRIOR: "a tenth of a column in which all tie added"}[0.1] in TEXT
+    assert f"({Protocol().partition_seed} unless a grid says otherwise)" in TEXT
+    assert f"concentration {CONCENTRATION:,.0f}" in TEXT
+    assert {SAMPLES: "five half-samples of each of `clients / 5`"}[5] in TEXT
+
+
+def test_states_rules_and_the_studies_primary_readings_are_complete() -> None:
+    for state in ("done", *STATES.keys() - {"not_run"}):
+        assert f"`{state}`" in TEXT
+    assert set(re.findall(r"\| `(\w+)` \| (?:the|for)", TEXT)) == set(RULES)
+    for name, study in registry.studies().items():
+        primary = study.primary
+        row = re.search(rf"\| `{name}` \| `(\w+)`, `(\w+)`[^|]*\| ([^|]*)\| `(\w+)` \|", TEXT)
+        assert row is not None, name
+        stage, rule, average, baseline = row.groups()
+        assert (stage, rule, baseline) == (primary.stage, primary.rule, study.baseline)
+        assert f"(`{study.average}`)" in average or (study.average, average.strip()) == (
+            "clients",
+            "unweighted",
+        )
+
+
+def test_the_citations_name_this_version() -> None:
+    citing = (ROOT / "docs" / "citing.md").read_text(encoding="utf-8")
+    assert f"version = {{{__version__}}}" in citing
+    cff = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in cff
+    for text in (citing, cff):
+        assert "The bench authors" in text
+
+
+def test_every_method_but_the_controls_names_its_paper() -> None:
+    without = {name for name, method in registry.methods().items() if not method.reference}
+    assert without == {"local", "majority"}
