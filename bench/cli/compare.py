@@ -28,7 +28,7 @@ def compare(
     data_root: Path | None = None,
     jobs: int | None = None,
     threads: int | None = None,
-    device: str | None = None,
+    devices: str | None = None,
 ) -> int:
     """Check your own method, run what is missing of it, and say where it stands.
 
@@ -58,11 +58,11 @@ def compare(
     data_root
         Folder searched first for raw files.
     jobs
-        Runs at a time; default: one for each visible GPU, else one for each core.
+        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them.
     threads
         Threads of one run; default 1.
-    device
-        cpu, cuda or cuda:NUMBER; default: every visible GPU, else cpu.
+    devices
+        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
     """
     from bench import compare as comparison
     from bench.contract.checks import check
@@ -73,7 +73,7 @@ def compare(
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.peek import stored_runs
-    from bench.sweep import devices
+    from bench.sweep.devices import choose
     from bench.sweep.plan import data_at_hand, make_plan
     from bench.sweep.progress import reporter
     from bench.sweep.run import sweep
@@ -95,8 +95,8 @@ def compare(
     roots = paths.data_roots(data_root)
     stored, history = stored_runs(database, write=True)
     plan = make_plan(runs, stored, history, data_at_hand(roots))
-    slots = devices.choose(device, jobs, threads, len(plan.to_run))
-    outcome = sweep(plan, database, roots, slots, reporter(console))
+    slots = choose(devices, jobs, threads, len(plan.to_run))
+    outcome = sweep(plan, database, roots, slots, reporter(console), home=paths.home())
     if set(outcome.counts) != {"done"}:
         states = ", ".join(f"{count} {state}" for state, count in sorted(outcome.counts.items()))
         console.print(f"of its {len(runs)} runs: {states}; see bench runs list")

@@ -1,4 +1,4 @@
-"""``bench runs``: what the database holds of single runs."""
+"""``bench runs``: what the database holds of single runs, and what runs now."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from bench import paths
+from bench.errors import RequestError
 from bench.store import open_store
+from bench.sweep import status_show
 from bench.sweep.detail import run_detail, run_list
+from bench.sweep.status import sweeps
 
-app = App(name="runs", help="List stored runs and show one of them.")
+app = App(name="runs", help="List stored runs, show one of them, and say what runs now.")
 
 COLUMNS = (
     "id",
@@ -129,3 +134,32 @@ def show(
             numbers = (values[name] for name in ACCURACY_COLUMNS)
             table.add_row(reading, *("-" if number is None else f"{100 * number:.2f}" for number in numbers))
         console.print(table)
+
+
+@app.command
+def status(
+    *,
+    watch: Annotated[bool, Parameter(negative="")] = False,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Say what running sweeps are at: what runs where, what has failed, and when they end.
+
+    Parameters
+    ----------
+    watch
+        Go on until no sweep runs.
+    as_json
+        Print a JSON list of objects, one for each sweep.
+    """
+    home = paths.home()
+    if as_json and watch:
+        raise RequestError("--watch is for people: expected it without --json")
+    if as_json:
+        print(json.dumps(sweeps(home), indent=1))
+    elif not watch:
+        print(status_show.text(sweeps(home)))
+    elif not (console := Console()).is_terminal:
+        status_show.watch(home, print, every_second=False)
+    else:
+        with Live(console=console, auto_refresh=False) as live:
+            status_show.watch(home, lambda text: live.update(Text(text), refresh=True), every_second=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +14,16 @@ from bench import paths
 from bench.grids import Filters, ad_hoc, expand, load_grid
 from bench.resolve import parse_overrides
 from bench.store.peek import stored_runs
-from bench.sweep import devices, show
-from bench.sweep.plan import data_at_hand, make_plan
+from bench.sweep import show
+from bench.sweep.devices import choose
+from bench.sweep.estimate import bytes_a_run
+from bench.sweep.limits import checked
+from bench.sweep.plan import Level, data_at_hand, make_plan
+from bench.sweep.probe import probe as run_probe
 from bench.sweep.progress import reporter
 from bench.sweep.run import refuse_unimplemented
 from bench.sweep.run import sweep as run_sweep
+from bench.tune.apply import tuned
 
 WIDTH = 110
 """Columns of the plan's table where the terminal is narrower or there is none."""
@@ -36,8 +42,16 @@ def sweep(
     data_root: Path | None = None,
     jobs: int | None = None,
     threads: int | None = None,
-    device: str | None = None,
+    devices: str | None = None,
+    timeout: float | None = None,
+    budget_hours: float | None = None,
+    fail_fast: Annotated[bool, Parameter(negative="")] = False,
+    max_failures: int | None = None,
+    checkpoint_minutes: float = 10.0,
+    rerun: Level | None = None,
+    use_tuned: Annotated[bool, Parameter(negative="")] = False,
     dry_run: Annotated[bool, Parameter(negative="")] = False,
+    probe: Annotated[bool, Parameter(negative="")] = False,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> int:
     """Run what is not done yet; the same command again goes on where it stopped.
@@ -65,13 +79,29 @@ def sweep(
     data_root
         Folder searched first for raw files.
     jobs
-        Runs at a time; default: one for each visible GPU, else one for each core.
+        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them.
     threads
         Threads of one run; default 1, which two runs side by side use best. It may change last digits.
-    device
-        cpu, cuda or cuda:NUMBER; default: every visible GPU, else cpu.
+    devices
+        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+    timeout
+        Seconds that a run may take; then it counts as failed.
+    budget_hours
+        Hours that the sweep may take: nothing starts that is expected to end later.
+    fail_fast
+        Start nothing new once a run has failed.
+    max_failures
+        Start nothing new once so many runs have failed.
+    checkpoint_minutes
+        How often a run is saved; after a kill it goes on from there.
+    use_tuned
+        Run every cell in its tuned configuration (bench tune); refused where one has none.
+    rerun
+        Redo exactly the runs that are stale, failed, or made by other sources (changed), and no others.
     dry_run
-        Print what is done and what would be run, and run nothing.
+        Print what is done, what would be run and what that costs, and run nothing.
+    probe
+        First run three rounds of every kind whose time is unknown, and store nothing of them.
     as_json
         Print the plan (--dry-run) or the counts by state as JSON on standard output.
     """
@@ -84,23 +114,37 @@ def sweep(
     )
     wanted = load_grid(grid) if grid else ad_hoc(filters)
     planned = expand(wanted, filters, parse_overrides(set_ or []))
+    if use_tuned:
+        planned = tuned(planned)
+    limits = checked(fail_fast, max_failures, timeout, budget_hours, checkpoint_minutes)
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
     stored, history = stored_runs(database, write=not dry_run)
-    plan = make_plan(planned, stored, history, data_at_hand(roots))
+    plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
     refuse_unimplemented(plan)
-    slots = devices.choose(device, jobs, threads, len(plan.to_run))
+    slots = choose(devices, jobs, threads, len(plan.to_run))
     out, notes = Console(), Console(stderr=as_json)
+    if probe:
+        history = [*history, *run_probe(plan, roots, slots, reporter(Console(stderr=True)))]
+        plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
     if dry_run:
+        each = bytes_a_run(database, len(stored))
         if as_json:
-            print(json.dumps(show.as_json(plan, len(slots.devices)), indent=1))
+            print(json.dumps(show.as_json(plan, len(slots.devices), each), indent=1))
             return 0
-        Console(width=max(out.width, WIDTH)).print(show.table(plan))
+        wide = Console(width=max(out.width, WIDTH))
+        wide.print(show.table(plan))
+        if plan.ready:
+            wide.print(show.methods(plan))
         _say(out, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}")
+        for line in show.level_lines(plan):
+            _say(out, line)
         if plan.to_run:
             _say(out, show.to_do(plan, len(slots.devices)))
+        if plan.ready:
+            _say(out, show.cost(plan, each))
         return 0
-    changed = sum(step.changed for step in plan.steps)
+    changed = sum(step.changed and not step.to_run for step in plan.steps)
     if changed:
         _say(
             notes,
@@ -109,13 +153,25 @@ def sweep(
     if plan.to_run:
         todo = show.to_do(plan, len(slots.devices))
         _say(notes, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}; {todo}")
-    outcome = run_sweep(plan, database, roots, slots, reporter(notes))
+    began = time.monotonic()
+    outcome = run_sweep(
+        plan,
+        database,
+        roots,
+        slots,
+        reporter(notes),
+        limits=limits,
+        home=paths.home(),
+        minutes=checkpoint_minutes,
+    )
     if as_json:
-        print(json.dumps({"counts": outcome.counts, "ran": outcome.ran}))
-    elif not outcome.ran and outcome.counts.keys() == {"done"}:
-        _say(out, f"all {len(plan.steps):,} runs are done")
+        print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
+    elif not plan.to_run:
+        done = outcome.counts.keys() == {"done"}
+        _say(out, f"all {len(plan.steps):,} runs are done" if done else show.nothing(plan, rerun))
     else:
-        _say(out, f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}")
+        took = show.took(plan, len(slots.devices), time.monotonic() - began)
+        _say(out, f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {took}")
     return outcome.exit_code
 
 

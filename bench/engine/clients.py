@@ -135,6 +135,7 @@ class Clients:
         label_counts: training items by class, float32 ``[clients, classes]``.
         training: positions of every client's training items.
         round: the round that is running, -1 during warm-up.
+        passes: how often ``fit`` has gone over a client's training items, on average over clients.
         first: number of the first client in the run, by which its random streams are named.
     """
 
@@ -160,6 +161,7 @@ class Clients:
         self.label_counts = torch.cat([block.label_counts for block in self.blocks])
         self.training = [items for block in self.blocks for items in block.training]
         self.round = -1
+        self.passes = 0.0
         self.loss = float("nan")
         self.after_epoch: Callable[[int, Block, Stack], None] | None = None
         self._slots: dict[str, Slot] = {}
@@ -242,10 +244,19 @@ class Clients:
                 if self.after_epoch is not None and self._calls == 0 and self.round >= 0:
                     self.after_epoch(epoch, block, models)
         self._calls += 1
+        self.passes += self.passes_of(epochs, items)
         self.loss = float(total) / (self.count * max(epochs, 1))
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")
         return target
+
+    def passes_of(self, epochs: int | None, items: Sequence[NDArray[np.int64]] | None) -> float:
+        """What a ``fit`` with these arguments adds to ``passes``: epochs times the share of items used."""
+        epochs = self.spec.protocol.local_epochs if epochs is None else epochs
+        if items is None:
+            return float(epochs)
+        pairs = zip(items, self.training, strict=True)
+        return epochs * float(np.mean([len(some) / max(len(every), 1) for some, every in pairs]))
 
     def embeddings(self, stack: Stack, on: Client | None = None) -> Tensor:
         """Mean embedding over all items of every client in evaluation mode, ``[clients, width]``.

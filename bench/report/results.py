@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from bench.report.expected import Expectation, Expected
 from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
+from bench.report.tuned import Tuned, mark
+from bench.tune.record import Record
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
@@ -46,13 +48,17 @@ class Aggregate:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """The runs of one spec over its seeds. ``setting`` says how it differs from the cell's usual spec."""
+    """The runs of one spec over its seeds.
+
+    ``setting`` says how it differs from the cell's usual spec, ``tuned`` which study found it, if one did.
+    """
 
     column: Column
     method: str
     settings: Settings
     setting: str
     runs: pd.DataFrame = field(repr=False)
+    tuned: Record | None = None
 
     @property
     def done(self) -> pd.DataFrame:
@@ -82,10 +88,17 @@ class Results:
     their own. Runs under attack or with newcomers belong to no group at all.
     """
 
-    def __init__(self, source: Source, expected: Expected, apart: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        source: Source,
+        expected: Expected,
+        apart: Collection[str] = (),
+        tuned: Tuned = lambda specs: None,
+    ) -> None:
         self._source = source
         self._expected = expected
         self._apart = frozenset(apart)
+        self._tuned = tuned
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str], pd.DataFrame] = {}
         self.runs = self._load()
@@ -112,13 +125,15 @@ class Results:
             parts = [part for _, part in cell.groupby(keys, sort=True)]
             parts.sort(key=len, reverse=True)
             reference = self.expected(column, method).settings or parts[0]["settings"].iloc[0]
-            groups = [
-                Group(column, method, settings, difference(settings, reference), part)
-                for part in parts
-                for settings in [part["settings"].iloc[0]]
-            ]
+            groups = [self._made(column, method, reference, part) for part in parts]
             found[column, method] = sorted(groups, key=lambda group: group.setting)
         return found
+
+    def _made(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
+        settings = runs["settings"].iloc[0]
+        setting = difference(settings, reference)
+        study = self._tuned(runs["spec"]) if setting else None
+        return Group(column, method, settings, mark(study) if study else setting, runs, study)
 
     def _cells(self) -> list[tuple[tuple[Column, str], pd.DataFrame]]:
         rows: dict[tuple[Column, str], list[int]] = {}

@@ -14,6 +14,7 @@ from bench.report.published import Published
 from bench.report.results import PARTITION, Group, Results
 from bench.report.settings import Column
 from bench.report.table import Document, Entry, Summary, Table
+from bench.report.tuned import budget, mark
 from bench.report.verdicts import STATES
 
 if TYPE_CHECKING:
@@ -300,6 +301,10 @@ def circumstances(study: Study, every: Iterable[Group], results: Results) -> tup
     lines = [
         f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.",
         f"Tuning budget: {study.tuning}.{OTHER_SETTINGS if any(group.setting for group in groups) else ''}",
+        *(
+            f"Rows marked '{text}': {what}."
+            for text, what in sorted({(mark(g.tuned), budget(g.tuned)) for g in groups if g.tuned})
+        ),
     ]
     partitions = _partitions(study, groups)
     if partitions:

@@ -78,10 +78,3 @@ def database(url: str) -> Database:
 def writing(engine: Engine) -> Engine:
     """The same engine with transactions that hold the write lock from their start."""
     return engine.execution_options(**{WRITES: True})
-
-
-def sqlite_path(url: str) -> Path:
-    """The file of an SQLite database."""
-    from bench.store.sqlite import SQLite
-
-    return SQLite(url).path

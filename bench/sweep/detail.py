@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from math import isnan
 from typing import Any
 
+from bench import paths
 from bench.errors import RequestError
 from bench.spec import RunSpec
 from bench.store import Store
@@ -29,7 +30,8 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
-    """Everything stored of a run but its arrays, and the command that makes it again.
+    """Everything stored of a run but its arrays, the log it left if it failed here, and the command that
+    makes it again.
 
     Accuracies are mean, sample standard deviation (None for one client) and minimum over clients.
 
@@ -50,6 +52,8 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
         for reading, values in clients.to_dict(orient="index").items()
     }
     row["arrays"] = store.artefact_names(run_id)
+    log = paths.home() / "logs" / f"{row['spec_hash']}.log"
+    row["log"] = str(log) if log.exists() else None
     try:
         row["command"] = command(RunSpec.model_validate(row["spec"]))
     except RequestError as error:

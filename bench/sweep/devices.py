@@ -1,20 +1,40 @@
-"""Where runs go: slots on devices, and threads for each."""
+"""Where runs go: slots on devices, threads for each, and how much memory there is."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from bench.errors import RequestError
+from bench.errors import RequestError, unknown
+from bench.sweep.packing import Device
+
+PER_GPU = 4
+"""Runs that share a GPU where memory allows and nobody says otherwise."""
+
+CONTEXT_BYTES = 640 * 2**20
+"""Set aside on a GPU for every process that uses it: its context and what the allocator holds back."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """One device name a run at a time (``cpu``, ``cuda:0``, ...), and threads for each."""
+    """One device name a run at a time (``cpu``, ``cuda:0``, ...), threads for each, and the bytes of
+    memory of those devices on which memory decides how many runs share them.
+    """
 
     devices: tuple[str, ...]
     threads: int
+    memory: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def shared(self) -> tuple[Device, ...]:
+        """Every device once, with its slots and the memory that its runs may use together."""
+        return tuple(
+            Device(name, slots, self.memory[name] - slots * CONTEXT_BYTES if name in self.memory else None)
+            for name, slots in Counter(self.devices).items()
+        )
 
 
 def cores() -> int:
@@ -22,20 +42,42 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _visible() -> list[str]:
+def _visible() -> dict[str, int]:
+    """Bytes of memory of every visible GPU, by name."""
     import torch
 
-    return (
-        [f"cuda:{index}" for index in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    )
+    if not torch.cuda.is_available():
+        return {}
+    count = torch.cuda.device_count()
+    return {f"cuda:{index}": torch.cuda.get_device_properties(index).total_memory for index in range(count)}
 
 
-def choose(device: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
+def _named(devices: str, gpus: Mapping[str, int]) -> list[str]:
+    """The devices that ``--devices`` names."""
+    if devices == "cpu":
+        return ["cpu"]
+    names = list(gpus) if devices == "cuda" and gpus else [name.strip() for name in devices.split(",")]
+    for name in names:
+        if not re.fullmatch(r"cuda(:\d+)?", name):
+            raise RequestError(
+                f"--devices expects cpu, cuda or GPUs such as cuda:0,cuda:1, got '{devices}': "
+                f"there is {', '.join(['cpu', *gpus])}"
+            )
+        if name not in gpus:
+            raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
+    if len(set(names)) < len(names):
+        raise RequestError(f"--devices expects every device once, got '{devices}'")
+    return names
+
+
+def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
     """Slots for ``runs`` runs.
 
-    Without ``device``: one slot a visible GPU, else one a core. ``jobs`` sets the number of slots,
-    spread over the devices. A run has one thread unless ``threads`` says otherwise: the number of
-    threads changes the last bits of sums, so it must not follow from how many runs there are.
+    Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all
+    devices; without it, one a core on the CPU, and on GPUs as many as there are cores, at most
+    ``PER_GPU`` and at least one on each. A run has one thread unless ``threads`` says otherwise: the
+    number of threads changes the last bits of sums, so it must not follow from how many runs there
+    are.
 
     Raises:
         RequestError: no such device, or fewer than one job or thread.
@@ -44,16 +86,9 @@ def choose(device: str | None, jobs: int | None, threads: int | None, runs: int)
         raise RequestError(f"--threads expects at least 1, got {threads}")
     if jobs is not None and jobs < 1:
         raise RequestError(f"--jobs expects at least 1, got {jobs}")
-    if device is not None and device != "cpu" and not re.fullmatch(r"cuda(:\d+)?", device):
-        raise RequestError(f"--device expects cpu, cuda or cuda:NUMBER, got '{device}'")
-    devices = ["cpu"] if device == "cpu" else _visible()
-    if device is not None and device != "cpu":
-        wanted = devices if device == "cuda" else [device]
-        if not wanted or not set(wanted) <= set(devices):
-            raise RequestError(f"--device {device}: there is {', '.join(['cpu', *devices])}")
-        devices = wanted
-    devices = devices or ["cpu"]
-    count = jobs or (cores() if devices == ["cpu"] else len(devices))
-    count = max(1, min(count, runs))
-    slots = tuple(devices[index % len(devices)] for index in range(count))
-    return Slots(slots, threads or 1)
+    gpus = {} if devices == "cpu" else _visible()
+    names = _named(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
+    usual = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
+    count = max(1, min(jobs or usual, runs))
+    slots = tuple(names[index % len(names)] for index in range(count))
+    return Slots(slots, threads or 1, {name: gpus[name] for name in slots if name in gpus})

@@ -1,4 +1,4 @@
-"""How long runs will take, from how long like ones took."""
+"""What runs will take, from what like ones took: seconds, and memory on an accelerator."""
 
 from __future__ import annotations
 
@@ -8,26 +8,65 @@ from collections.abc import Iterable
 from statistics import median
 
 from bench.spec import RunSpec
+from bench.store import connect
 from bench.store.queries import Timing
 
 Kind = tuple[str, str, int, str]
 
+MARGIN = 1.25
+"""Memory set aside for a run, as a multiple of the most that a like one needed."""
+
+
+def kind_of(spec: RunSpec) -> Kind:
+    """Data set, scenario, clients and method: runs of one kind take alike."""
+    return (spec.dataset, spec.scenario, spec.clients, spec.method)
+
 
 class Estimator:
-    """Seconds of a run: the median over stored runs of the same data set, scenario, clients and
-    method of their seconds per local epoch, times the run's rounds and local epochs.
+    """Seconds of a run: the median over runs of the same kind of their seconds per local epoch,
+    times the run's rounds and local epochs. Bytes: the peak of those made on an accelerator, and a
+    margin.
     """
 
     def __init__(self, history: Iterable[Timing]) -> None:
-        rates: defaultdict[Kind, list[float]] = defaultdict(list)
+        self._rates: defaultdict[Kind, list[float]] = defaultdict(list)
+        self._medians: dict[Kind, float] = {}
+        self._peaks: dict[Kind, int] = {}
         for timing in history:
             protocol = json.loads(timing.spec)["protocol"]
-            steps = protocol["rounds"] * protocol["local_epochs"]
             kind = (timing.dataset, timing.scenario, timing.clients, timing.method)
-            rates[kind].append(timing.seconds / steps)
-        self._rates = {kind: median(values) for kind, values in rates.items()}
+            self._add(kind, protocol["rounds"] * protocol["local_epochs"], timing.seconds)
+            self._add_peak(kind, timing.device, timing.peak_memory)
+
+    def add(self, spec: RunSpec, seconds: float, device: str, peak_memory: int) -> None:
+        """Take a run that has just ended into account."""
+        kind = kind_of(spec)
+        self._add(kind, spec.protocol.rounds * spec.protocol.local_epochs, seconds)
+        self._add_peak(kind, device, peak_memory)
+
+    def _add(self, kind: Kind, steps: int, seconds: float) -> None:
+        self._rates[kind].append(seconds / steps)
+        self._medians.pop(kind, None)
+
+    def _add_peak(self, kind: Kind, device: str, peak_memory: int) -> None:
+        if device.startswith("cuda") and peak_memory:
+            self._peaks[kind] = max(peak_memory, self._peaks.get(kind, 0))
 
     def seconds(self, spec: RunSpec) -> float | None:
-        """Expected seconds; None where no like run is stored."""
-        rate = self._rates.get((spec.dataset, spec.scenario, spec.clients, spec.method))
-        return None if rate is None else rate * spec.protocol.rounds * spec.protocol.local_epochs
+        """Expected seconds; None where no like run is known."""
+        kind = kind_of(spec)
+        if kind not in self._rates:
+            return None
+        if kind not in self._medians:
+            self._medians[kind] = median(self._rates[kind])
+        return self._medians[kind] * spec.protocol.rounds * spec.protocol.local_epochs
+
+    def memory(self, spec: RunSpec) -> int | None:
+        """Bytes to set aside on an accelerator; None where no like run was measured on one."""
+        peak = self._peaks.get(kind_of(spec))
+        return None if peak is None else int(MARGIN * peak)
+
+
+def bytes_a_run(url: str, runs: int) -> float | None:
+    """Bytes of disk that a stored run takes in a database of so many runs; None where there is none."""
+    return connect.database(url).size() / runs if runs else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, cast
@@ -23,13 +23,19 @@ Status = Literal[
 SETTLED: frozenset[str] = frozenset({"done", "diverged", "not_applicable"})
 """States that running again with the same code would only repeat."""
 
+FAILURES: frozenset[str] = frozenset({"failed", "oom"})
+"""States in which a run went wrong."""
+
+Level = Literal["stale", "failed", "changed"]
+"""Stored runs that a person may want to have redone, and nothing else."""
+
 
 @dataclass(frozen=True)
 class Step:
-    """A planned run and where it stands. ``seconds`` is the expected time of a run to do.
+    """A planned run and where it stands. ``seconds`` is what it would take to do it now.
 
     ``changed``: it is settled, but its code's sources have changed since, without a new numerics
-    version.
+    version. ``to_run``: a sweep of this plan runs it.
     """
 
     planned: Planned
@@ -38,6 +44,7 @@ class Step:
     run_id: int | None = None
     seconds: float | None = None
     changed: bool = False
+    to_run: bool = False
 
     @property
     def spec(self) -> RunSpec:
@@ -46,16 +53,19 @@ class Step:
         return self.planned.spec
 
     @property
-    def to_run(self) -> bool:
-        """Whether a sweep runs it."""
-        return self.status not in SETTLED and self.status != "not_implemented"
+    def name(self) -> str:
+        """The run in words: method, data set, scenario, clients, seed and variant."""
+        planned = self.planned
+        name = f"{planned.method} {planned.dataset} {planned.scenario} {planned.clients} seed {planned.seed}"
+        return f"{name} ({planned.variant})" if planned.variant else name
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Every planned run in the order in which it would be run."""
+    """Every planned run in the order in which it would be run, and what earlier runs took."""
 
     steps: tuple[Step, ...]
+    history: tuple[Timing, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -105,15 +115,28 @@ def make_plan(
     stored: Mapping[str, Stored],
     history: Iterable[Timing],
     lacking: Callable[[str], str],
+    rerun: Level | None = None,
 ) -> Plan:
     """Compare a grid's runs with what a database holds.
 
     A settled run (done, diverged, not applicable) is ``stale`` when its method's or the engine's
     numerics version was older than the installed code's. ``lacking`` says why a data set is not at
-    hand.
+    hand. To run is whatever is not settled or stale; with ``rerun`` exactly the runs of that level.
     """
-    estimator = Estimator(history)
-    return Plan(tuple(_step(each, stored, estimator, lacking) for each in planned))
+    known = tuple(history)
+    estimator = Estimator(known)
+    steps = (_step(each, stored, estimator, lacking) for each in planned)
+    return Plan(tuple(replace(step, to_run=_wanted(step, rerun)) for step in steps), known)
+
+
+def _wanted(step: Step, rerun: Level | None) -> bool:
+    if rerun == "changed":
+        return step.changed
+    if rerun == "failed":
+        return step.status in FAILURES
+    if rerun == "stale":
+        return step.status == "stale"
+    return step.status not in SETTLED and step.status != "not_implemented"
 
 
 def _step(
@@ -123,15 +146,15 @@ def _step(
     if spec is None:
         return Step(planned, "not_implemented", planned.reason)
     old = stored.get(spec.hash)
+    seconds = estimator.seconds(spec)
+    run_id = old.id if old else None
     if old is not None and old.state in SETTLED:
         code = fingerprint.code(spec.method)
         stale = _stale(old, code)
         if not stale:
             changed = old.source_hash != code.source
-            return Step(planned, cast(Status, old.state), old.reason, old.id, changed=changed)
+            return Step(planned, cast(Status, old.state), old.reason, run_id, seconds, changed)
     missing = lacking(spec.dataset)
-    seconds = estimator.seconds(spec)
-    run_id = old.id if old else None
     if missing:
         return Step(planned, "no_data", missing, run_id, seconds)
     if old is None or old.state == "no_data":
@@ -139,6 +162,12 @@ def _step(
     if old.state in SETTLED:
         return Step(planned, "stale", stale, run_id, seconds)
     return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, run_id, seconds)
+
+
+def made_by_this_code(old: Stored, code: fingerprint.Code) -> bool:
+    """Whether a stored run is settled and was made by exactly the installed code."""
+    made = (old.method_numerics, old.engine_numerics, old.source_hash)
+    return old.state in SETTLED and made == (code.method_numerics, code.engine_numerics, code.source)
 
 
 def _stale(old: Stored, code: fingerprint.Code) -> str:

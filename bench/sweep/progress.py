@@ -38,6 +38,9 @@ class Reporter(Protocol):
     def finished(self, step: Step, result: RunResult) -> None:
         """A run has ended and is stored."""
 
+    def note(self, text: str) -> None:
+        """Something else that a person should know."""
+
 
 def test_accuracy(method: str, result: RunResult) -> float:
     """Mean over clients of the test accuracy in percent, at the round of best mean validation
@@ -54,14 +57,10 @@ def test_accuracy(method: str, result: RunResult) -> float:
 
 def line(step: Step, result: RunResult) -> str:
     """One line on a finished run."""
-    planned = step.planned
-    names = f"{planned.method} {planned.dataset} {planned.scenario} {planned.clients} seed {planned.seed}"
-    if planned.variant:
-        names += f" ({planned.variant})"
     if result.state == "done":
-        accuracy = test_accuracy(planned.method, result)
-        return f"{names}: done {result.seconds['total']:.1f} s, test {accuracy:.1f} %"
-    return f"{names}: {result.state.replace('_', ' ')}: {result.reason}"
+        accuracy = test_accuracy(step.planned.method, result)
+        return f"{step.name}: done {result.seconds['total']:.1f} s, test {accuracy:.1f} %"
+    return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
 
 
 class PlainLines:
@@ -88,6 +87,10 @@ class PlainLines:
         self._done += 1
         number = str(self._done).rjust(len(str(self._total)))
         text = f"[{number}/{self._total}] {line(step, result)}"
+        self.note(text)
+
+    def note(self, text: str) -> None:
+        """Print the text."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -126,6 +129,10 @@ class Bar:
         """Print the line and advance the bar."""
         self._lines.finished(step, result)
         self._progress.advance(self._task)
+
+    def note(self, text: str) -> None:
+        """Print the text above the bar."""
+        self._lines.note(text)
 
 
 def reporter(console: Console) -> Reporter:

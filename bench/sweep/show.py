@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import groupby
+from statistics import median
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.filesize import decimal
 from rich.table import Table
 
-from bench.sweep.plan import Plan, Step
+from bench.sweep.plan import SETTLED, Plan, Step
 
 
 def duration(seconds: float) -> str:
@@ -46,6 +48,18 @@ def to_do(plan: Plan, slots: int) -> str:
     return text + (f"; {waiting:,} more need data that the sweep tries to download" if waiting else "")
 
 
+def nothing(plan: Plan, rerun: str | None) -> str:
+    """Why a sweep had nothing to run."""
+    why = f"none to be made again as {rerun}" if rerun else "nothing to run"
+    return f"{runs(len(plan.steps))}: {states(plan.counts)}; {why}"
+
+
+def took(plan: Plan, slots: int, seconds: float) -> str:
+    """How long a sweep took, beside what was expected if everything was."""
+    expected = f", expected {duration(plan.seconds / slots)}" if not plan.unknown_times else ""
+    return f"took {duration(seconds)}{expected}"
+
+
 def _cell(step: Step) -> tuple[str, str, int, str]:
     planned = step.planned
     return planned.dataset, planned.scenario, planned.clients, planned.method
@@ -67,18 +81,92 @@ def table(plan: Plan) -> Table:
         known = [step.seconds for step in todo if step.seconds is not None]
         time = "" if not todo else duration(sum(known)) if len(known) == len(todo) else "unknown"
         reason = next((step.reason for step in steps if step.reason), "")
-        counts = Counter[str](step.status for step in steps)
+        counts = Counter("changed" if step.changed else step.status for step in steps)
         grid.add_row(dataset, scenario, str(clients), method, states(counts), time, reason)
     return grid
 
 
-def as_json(plan: Plan, slots: int) -> dict[str, Any]:
-    """The plan with every run's names, spec hash, status, reason and expected seconds."""
+def methods(plan: Plan) -> Table:
+    """One row a method with runs to do: how many, and how long they take one after the other."""
+    grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
+    for title in ("method", "to run", "one run", "together"):
+        grid.add_column(title, justify="left" if title == "method" else "right")
+    for method in dict.fromkeys(step.spec.method for step in plan.ready):
+        steps = [step for step in plan.ready if step.spec.method == method]
+        known = [step.seconds for step in steps if step.seconds is not None]
+        unknown = f"{runs(len(steps) - len(known))} unknown" if len(known) < len(steps) else ""
+        together = ", ".join(filter(None, [duration(sum(known)) if known else "", unknown]))
+        grid.add_row(method, f"{len(steps):,}", duration(median(known)) if known else "", together)
+    return grid
+
+
+def levels(plan: Plan) -> dict[str, dict[str, Any]]:
+    """The stored settled runs by how well their code is the installed one.
+
+    ``exact``: the same sources. ``compatible``: other sources, numbers declared the same. ``stale``:
+    numbers declared to differ. Of each the number of runs, the first reason and the seconds that
+    making them again takes (None: not known of all).
+    """
+    reasons = {
+        "exact": "",
+        "compatible": "the code's sources differ, its numerics version does not",
+        "stale": "",
+    }
+    found: dict[str, list[Step]] = {level: [] for level in reasons}
+    for step in plan.steps:
+        if step.status in SETTLED:
+            found["compatible" if step.changed else "exact"].append(step)
+        elif step.status == "stale":
+            found["stale"].append(step)
+    return {
+        level: {
+            "runs": len(steps),
+            "reason": next((step.reason for step in steps if level == "stale"), reasons[level]),
+            "seconds": None
+            if any(step.seconds is None for step in steps)
+            else sum(step.seconds or 0.0 for step in steps),
+        }
+        for level, steps in found.items()
+    }
+
+
+def level_lines(plan: Plan) -> list[str]:
+    """The levels that call for a decision, with reason and cost."""
+    advice = {
+        "compatible": "kept unless --rerun changed asks for them",
+        "stale": "made again by a sweep; --rerun stale makes only them",
+    }
+    found = levels(plan)
+    lines = []
+    for level, text in advice.items():
+        count, reason, seconds = found[level].values()
+        time = "time unknown" if seconds is None else duration(seconds)
+        if count:
+            lines.append(f"{level}: {runs(count)} ({reason}), {time} to make again; {text}")
+    return lines
+
+
+def cost(plan: Plan, bytes_a_run: float | None) -> str:
+    """Device time and disk of the ready runs."""
+    hours = f"{plan.seconds / 3600:.2f} device-hours"
+    if bytes_a_run is None:
+        return f"{hours}; disk unknown, nothing is stored yet"
+    return f"{hours}; about {decimal(round(bytes_a_run * len(plan.ready)))} of disk"
+
+
+def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]:
+    """The plan with every run's names, spec hash, status, reason and expected seconds.
+
+    ``seconds`` is what the ready runs take side by side, ``device_hours`` what they take together.
+    """
     return {
         "counts": plan.counts,
+        "levels": levels(plan),
         "to_run": len(plan.ready),
         "seconds": plan.seconds / slots,
+        "device_hours": plan.seconds / 3600,
         "unknown_times": plan.unknown_times,
+        "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),
         "runs": [
             {
                 "dataset": step.planned.dataset,

@@ -25,7 +25,8 @@ from bench.sweep.devices import Slots
 from bench.sweep.federations import Build
 from bench.sweep.plan import make_plan
 from bench.sweep.progress import Reporter
-from bench.sweep.run import Execute, sweep
+from bench.sweep.run import sweep
+from bench.sweep.worker import Execute
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which

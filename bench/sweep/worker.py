@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import traceback as traces
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,10 +18,49 @@ from typing import TYPE_CHECKING
 from bench.errors import NoDataError, NotApplicableError
 
 if TYPE_CHECKING:
-    from bench.engine.result import RunResult, State
+    from bench.engine.checkpoint import Checkpoint
+    from bench.engine.result import RunResult
+    from bench.federation.types import Federation
+    from bench.spec import RunSpec
+    from bench.sweep.federations import Key
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-CPU_OUT_OF_MEMORY = "DefaultCPUAllocator: can't allocate memory"  # torch raises a plain RuntimeError
+OUT_OF_MEMORY = (  # torch raises plain errors for these
+    "DefaultCPUAllocator: can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+FEDERATIONS = 2
+"""So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where runs are saved while they last, and how often."""
+
+    folder: Path
+    minutes: float
+
+    def path(self, spec_hash: str) -> Path:
+        """The file of a run."""
+        return self.folder / f"{spec_hash}.npz"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is to run: a spec (canonical JSON), folders of raw files, a device, threads, and
+    how many times smaller than usual the blocks of clients are; and where it is saved, if it is.
+    """
+
+    spec: str
+    roots: tuple[str, ...]
+    device: str
+    threads: int
+    shrink: int = 1
+    checkpoints: Checkpoints | None = None
+
+
+Execute = Callable[[Order], "RunResult"]
 
 
 @contextmanager
@@ -52,29 +94,131 @@ def _end_with(sentinel: int) -> None:
     os._exit(1)
 
 
-def execute(spec_json: str, data_roots: tuple[str, ...], device: str, threads: int) -> RunResult:
-    """Execute a spec (canonical JSON) and return its outcome; no exception leaves."""
+def attempt(execute: Execute, order: Order, log: Path | None, fresh: bool) -> RunResult:
+    """Execute an order and return its outcome; no exception leaves.
+
+    Standard output and error go to the file ``log`` meanwhile, a ``fresh`` one or at its end.
+    """
+    from bench.engine.result import RunResult
+
+    with _output_to(log, fresh):
+        try:
+            return execute(order)
+        except NoDataError as error:
+            return RunResult("no_data", str(error), device=order.device)
+        except NotApplicableError as error:
+            return RunResult("not_applicable", str(error), device=order.device)
+        except (Exception, SystemExit) as error:
+            traces.print_exc()
+            result = RunResult("failed", _first_line(error), traces.format_exc(), device=order.device)
+            if _out_of_memory(error):
+                result.state, result.peak_memory = "oom", _peak(order.device)
+            return result
+        finally:
+            _give_back(order.device)
+
+
+def execute(order: Order) -> RunResult:
+    """Execute an order's spec on its federation, which is kept for the next ones.
+
+    Raises:
+        NoDataError: the data set is not to be had.
+        NotApplicableError: the method cannot do what the spec asks.
+    """
     import torch
 
-    from bench.engine.result import RunResult
     from bench.engine.run import run
-    from bench.federation.build import build
     from bench.spec import RunSpec
 
-    torch.set_num_threads(threads)
+    torch.set_num_threads(order.threads)
+    spec = RunSpec.model_validate_json(order.spec)
+    federation = _federation(spec.federation_key, order.roots)
+    block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
+    return run(spec, federation, order.device, block_size, _checkpoint(spec, federation, order))
+
+
+def _checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoint | None:
+    """Where the run is saved; what another code, federation or version of torch has saved is not taken up."""
+    import torch
+
+    from bench.engine.checkpoint import Checkpoint
+    from bench.sweep import fingerprint
+
+    if order.checkpoints is None:
+        return None
+    identity = " ".join((federation.hash, fingerprint.code(spec.method).source, torch.__version__))
+    return Checkpoint(order.checkpoints.path(spec.hash), identity, order.checkpoints.minutes)
+
+
+@lru_cache(maxsize=FEDERATIONS)
+def _federation(key: Key, roots: tuple[str, ...]) -> Federation:
+    from bench.federation.build import build
+
+    return build(*key, roots=tuple(Path(root) for root in roots))
+
+
+def _block_size(spec: RunSpec, federation: Federation, order: Order) -> int:
+    """Clients in a block that is ``shrink`` times smaller than the engine's choice."""
+    from math import prod
+
+    import torch
+
+    from bench.engine.run import default_block_size
+    from bench.nn.models import build_model
+
+    parameters = sum(prod(shape) for shape in build_model(spec.client, federation).shapes.values())
+    items = max(len(client.ids) for client in federation.clients)
+    usual = default_block_size(parameters, items, len(federation), torch.device(order.device))
+    return max(1, usual // order.shrink)
+
+
+@contextmanager
+def _output_to(log: Path | None, fresh: bool) -> Iterator[None]:
+    """File descriptors 1 and 2 write to ``log``; unchanged where there is none or it cannot be opened."""
     try:
-        spec = RunSpec.model_validate_json(spec_json)
-        federation = build(*spec.federation_key, roots=tuple(Path(root) for root in data_roots))
-        return run(spec, federation, device)
-    except NoDataError as error:
-        return RunResult("no_data", str(error), device=device)
-    except NotApplicableError as error:
-        return RunResult("not_applicable", str(error), device=device)
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        return RunResult("oom", _first_line(error), traces.format_exc(), device=device)
-    except Exception as error:
-        state: State = "oom" if CPU_OUT_OF_MEMORY in str(error) else "failed"
-        return RunResult(state, _first_line(error), traces.format_exc(), device=device)
+        file = None if log is None else log.open("wb" if fresh else "ab")
+    except OSError:  # a full disk must not fail the run
+        file = None
+    if file is None:
+        yield
+        return
+    kept = [os.dup(number) for number in (1, 2)]
+    with file:
+        try:
+            _redirect([file.fileno()] * 2)
+            yield
+        finally:
+            _redirect(kept)
+            for number in kept:
+                os.close(number)
+
+
+def _redirect(targets: list[int]) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for number, target in zip((1, 2), targets, strict=True):
+        os.dup2(target, number)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or any(text in str(error) for text in OUT_OF_MEMORY)
+
+
+def _peak(device: str) -> int:
+    import torch
+
+    from bench.engine.costs import peak_memory
+
+    return peak_memory(torch.device(device))
+
+
+def _give_back(device: str) -> None:
+    """Return memory that the allocator holds on a GPU: other runs share it."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.empty_cache()
 
 
 def _first_line(error: BaseException) -> str:

@@ -166,7 +166,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCH_HOME", str(folder / "home"))
         for command in (
-            ["sweep", *asked, "--device", "cpu", "--db", url],
+            ["sweep", *asked, "--devices", "cpu", "--db", url],
             ["export", "--db", url, "--out", str(folder / "real")],
         ):
             with pytest.raises(SystemExit) as ended:

@@ -4,12 +4,14 @@ import hashlib
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
 from bench.engine.result import RunResult
+from bench.sweep.worker import Order
 
 CLIENTS = 3
 
@@ -29,22 +31,22 @@ def outcome(spec_json: str) -> RunResult:
     )
 
 
-def instant(spec_json: str, roots: tuple[str, ...], device: str, threads: int) -> RunResult:
+def instant(order: Order) -> RunResult:
     """Succeeds at once."""
-    return outcome(spec_json)
+    return outcome(order.spec)
 
 
-def logged(spec_json: str, roots: tuple[str, ...], device: str, threads: int) -> RunResult:
+def logged(order: Order) -> RunResult:
     """Leaves a file for every start in the first data root and takes the seconds that the second names."""
-    log = Path(roots[0])
-    (log / f"{time.monotonic_ns()}-{os.getpid()}").write_text(spec_json)
-    time.sleep(float(roots[1]))
-    return outcome(spec_json)
+    log = Path(order.roots[0])
+    (log / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec)
+    time.sleep(float(order.roots[1]))
+    return outcome(order.spec)
 
 
-def faulty(spec_json: str, roots: tuple[str, ...], device: str, threads: int) -> RunResult:
+def faulty(order: Order) -> RunResult:
     """Goes wrong in a way that the seed chooses; seeds from 10 on are fine."""
-    match json.loads(spec_json)["seed"]:
+    match json.loads(order.spec)["seed"]:
         case 0:
             raise ValueError("first line\nsecond line")
         case 1:
@@ -57,16 +59,61 @@ def faulty(spec_json: str, roots: tuple[str, ...], device: str, threads: int) ->
             return RunResult("oom", "MemoryError")
         case 5:
             raise Unpicklable(lambda: None)
-    return outcome(spec_json)
+    return outcome(order.spec)
 
 
-def told(spec_json: str, roots: tuple[str, ...], device: str, threads: int) -> RunResult:
+def told(order: Order) -> RunResult:
     """Reports the threads and device it was given, and the environment it finds."""
-    result = outcome(spec_json)
-    result.peak_memory = threads
+    result = outcome(order.spec)
+    result.peak_memory = order.threads
     result.bytes_up = int(os.environ["OMP_NUM_THREADS"])
     result.bytes_down = int(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
-    result.device = device
+    result.device = order.device
+    return result
+
+
+def scripted(order: Order) -> RunResult:
+    """Does what ``script.json`` in the first data root says for this run and attempt.
+
+    A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
+    a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
+    ``signal NUMBER``, ``exit CODE``, ``gib PEAK``, ``hang``, ``leave``, ``raise`` or ``raise other``.
+    Every attempt leaves a line in ``attempts/KEY``.
+    """
+    folder, spec = Path(order.roots[0]), json.loads(order.spec)
+    key = f"{spec['method']} {spec['clients']} {spec['seed']}"
+    script = json.loads((folder / "script.json").read_text())
+    log = folder / "attempts" / key
+    number = len(log.read_text().splitlines()) if log.exists() else 0
+    began = time.monotonic()
+    words = script.get(key, script.get("*", ["done"]))
+    word, _, value = words[min(number, len(words) - 1)].partition(" ")
+    print(f"output of attempt {number + 1}", flush=True)
+    note = {"shrink": order.shrink, "device": order.device, "pid": os.getpid(), "began": began}
+    with log.open("a") as file:
+        file.write(json.dumps(note) + "\n")
+    match word:
+        case "oom":
+            raise MemoryError("no more")
+        case "signal":
+            os.kill(os.getpid(), int(value))
+        case "exit":
+            os._exit(int(value))
+        case "leave":
+            sys.exit("left")
+        case "hang":
+            while True:
+                time.sleep(60)
+        case "raise":
+            if value:
+                raise KeyError("somewhere else")
+            raise ValueError(f"seed {spec['seed']}")
+    result = outcome(order.spec)
+    result.device = order.device
+    if word == "gib":
+        result.peak_memory, value = int(float(value) * 2**30), "0.2"
+    time.sleep(float(value or 0))
+    (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
 
 

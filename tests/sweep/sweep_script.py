@@ -1,4 +1,4 @@
-"""A sweep of twelve slow runs as a process: python sweep_script.py DATABASE LOG SECONDS."""
+"""A sweep of slow runs of two methods as a process: python sweep_script.py DATABASE LOG SECONDS SEEDS."""
 
 import signal
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from fake_execute import logged
 
 
-def main(database: str, log: str, seconds: str) -> None:
+def main(database: str, log: str, seconds: str, seeds: str) -> None:
     # Imported here: worker processes import this file, too.
     from fake_runs import any_federation, cpu, grid, plan_for
     from rich.console import Console
@@ -16,9 +16,16 @@ def main(database: str, log: str, seconds: str) -> None:
     from bench.sweep.progress import PlainLines
     from bench.sweep.run import sweep
 
-    plan = plan_for(database, expand(grid(seeds=tuple(range(6)))))
+    plan = plan_for(database, expand(grid(seeds=tuple(range(int(seeds))))))
     outcome = sweep(
-        plan, database, (Path(log), Path(seconds)), cpu(2), PlainLines(Console()), logged, any_federation
+        plan,
+        database,
+        (Path(log), Path(seconds)),
+        cpu(2),
+        PlainLines(Console(width=200)),
+        logged,
+        any_federation,
+        home=Path(log).parent,
     )
     print(outcome.counts, outcome.ran)
 

@@ -20,6 +20,7 @@ from bench.store.queries import Stored, Timing
 from bench.sweep import devices, fingerprint, show
 from bench.sweep.command import command
 from bench.sweep.devices import choose, cores
+from bench.sweep.estimate import Estimator
 from bench.sweep.plan import Plan, make_plan
 
 
@@ -108,7 +109,7 @@ def test_the_table_and_the_json_name_every_cell() -> None:
         ["fedavg", "2", "missing"],
         ["flow", "1", "not"],
     ]
-    tree = show.as_json(plan, 2)
+    tree = show.as_json(plan, 2, None)
     assert tree["counts"] == {"missing": 4, "not_implemented": 1}
     assert tree["to_run"] == 4
     assert [run["spec_hash"] is None for run in tree["runs"]] == [False] * 4 + [True]
@@ -197,13 +198,90 @@ def test_a_finished_run_is_summed_up_in_a_line() -> None:
 
 
 def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_visible", lambda: ["cuda:0", "cuda:1"])
-    assert choose(None, None, None, runs=9).devices == ("cuda:0", "cuda:1")
+    gib = 2**30
+    monkeypatch.setattr(devices, "_visible", lambda: {"cuda:0": 80 * gib, "cuda:1": 40 * gib})
+    monkeypatch.setattr(devices, "cores", lambda: 6)
+    assert choose(None, None, None, runs=99).devices == ("cuda:0", "cuda:1") * 3, "as many as cores"
+    assert choose("cuda:1", None, None, runs=99).devices == ("cuda:1",) * 4, "at most four each"
     assert choose(None, 3, None, runs=9).devices == ("cuda:0", "cuda:1", "cuda:0")
-    assert choose("cuda:1", None, None, runs=9).devices == ("cuda:1",)
+    assert choose("cuda:1,cuda:0", 2, None, runs=9).devices == ("cuda:1", "cuda:0")
     assert choose("cuda", None, None, runs=1).devices == ("cuda:0",)
     assert set(choose("cpu", None, None, runs=9).devices) == {"cpu"}
-    monkeypatch.setattr(devices, "_visible", list)
+    shared = choose(None, 5, None, runs=9).shared
+    assert [(each.name, each.slots, each.memory) for each in shared] == [
+        ("cuda:0", 3, (80 - 3 * 0.625) * gib),
+        ("cuda:1", 2, (40 - 2 * 0.625) * gib),
+    ]
+    assert [each.memory for each in choose("cpu", 2, None, runs=9).shared] == [None]
+    for wrong, message in (
+        ("cuda:0,cuda:0", "every device once"),
+        ("cpu,cuda:0", "--devices expects cpu, cuda or GPUs"),
+        ("cuda:2", "unknown device 'cuda:2': did you mean 'cuda:"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            choose(wrong, None, None, runs=9)
+    monkeypatch.setattr(devices, "_visible", dict)
     assert set(choose(None, None, None, runs=9).devices) == {"cpu"}
     with pytest.raises(RequestError, match="there is cpu"):
         choose("cuda", None, None, runs=9)
+
+
+def test_memory_to_set_aside_is_the_greatest_peak_on_a_gpu_and_a_quarter() -> None:
+    def timing(seed: int, device: str, peak: int) -> Timing:
+        spec = resolve("cora", "non-overlapping", 3, "local", seed)
+        return Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 1.0, device, peak)
+
+    wanted = resolve("cora", "non-overlapping", 3, "local", 7)
+    history = [timing(0, "cpu", 10**9), timing(1, "cuda:0", 400), timing(2, "cuda:1", 800)]
+    assert Estimator(history[:1]).memory(wanted) is None, "what a CPU took says nothing"
+    estimator = Estimator(history)
+    assert estimator.memory(wanted) == 1000
+    assert estimator.memory(resolve("cora", "non-overlapping", 4, "local", 7)) is None
+    estimator.add(wanted, 5.0, "cuda:0", 1600)
+    assert estimator.memory(wanted) == 2000
+    # 1 s three times and 5 s: the median run takes 1 s, whatever its seed.
+    assert estimator.seconds(wanted) == pytest.approx(1.0)
+
+
+def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -> None:
+    planned = expand(grid(methods=("local", "fedavg"), seeds=(0, 1, 2)))
+    by_name = {plan.names[3:]: plan.spec.hash for plan in planned if plan.spec}
+    here = fingerprint.code("fedavg")
+    rows = {
+        ("local", 0): stored("done", 2),
+        ("local", 1): stored("done", 1),
+        ("local", 2): stored("failed", 2),
+        ("fedavg", 0): Stored(2, "done", "", here.method_numerics, here.engine_numerics, "other"),
+        ("fedavg", 1): Stored(3, "diverged", "", here.method_numerics, here.engine_numerics, here.source),
+    }
+    states = {by_name[name]: row for name, row in rows.items()}
+    states[by_name["local", 0]] = Stored(
+        1, "done", "", 2, here.engine_numerics, fingerprint.code("local").source
+    )
+    spec = planned[0].spec
+    assert spec is not None
+    history = [Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 120.0)]
+    plan = make_plan(planned, states, history, have)
+    assert {level: found["runs"] for level, found in show.levels(plan).items()} == {
+        "exact": 2,
+        "compatible": 1,
+        "stale": 1,
+    }
+    assert show.level_lines(plan) == [
+        "compatible: 1 run (the code's sources differ, its numerics version does not), time unknown to make "
+        "again; kept unless --rerun changed asks for them",
+        "stale: 1 run (method numerics 1, now 2), 2 min to make again; made again by a sweep; --rerun stale "
+        "makes only them",
+    ]
+    out = io.StringIO()
+    Console(file=out, width=120).print(show.table(plan), show.methods(plan))
+    text = " ".join(out.getvalue().split())
+    assert "local 1 done, 1 failed, 1 stale 4 min" in text
+    assert "fedavg 1 changed, 1 diverged, 1 missing unknown" in text
+    # To run: local stale and failed at 2 min each, and one of fedavg whose time nobody knows.
+    assert "local 2 2 min 4 min" in text
+    assert "fedavg 1 1 run unknown" in text
+    assert show.cost(plan, 2000.0) == "0.07 device-hours; about 6.0 kB of disk"
+    assert show.cost(plan, None) == "0.07 device-hours; disk unknown, nothing is stored yet"
+    tree = show.as_json(plan, 2, 2000.0)
+    assert (tree["seconds"], tree["device_hours"], tree["bytes"]) == (120.0, pytest.approx(1 / 15), 6000)

@@ -11,6 +11,11 @@ from bench.cli.runs import list_, show
 from bench.cli.sweep import sweep
 from bench.errors import RequestError
 from bench.grids.published import published_names
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.store.queries import Timing
+from bench.sweep.estimate import Estimator
+from bench.sweep.probe import _steady
 
 PUBLISHED_ONLY = min(published_names("method") - set(registry.methods()))
 """A method of some paper's table that the suite does not have yet."""
@@ -29,7 +34,7 @@ REQUEST = {
     "clients": [3],
     "set_": ["protocol.rounds=2"],
     "jobs": 1,
-    "device": "cpu",
+    "devices": "cpu",
 }
 
 
@@ -49,7 +54,7 @@ def test_from_a_dry_run_to_a_second_call(home: Path, capsys: pytest.CaptureFixtu
     assert sweep(**REQUEST) == 0
     assert capsys.readouterr().out == "all 2 runs are done\n"
     assert sweep(**REQUEST, as_json=True) == 0
-    assert json.loads(capsys.readouterr().out) == {"counts": {"done": 2}, "ran": 0}
+    assert json.loads(capsys.readouterr().out) == {"counts": {"done": 2}, "ran": 0, "left": {}}
 
     assert sweep(**{**REQUEST, "seed": [1]}, dry_run=True, as_json=True) == 0
     plan = json.loads(capsys.readouterr().out)
@@ -102,7 +107,11 @@ def test_from_a_dry_run_to_a_second_call(home: Path, capsys: pytest.CaptureFixtu
         ({**REQUEST, "scenario": ["overlaping"]}, "did you mean 'overlapping'"),
         ({**REQUEST, "db": "mysql://x/y"}, "sqlite:///PATH"),
         ({**REQUEST, "jobs": 0}, "--jobs"),
-        ({**REQUEST, "device": "tpu"}, "--device"),
+        ({**REQUEST, "devices": "tpu"}, "--devices"),
+        ({**REQUEST, "timeout": 0.0}, "--timeout expects more than 0, got 0"),
+        ({**REQUEST, "budget_hours": -1.0}, "--budget-hours"),
+        ({**REQUEST, "max_failures": 0}, "--max-failures"),
+        ({**REQUEST, "max_failures": 2, "fail_fast": True}, "exclude each other"),
     ],
 )
 def test_a_wrong_request_writes_no_database(home: Path, request_: dict[str, object], message: str) -> None:
@@ -111,6 +120,44 @@ def test_a_wrong_request_writes_no_database(home: Path, request_: dict[str, obje
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (home / "bench.db").exists()
+
+
+def test_a_probe_says_what_unknown_kinds_take_and_stores_nothing(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {**REQUEST, "seed": [0, 1], "set_": ["protocol.rounds=60"]}
+    assert sweep(**asked, dry_run=True, probe=True, as_json=True) == 0
+    captured = capsys.readouterr()
+    plan = json.loads(captured.out)
+    assert plan["unknown_times"] == 0
+    times = {(run["method"], run["seed"]): run["seconds"] for run in plan["runs"]}
+    assert times["local", 0] == times["local", 1] > 0
+    assert plan["seconds"] == pytest.approx(sum(times.values()))
+    assert plan["device_hours"] == pytest.approx(sum(times.values()) / 3600)
+    # Two, one and three rounds of one run of local were run, of sixty; majority has one round anyway.
+    assert len([line for line in captured.err.splitlines() if ": done" in line]) == 4
+    assert not (home / "bench.db").exists()
+    assert not (home / "sweeps").exists()
+
+
+def test_a_probe_counts_what_later_rounds_take() -> None:
+    def timing(method: str, rounds: int, seconds: float) -> Timing:
+        overrides = {"protocol.rounds": rounds, "protocol.local_epochs": 2}
+        spec = resolve("cora", "non-overlapping", 3, method, 0, overrides)
+        return Timing("cora", "non-overlapping", 3, method, spec.canonical(), seconds)
+
+    # 10 s once and 2 s a round; a first round that was held up; only one round asked for.
+    probed = [timing("local", 2, 99.0), timing("local", 1, 12.0), timing("local", 3, 16.0)]
+    probed += [timing("fedavg", 3, 6.0), timing("fedavg", 1, 7.0), timing("fedprox", 1, 4.0)]
+    estimator = Estimator(_steady(probed))
+
+    def wanted(method: str) -> RunSpec:
+        overrides = {"protocol.rounds": 60, "protocol.local_epochs": 2}
+        return resolve("cora", "non-overlapping", 3, method, 1, overrides)
+
+    assert estimator.seconds(wanted("local")) == pytest.approx(120)
+    assert estimator.seconds(wanted("fedavg")) == pytest.approx(120)
+    assert estimator.seconds(wanted("fedprox")) == pytest.approx(240)
 
 
 def test_reading_without_a_database(home: Path) -> None:

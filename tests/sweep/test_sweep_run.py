@@ -3,10 +3,6 @@
 import io
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -37,8 +33,6 @@ from bench.sweep.devices import Slots
 from bench.sweep.plan import make_plan
 from bench.sweep.progress import Bar, PlainLines
 from bench.sweep.run import Outcome, sweep
-
-SCRIPT = Path(__file__).with_name("sweep_script.py")
 
 
 @pytest.fixture
@@ -168,68 +162,6 @@ def test_an_interrupt_stops_the_workers_and_keeps_what_is_stored(database: str) 
     assert run(database, planned) == Outcome({"done": 6}, 4)
 
 
-def script(database: str, log: Path, seconds: float = 0.15) -> subprocess.Popen[bytes]:
-    log.mkdir(exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), database, str(log), str(seconds)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-
-
-def wait_for(what, seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.02)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    database = f"sqlite:///{folder / 'bench.db'}"
-    assert script(database, folder / "log").wait(timeout=60) == 0
-    return dict(stored_numbers(database))
-
-
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_a_sweep_killed_in_the_middle_goes_on_where_it_stopped(
-    tmp_path: Path, sent: signal.Signals, undisturbed: dict[str, object]
-) -> None:
-    log = tmp_path / "log"
-    database = f"sqlite:///{tmp_path / 'bench.db'}"
-    process = script(database, log)
-    wait_for(lambda: log.exists() and len(list(log.iterdir())) >= 5)
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(sent)
-    process.wait(timeout=30)
-    assert process.returncode != 0
-    wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 10)
-    kept = stored_numbers(database)
-    assert 1 <= len(kept) < 12
-    starts = len(list(log.iterdir()))
-
-    second = script(database, log)
-    out = second.communicate(timeout=60)[0].decode()
-    assert f"{{'done': 12}} {12 - len(kept)}" in out
-    assert len(list(log.iterdir())) - starts == 12 - len(kept), "what was stored is not run again"
-
-    assert stored_numbers(database) == undisturbed
-    with open_store(database, create=False) as store:
-        assert set(store.runs()["state"]) == {"done"}
-
-
-def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) -> None:
-    log, database = tmp_path / "log", f"sqlite:///{tmp_path / 'bench.db'}"
-    process = script(database, log, seconds=120)
-    wait_for(lambda: len(list(log.iterdir())) == 2)
-    children = psutil.Process(process.pid).children(recursive=True)
-    process.kill()
-    process.wait(timeout=30)
-    wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 10)
-    assert stored_numbers(database) == {}
-
-
 def test_the_bar_prints_the_same_lines() -> None:
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
     planned = expand(grid(methods=("local",), seeds=(0,)))
@@ -263,7 +195,7 @@ def test_exceptions_become_states(monkeypatch: pytest.MonkeyPatch, error: Except
     monkeypatch.setattr(bench.engine.run, "run", boom)
     spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
     assert spec is not None
-    result = worker.execute(spec.canonical(), (), "cpu", 1)
+    result = worker.attempt(worker.execute, worker.Order(spec.canonical(), (), "cpu", 1), None, True)
     assert result.state == state
     assert ("boom" in result.traceback) == (state in ("oom", "failed"))
     assert "\n" not in result.reason
@@ -289,19 +221,22 @@ def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 class Breaking:
-    """Stands in for the library's pool: the first one breaks with its first run, later ones work."""
+    """Stands in for the library's pool: the first ``broken`` ones break with their first run."""
 
     made = 0
+    broken = 1
 
     def __init__(self, **_: object) -> None:
         Breaking.made += 1
         self.active, self.number = True, Breaking.made
 
-    def schedule(self, function: Callable[..., RunResult], args: list[Any]) -> Future[RunResult]:
+    def schedule(
+        self, function: Callable[..., RunResult], args: list[Any], timeout: float | None
+    ) -> Future[RunResult]:
         if not self.active:
             raise RuntimeError("Unexpected error within the Pool")
         future: Future[RunResult] = Future()
-        if self.number == 1:
+        if self.number <= self.broken:
             self.active = False
             future.set_exception(BrokenProcessPool("All workers expired"))
         else:
@@ -315,21 +250,17 @@ class Breaking:
     def join(self) -> None: ...
 
 
-def test_a_broken_pool_is_replaced_and_its_runs_are_done(
-    database: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("broken", "counts"), [(1, {"done": 3}), (4, {"done": 2, "failed": 1})])
+def test_a_broken_pool_is_replaced_three_times(
+    database: str, monkeypatch: pytest.MonkeyPatch, broken: int, counts: dict[str, int]
 ) -> None:
-    monkeypatch.setattr("bench.sweep.run.ProcessPool", Breaking)
+    monkeypatch.setattr("bench.sweep.pool.ProcessPool", Breaking)
     monkeypatch.setattr(Breaking, "made", 0)
-    outcome = run(database, expand(grid(methods=("local",), seeds=(0, 1, 2))), execute=instant)
-    assert outcome.counts == {"done": 3}
-    assert Breaking.made == 2
-
-
-def test_a_run_that_breaks_every_pool_fails(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    class AlwaysBreaking(Breaking):
-        def __init__(self, **_: object) -> None:
-            self.active, self.number = True, 1
-
-    monkeypatch.setattr("bench.sweep.run.ProcessPool", AlwaysBreaking)
-    outcome = run(database, expand(grid(methods=("local",), seeds=(0,))), execute=instant)
-    assert outcome.counts == {"failed": 1}
+    monkeypatch.setattr(Breaking, "broken", broken)
+    outcome = run(database, expand(grid(methods=("local",), seeds=(0, 1, 2))), execute=instant, jobs=1)
+    assert outcome.counts == counts
+    assert Breaking.made == broken + 1
+    with open_store(database, create=False) as store:
+        reasons = set(store.runs(state="failed")["reason"])
+    why = "the worker process could not be reached (All workers expired), 4 times"
+    assert reasons == ({why} if broken == 4 else set())

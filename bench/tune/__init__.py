@@ -1,0 +1,1 @@
+"""Tuning: the same budget for every method, decided by validation alone."""

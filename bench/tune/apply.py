@@ -1,0 +1,154 @@
+"""Tuned configurations for planned runs, and which stored runs are tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from bench import paths, registry
+from bench.errors import RequestError
+from bench.grids import Planned
+from bench.spec import RunSpec
+from bench.tune.record import Record, file_name, parse
+from bench.tune.space import configured
+from bench.tune.tuning import cell_of
+
+NAMED = 5
+"""Cells without a configuration that a message names."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The finished study of a cell. ``own``: by the user, not one that comes with the suite."""
+
+    record: Record
+    own: bool
+
+    def fits(self, spec: RunSpec) -> bool:
+        """Whether the study was made for the spec's cell: all settings are the same but the seed and the
+        partition's.
+        """
+        return _cell(self.record.spec) == _cell(spec)
+
+    def apply(self, spec: RunSpec) -> RunSpec:
+        """The spec in the winner's configuration."""
+        return configured(spec, self.record.winner.overrides)
+
+
+@dataclass(frozen=True)
+class Configurations:
+    """Every tuned configuration at hand, by its file's name, the user's own before the suite's."""
+
+    by_file: dict[str, tuple[Configuration, ...]]
+
+    def of(self, spec: RunSpec) -> Configuration | None:
+        """The one for a run in its cell's default configuration; None where its cell was not tuned."""
+        return next((each for each in self._candidates(spec) if each.fits(spec)), None)
+
+    def behind(self, spec: RunSpec) -> Configuration | None:
+        """The one that a run was made with; None where it is not tuned, or the search had its seed.
+
+        Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
+        A run counts as tuned where the winner is the default configuration, too.
+        """
+        for each in self._candidates(spec):
+            if spec.seed not in each.record.seeds and _cell(each.apply(each.record.spec)) == _cell(spec):
+                return each
+        return None
+
+    def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
+        return self.by_file.get(file_name(spec), ())
+
+
+def configurations(home: Path | None = None) -> Configurations:
+    """The files of ``BENCH_HOME/tuned`` and those that come with the suite.
+
+    Raises:
+        RequestError: one of them is damaged, or not of this suite's methods.
+    """
+    found: dict[str, tuple[Configuration, ...]] = {}
+    for folder, own in (((home or paths.home()) / "tuned", True), (_shipped(), False)):
+        for file in _records(folder):
+            try:
+                configuration = Configuration(parse(file.read_bytes(), file.name), own)
+            except OSError as error:
+                raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
+            _check(configuration, file.name)
+            found[file.name] = (*found.get(file.name, ()), configuration)
+    return Configurations(found)
+
+
+def _check(configuration: Configuration, name: str) -> None:
+    """Whether a method that is at hand takes the winner's values."""
+    spec = configuration.record.spec
+    if spec.method not in registry.methods():
+        return  # a plug-in's
+    try:
+        configuration.apply(spec)
+    except RequestError as error:
+        raise RequestError(f"tuned configuration {name}: {error}; run bench tune again") from None
+
+
+def _shipped() -> Traversable:
+    return files("bench.results").joinpath("tuned")
+
+
+def _records(folder: Path | Traversable) -> Iterator[Any]:
+    if folder.is_dir():
+        yield from sorted(
+            (file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda each: each.name
+        )
+
+
+def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> list[Planned]:
+    """The planned runs in their cells' tuned configurations.
+
+    Runs that are not implemented, of methods that do not train, or of methods that do not run on the
+    data set have none and need none.
+
+    Raises:
+        RequestError: some cell has none, or a run's seed was used in the search.
+    """
+    known = known or configurations()
+    every = list(planned)
+    lacking: dict[str, None] = {}
+    made = []
+    for each in every:
+        if each.spec is None or not _tunable(each):
+            made.append(each)
+            continue
+        found = known.of(each.spec)
+        if found is None:
+            variant = f" ({each.variant})" if each.variant else ""
+            lacking[f"{each.method} {each.dataset} {each.scenario} {each.clients}{variant}"] = None
+            continue
+        if each.seed in found.record.seeds:
+            raise RequestError(
+                f"--use-tuned: seed {each.seed} was used to tune {each.method} on {each.dataset}: "
+                "name seeds that the search has not seen"
+            )
+        made.append(replace(each, spec=found.apply(each.spec)))
+    if lacking:
+        names = list(lacking)
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        raise RequestError(
+            f"--use-tuned: no tuned configuration with these settings for {', '.join(names[:NAMED])}{more}: "
+            "run bench tune for them, or leave them out"
+        )
+    return made
+
+
+def _tunable(planned: Planned) -> bool:
+    kind = registry.method(planned.method)
+    return kind.trains and registry.dataset(planned.dataset).family in kind.families
+
+
+def _cell(spec: RunSpec) -> dict[str, Any]:
+    """A spec without what a configuration carries over: its seed and the partition's."""
+    cell = cell_of(spec)
+    cell["protocol"] = {key: value for key, value in cell["protocol"].items() if key != "partition_seed"}
+    return cell

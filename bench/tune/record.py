@@ -1,0 +1,202 @@
+"""The file of a finished study: what was asked, what was used, every trial, and the winner."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bench import __version__
+from bench.errors import RequestError
+from bench.spec import RunSpec
+from bench.tune.space import Value
+from bench.tune.tuning import Tuning, cell_of
+
+FORMAT: Final = 1
+EPSILON = 1e-6
+"""Client epochs that are nothing but rounding."""
+
+PACKAGES = ("numpy", "optuna", "torch")
+
+State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
+"""``pruned`` by the curve; ``cut`` when the study's client epochs were used up."""
+
+Accuracy = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Trial(_Part):
+    """A trial that counts. ``validation`` is the best mean validation accuracy that it reached, mean over
+    the seeds; None where it reached no round.
+    """
+
+    number: Annotated[int, Field(ge=0)]
+    parameters: dict[str, Value]
+    state: State
+    validation: Accuracy | None
+    client_epochs: Amount
+    seconds: Amount
+    reason: str = ""
+
+    @property
+    def may_win(self) -> bool:
+        """Whether it was run as far as the budget allowed, and gave a number."""
+        return self.state in ("complete", "cut") and self.validation is not None
+
+
+class Budget(_Part):
+    """Trials and client epochs."""
+
+    trials: Count
+    client_epochs: Amount
+
+
+class Winner(_Part):
+    """The configuration of best validation accuracy; the earliest of equal ones."""
+
+    number: Annotated[int, Field(ge=0)]
+    overrides: dict[str, Value]
+    validation: Accuracy
+
+
+class Record(_Part):
+    """A finished study. ``cell`` is the default configuration's spec without its seed."""
+
+    format: Literal[1] = FORMAT
+    study: str
+    cell: dict[str, Any]
+    stage: Literal["received", "trained"]
+    space: Annotated[dict[str, Annotated[tuple[Value, ...], Field(min_length=1)]], Field(min_length=1)]
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
+    budget: Budget
+    used: Budget
+    numerics: dict[str, int]
+    packages: dict[str, str]
+    winner: Winner
+    default_validation: Accuracy | None
+    trials: Annotated[tuple[Trial, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if [trial.number for trial in self.trials] != list(range(len(self.trials))):
+            raise ValueError("the trials are not numbered one after the other")
+        for trial in self.trials:
+            outside = [
+                key
+                for key, values in self.space.items()
+                if key not in trial.parameters or trial.parameters[key] not in values
+            ]
+            if outside or trial.parameters.keys() != self.space.keys():
+                raise ValueError(f"trial {trial.number} is outside of the space")
+        used = sum(trial.client_epochs for trial in self.trials)
+        if self.used.trials != len(self.trials) or abs(used - self.used.client_epochs) > EPSILON:
+            raise ValueError("what the trials used is not what is stated")
+        tuning = Tuning(self.spec, self.space, self.seeds, self.budget.trials)
+        if self.budget.client_epochs != tuning.budget or used > tuning.budget + EPSILON:
+            raise ValueError("the client epochs are not those of so many trials")
+        if not ended(self.used.trials, used, self.budget, tuning.run_epochs, tuning.size):
+            raise ValueError("the budget was not used up")
+        best = best_of(self.trials)
+        if best is None or (best.number, best.parameters, best.validation) != (
+            self.winner.number,
+            self.winner.overrides,
+            self.winner.validation,
+        ):
+            raise ValueError("the winner is not the trial of best validation accuracy")
+        if self.trials[0].validation != self.default_validation:
+            raise ValueError("the default's validation accuracy is not that of the first trial")
+        if cell_of(self.spec) != self.cell:
+            raise ValueError("the cell is not written in full")
+        return self
+
+    @property
+    def spec(self) -> RunSpec:
+        """The cell's default configuration; its seed plays no role."""
+        return RunSpec.model_validate({**self.cell, "seed": self.seeds[0]})
+
+
+def ended(trials: int, client_epochs: float, budget: Budget, run_epochs: int, size: int) -> str:
+    """What of a budget is used up: ``trials``, ``client epochs`` (less is left than a trial of
+    ``run_epochs`` takes), or all of a space of that ``size``; empty where the study goes on.
+    """
+    if trials >= budget.trials:
+        return "trials"
+    if client_epochs > budget.client_epochs - run_epochs + EPSILON:
+        return "client epochs"
+    return "space" if trials >= size else ""
+
+
+def best_of(trials: Sequence[Trial]) -> Trial | None:
+    """The trial of best validation accuracy, the first of equal ones; None where none gave a number."""
+    able = [trial for trial in trials if trial.may_win]
+    return max(able, key=lambda trial: trial.validation or 0.0, default=None)
+
+
+def record(tuning: Tuning, trials: Sequence[Trial]) -> Record:
+    """The record of a study whose budget is used up.
+
+    Raises:
+        RequestError: no trial gave a number, so there is no winner.
+    """
+    best = best_of(trials)
+    if best is None or best.validation is None:
+        raise RequestError(f"{tuning.title}: none of {len(trials)} trials gave a number: {trials[-1].reason}")
+    return Record(
+        study=tuning.name,
+        cell=cell_of(tuning.spec),
+        stage=tuning.stage,  # type: ignore[arg-type]
+        space=tuning.space,
+        seeds=tuning.seeds,
+        budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),
+        used=Budget(trials=len(trials), client_epochs=sum(trial.client_epochs for trial in trials)),
+        numerics=tuning.numerics,
+        packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
+        winner=Winner(number=best.number, overrides=best.parameters, validation=best.validation),
+        default_validation=trials[0].validation,
+        trials=tuple(trials),
+    )
+
+
+def file_name(spec: RunSpec) -> str:
+    """The name of the file for a spec's cell."""
+    return f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
+
+
+def write(folder: Path, finished: Record) -> Path:
+    """Write a record; the file is there in full or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / file_name(finished.spec)
+    partial = path.with_suffix(".part")
+    partial.write_text(json.dumps(finished.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+    return path
+
+
+def parse(text: bytes, name: str) -> Record:
+    """A record from a file's content; ``name`` is the file's.
+
+    Raises:
+        RequestError: it is no such record, was damaged, or lies under another cell's name.
+    """
+    try:
+        found = Record.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise RequestError(
+            f"tuned configuration {name}: {where}: {' '.join(first['msg'].split())}; "
+            "remove it or run bench tune again"
+        ) from None
+    if name != file_name(found.spec):
+        raise RequestError(f"tuned configuration {name}: it is that of {file_name(found.spec)}; rename it")
+    return found

@@ -1,0 +1,214 @@
+"""Runs studies until their budgets are used up: one process decides, workers train."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.engine.result import RunResult
+from bench.errors import NoDataError, RequestError
+from bench.sweep import worker
+from bench.sweep.devices import Slots
+from bench.sweep.federations import Build, build_all
+from bench.sweep.interrupts import Interrupts
+from bench.sweep.pool import Lost, Workers
+from bench.sweep.retries import Attempt, after_loss
+from bench.sweep.schedule import TICK
+from bench.sweep.worker import Execute
+from bench.tune import record, trial
+from bench.tune.journal import journal, lock
+from bench.tune.ledger import Begun, Ledger, check_totals
+from bench.tune.record import Record, Trial
+from bench.tune.trial import TrialOrder
+from bench.tune.tuning import Tuning
+
+Said = Callable[[str], None]
+Heard = Callable[[Ledger, Trial], None]
+"""Hears of every trial that has ended."""
+
+
+@dataclass
+class Tuned:
+    """What a request came to: records of finished studies with their files, and why others have none."""
+
+    records: list[tuple[Record, Path]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a study has no winner, else 0."""
+        return int(bool(self.failed))
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """A trial in a worker."""
+
+    ledger: Ledger
+    begun: Begun
+    slot: int
+    since: float
+    attempt: Attempt
+
+
+def tune(
+    tunings: Sequence[Tuning],
+    home: Path,
+    roots: tuple[Path, ...],
+    slots: Slots,
+    said: Said,
+    heard: Heard,
+    execute: Execute = trial.execute,
+    build: Build | None = None,
+) -> Tuned:
+    """Run every study to the end of its budget, and write the record of each as it ends.
+
+    With as many studies as slots or more, each has one trial at a time, so what comes out is the same
+    whatever the number of slots; fewer studies share the slots.
+
+    Raises:
+        RequestError: a federation cannot be what was asked for, no data set is to be had, another
+            process tunes one of the studies, or more trials are done than are asked for; nothing is
+            run then.
+        KeyboardInterrupt: after one interrupt when what runs has ended, after two, or a request to
+            terminate, when the workers are stopped. The same request goes on.
+    """
+    prepared = build_all((each.spec for each in tunings), roots, build or _default_build())
+    lacking = {each.title: prepared.lacking.get(each.spec.dataset) for each in tunings}
+    at_hand = [each for each in tunings if lacking[each.title] is None]
+    errors = [error for error in lacking.values() if error is not None]
+    if not at_hand:
+        raise NoDataError(str(errors[0]))
+    tuned = Tuned(failed={title: str(error) for title, error in lacking.items() if error is not None})
+    check_totals(home / "tuning", at_hand)
+    width = max(1, len(slots.devices) // len(at_hand))
+    with ExitStack() as stack:
+        for each in at_hand:
+            stack.callback(lock(home / "tuning", each).release)
+        storage = journal(home / "tuning")
+        ledgers = [Ledger(each, storage, width) for each in at_hand]
+        interrupts = stack.enter_context(Interrupts(said))
+        stack.enter_context(worker.thread_variables(slots.threads))
+        tuner = Tuner(ledgers, home / "tuned", tuple(map(str, roots)), slots, execute, said, heard, tuned)
+        stack.callback(tuner.stop)
+        tuner.run(interrupts)
+    return tuned
+
+
+def _default_build() -> Build:
+    from bench.federation.build import build
+
+    return build
+
+
+class Tuner:
+    """Gives trials to workers and takes their results, for some studies at once."""
+
+    def __init__(
+        self,
+        ledgers: Sequence[Ledger],
+        folder: Path,
+        roots: tuple[str, ...],
+        slots: Slots,
+        execute: Execute,
+        said: Said,
+        heard: Heard,
+        tuned: Tuned,
+    ) -> None:
+        self._open = list(ledgers)
+        self._folder = folder
+        self._roots = roots
+        self._slots = slots
+        self._workers = Workers(len(slots.devices), execute, None)
+        self._free = list(range(len(slots.devices)))[::-1]
+        self._running: dict[Future[RunResult], Running] = {}
+        self._said = said
+        self._heard = heard
+        self._tuned = tuned
+
+    def run(self, interrupts: Interrupts) -> None:
+        """Everything there is to do; raises ``KeyboardInterrupt`` as ``tune`` does."""
+        self._close()
+        while True:
+            if not interrupts.finish:
+                self._start()
+            if not self._running:
+                break
+            for future in wait(self._running, TICK, FIRST_COMPLETED).done:
+                self._ended(future)
+            if interrupts.finish:
+                interrupts.announce(len(self._running))
+            if interrupts.now:
+                raise KeyboardInterrupt
+        if interrupts.finish:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """End the workers; what they were at is run again next time."""
+        self._workers.stop()
+
+    def _start(self) -> None:
+        """Give every free slot a trial: the studies' in their order, as many of each as it may have."""
+        while self._free:
+            ready = next((ledger for ledger in self._open if ledger.ready), None)
+            if ready is None:
+                return
+            self._begin(ready, ready.begin(), self._free.pop(), Attempt())
+
+    def _begin(self, ledger: Ledger, begun: Begun, slot: int, attempt: Attempt) -> None:
+        tuning = ledger.tuning
+        first, *others = (spec.canonical() for spec in tuning.specs(begun.parameters))
+        order = TrialOrder(
+            spec=first,
+            roots=self._roots,
+            device=self._slots.devices[slot],
+            threads=self._slots.threads,
+            others=tuple(others),
+            stage=tuning.stage,
+            thresholds=begun.thresholds,
+            allowance=begun.allowance,
+        )
+        future = self._workers.start(slot, order, None, fresh=True)
+        self._running[future] = Running(ledger, begun, slot, time.monotonic(), attempt)
+
+    def _ended(self, future: Future[RunResult]) -> None:
+        running = self._running.pop(future)
+        result = self._workers.ended(running.slot, future, self._slots.devices[running.slot])
+        if isinstance(result, Lost):
+            again = after_loss(running.attempt)
+            if again is not None:
+                self._said(f"{running.ledger.tuning.title}: {result.how}; trying again")
+                self._begin(running.ledger, running.begun, running.slot, again)
+                return
+            result = RunResult("failed", f"{result.how}, {running.attempt.number} times")
+        self._free.append(running.slot)
+        if result.state == "oom":
+            self._workers.replace(running.slot)  # the next trial finds nothing left of this one
+        if result.state in ("not_applicable", "no_data"):
+            self._abandon(running, result.reason)
+            return
+        seconds = time.monotonic() - running.since
+        self._heard(running.ledger, running.ledger.end(running.begun, result, seconds))
+        self._close()
+
+    def _abandon(self, running: Running, reason: str) -> None:
+        """Leave a study that can have no number."""
+        running.ledger.give_up(running.begun)
+        self._tuned.failed[running.ledger.tuning.title] = reason
+        if running.ledger in self._open:
+            self._open.remove(running.ledger)
+
+    def _close(self) -> None:
+        """Write the records of the studies whose budget is used up."""
+        for ledger in [each for each in self._open if each.ended]:
+            self._open.remove(ledger)
+            try:
+                finished = record.record(ledger.tuning, ledger.trials)
+            except RequestError as error:
+                self._tuned.failed[ledger.tuning.title] = str(error)
+                continue
+            self._tuned.records.append((finished, record.write(self._folder, finished)))

@@ -1,0 +1,83 @@
+"""What a study may change: the shared client settings, and at most three parameters of a method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from bench import registry
+from bench.errors import RequestError, unknown
+from bench.spec import SECTIONS, RunSpec, set_path
+
+Value = bool | int | float | str
+Space = dict[str, tuple[Value, ...]]
+"""Dotted key (``client.learning_rate``, ``method.mu``) -> the values to try."""
+
+CLIENT: dict[str, tuple[Value, ...]] = {
+    "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
+    "client.weight_decay": (0.0, 0.0005, 0.005),
+    "client.dropout": (0.0, 0.3, 0.5),
+}
+MOST_OWN = 3
+"""Parameters of its own that a method may have tuned, so that no method searches a larger space."""
+
+
+def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
+    """The space of a spec's method on its data set; it holds the spec's own configuration.
+
+    Client settings that are part of the method's algorithm are left alone, and so is the dropout of
+    client models that train on batches: those have none.
+
+    Raises:
+        RequestError: the method declares more than ``MOST_OWN`` tunable parameters.
+    """
+    kind = registry.method(spec.method)
+    own = kind.Hyper.search_space()
+    if len(own) > MOST_OWN:
+        raise RequestError(
+            f"{spec.method} declares {len(own)} tunable parameters ({', '.join(own)}); at most {MOST_OWN} "
+            "are tuned, so that budgets are equal: make the others plain fields"
+        )
+    fixed = {f"client.{name}" for name in kind.client}
+    if spec.client.batch_size is not None:
+        fixed.add("client.dropout")
+    space = {key: values for key, values in CLIENT.items() if key not in fixed}
+    space |= {f"method.{name}": tuple(values) for name, values in own.items()}
+    return {key: _with(values, value_of(spec, key)) for key, values in space.items()}
+
+
+def _with(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
+    """The values with the default among them, numbers ascending."""
+    every = values if default in values else (*values, default)
+    return every if any(isinstance(value, str) for value in every) else tuple(sorted(every))
+
+
+def value_of(spec: RunSpec, key: str) -> Any:
+    """A spec's value for a dotted key."""
+    section, _, name = key.partition(".")
+    part = getattr(spec, SECTIONS[section])
+    return part[name] if isinstance(part, dict) else getattr(part, name)
+
+
+def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
+    """The spec with other values for some dotted keys of its client settings and its method.
+
+    Raises:
+        RequestError: an unknown key, or a value that is not allowed.
+    """
+    tree = spec.tree()
+    for key, value in overrides.items():
+        section, _, name = key.partition(".")
+        if section not in ("client", "method") or name not in tree[SECTIONS[section]]:
+            known = [f"{each}.{name}" for each in ("client", "method") for name in tree[SECTIONS[each]]]
+            raise unknown(f"tuned setting of {spec.method}", key, known)
+        set_path(tree, f"{SECTIONS[section]}.{name}", value)
+    try:
+        tree["hyper"] = registry.method(spec.method).Hyper.model_validate(tree["hyper"]).model_dump()
+        return RunSpec.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RequestError(f"{spec.method}: {where}: {first['msg']}, got {first['input']!r}") from None

@@ -1,0 +1,79 @@
+"""Sweeps in real worker processes whose runs do what a script says."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fake_execute import scripted
+from fake_runs import any_federation, cpu
+from rich.console import Console
+
+from bench.grids import Planned
+from bench.store import open_store
+from bench.store.peek import stored_runs
+from bench.sweep.devices import Slots
+from bench.sweep.limits import Limits
+from bench.sweep.plan import Level, Plan, make_plan
+from bench.sweep.progress import PlainLines
+from bench.sweep.run import Outcome, sweep
+
+
+@dataclass
+class Scripted:
+    """A folder with a script, a database and what the sweeps of it leave."""
+
+    folder: Path
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.folder / 'bench.db'}"
+
+    def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
+        stored, history = stored_runs(self.url, write=True)
+        return make_plan(planned, stored, history, lambda dataset: "", rerun)
+
+    def sweep(
+        self,
+        planned: list[Planned],
+        script: dict[str, list[str]] | None = None,
+        slots: Slots | None = None,
+        limits: Limits | None = None,
+        rerun: Level | None = None,
+    ) -> Outcome:
+        for name in ("attempts", "ended"):
+            (self.folder / name).mkdir(exist_ok=True)
+        (self.folder / "script.json").write_text(json.dumps(script or {}))
+        out = io.StringIO()
+        try:
+            return sweep(
+                self.plan(planned, rerun),
+                self.url,
+                (self.folder,),
+                slots or cpu(2),
+                PlainLines(Console(file=out)),
+                scripted,
+                any_federation,
+                limits,
+                self.folder,
+            )
+        finally:
+            self.lines = out.getvalue().splitlines()
+
+    def attempts(self, key: str) -> list[dict[str, Any]]:
+        path = self.folder / "attempts" / key
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def ended(self, key: str) -> float:
+        return float((self.folder / "ended" / key).read_text())
+
+    def stored(self) -> dict[str, dict[str, Any]]:
+        """Every stored run by METHOD CLIENTS SEED."""
+        with open_store(self.url, create=False) as store:
+            rows = store.runs().to_dict("records")
+        return {f"{row['method']} {row['clients']} {row['seed']}": row for row in rows}
+
+    def logs(self) -> set[str]:
+        return {path.stem for path in (self.folder / "logs").iterdir()}

@@ -1,0 +1,275 @@
+"""What goes wrong around a sweep: other sweeps, the disk, locks, and processes killed at any moment.
+
+After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
+"""
+
+import errno
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+
+import psutil
+import pytest
+from fake_execute import outcome
+from fake_runs import cpu, grid, stored_numbers
+from processes import Folder, alive, below, wait_for
+from scripted import Scripted
+from sqlalchemy import Engine, event
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.grids import expand
+from bench.store import open_store, sqlite
+from bench.store.claims import Claims
+from bench.sweep import status
+from bench.sweep.plan import Step
+from bench.sweep.writer import Writer
+
+MOMENTS = 20
+
+
+def expected(folder: Path, seeds: int) -> dict[str, object]:
+    """What an undisturbed sweep of ``Folder.start`` stores."""
+    folder.mkdir()
+    work = Scripted(folder)
+    work.sweep(expand(grid(seeds=tuple(range(seeds)))))
+    return dict(stored_numbers(work.url))
+
+
+def sound(database: str) -> None:
+    """The file is undamaged, and every run in it is complete and there once."""
+    with sqlite3.connect(database.removeprefix("sqlite:///")) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+        hashes = [row[0] for row in raw.execute("SELECT spec_hash FROM runs")]
+        curves = raw.execute("SELECT run_id, COUNT(*) FROM curves GROUP BY run_id").fetchall()
+    assert len(set(hashes)) == len(hashes)
+    assert {count for _, count in curves} <= {6}, "two stages, three splits"
+    assert len(curves) == len(hashes)
+
+
+def workers_left() -> list[psutil.Process]:
+    return [
+        child
+        for child in alive(psutil.Process().children(recursive=True))
+        if "spawn_main" in " ".join(child.cmdline())
+    ]
+
+
+def test_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
+    wanted = expected(tmp_path / "alone", 15)
+    folder = Folder(tmp_path)
+    processes = [folder.start(seconds=0.3, seeds=15) for _ in range(2)]
+    workers = [worker for process in processes for worker in below(process)]
+    outs = [process.communicate(timeout=120)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outs
+    assert all("{'done': 30}" in out for out in outs)
+    assert stored_numbers(folder.database) == wanted
+    sound(folder.database)
+    assert not alive(workers)
+    assert folder.starts() == 30, "no run was made twice"
+    assert [int(out.split()[-1]) > 0 for out in outs] == [True, True], "and both had some"
+
+
+class Late(Writer):
+    """Another sweep stores a run just before this one stores its own failure of it."""
+
+    def save(self, step: Step, result: RunResult, started: datetime) -> str:
+        super().save(step, outcome(step.spec.canonical()), started)
+        return super().save(step, RunResult("failed", "here"), started)
+
+
+def test_a_failure_does_not_replace_what_another_sweep_has_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    stale_plan = work.plan(planned)
+    assert stale_plan.counts == {"missing": 2}
+    work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
+    monkeypatch.setattr("bench.sweep.run.Writer", Late)
+    monkeypatch.setattr(work, "plan", lambda *_: stale_plan)
+    result = work.sweep(planned, slots=cpu(1))
+    assert (result.counts, result.ran) == ({"done": 2}, 1)
+    assert {row["state"] for row in work.stored().values()} == {"done"}
+    assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
+    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
+def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    first = planned[0].spec
+    assert first is not None
+    with open_store(work.url, create=True) as store:
+        other = Claims(store, lease=3.0)  # of this very process, which is alive; never released
+        assert other.take(first.hash)
+        began = time.monotonic()
+        assert work.sweep(planned).counts == {"done": 2}
+        assert time.monotonic() - began > 2.5
+        assert work.attempts("local 3 1")[0]["began"] < work.attempts("local 3 0")[0]["began"]
+
+
+def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert planned[0].spec is not None
+    with open_store(work.url, create=True) as store:
+        dead = Claims(store)
+        dead.owner = dead.owner.replace(str(os.getpid()), str(ended.pid))
+        dead.take(planned[0].spec.hash)
+    began = time.monotonic()
+    assert work.sweep(planned).counts == {"done": 1}
+    assert time.monotonic() - began < 30
+
+
+def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = expand(grid(seeds=tuple(range(20))))
+    wanted = expected(tmp_path / "alone", 20)
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    with sqlite3.connect(tmp_path / "bench.db") as raw:
+        pages = raw.execute("PRAGMA page_count").fetchone()[0]
+    real = sqlite.SQLite.engine
+
+    def small(self: sqlite.SQLite, write: bool) -> Engine:
+        made = real(self, write)
+
+        @event.listens_for(made, "connect")
+        def limited(connection: sqlite3.Connection, _record: object) -> None:
+            connection.execute(f"PRAGMA max_page_count = {pages + 10}")
+
+        return made
+
+    with monkeypatch.context() as full:
+        full.setattr(sqlite.SQLite, "engine", small)
+        with pytest.raises(RequestError, match="database or disk is full"):
+            work.sweep(planned)
+    assert not workers_left()
+    kept = len(stored_numbers(work.url))
+    assert 1 <= kept < 40
+    sound(work.url)
+    result = work.sweep(planned)
+    assert (result.counts, result.ran) == ({"done": 40}, 40 - kept)
+    assert stored_numbers(work.url) == wanted
+    sound(work.url)
+
+
+def test_a_full_disk_under_the_status_file_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(status.os, "replace", full)
+    assert Scripted(tmp_path).sweep(expand(grid())).counts == {"done": 4}
+
+
+def lock(path: Path, seconds: float) -> threading.Thread:
+    """Hold the write lock of a database for so long, from now on."""
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+
+    def release() -> None:
+        time.sleep(seconds)
+        connection.execute("ROLLBACK")
+        connection.close()
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    return thread
+
+
+def locked(tmp_path: Path, seconds: float) -> None:
+    wanted = expected(tmp_path / "alone", 3)
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    thread = lock(tmp_path / "bench.db", seconds)
+    began = time.monotonic()
+    assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
+    assert time.monotonic() - began >= seconds - 0.5
+    thread.join()
+    assert stored_numbers(work.url) == wanted
+    sound(work.url)
+
+
+def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.5)
+    locked(tmp_path, 2.0)
+
+
+def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    thread = lock(tmp_path / "bench.db", 4.0)
+    with pytest.raises(RequestError, match="locked"):
+        work.sweep(expand(grid(seeds=(0,))))
+    thread.join()
+    assert not workers_left()
+    assert work.stored() == {}
+
+
+@pytest.mark.slow
+def test_a_database_locked_for_longer_than_sqlite_waits(tmp_path: Path) -> None:
+    locked(tmp_path, sqlite.BUSY_SECONDS + 5)
+
+
+@pytest.mark.slow
+def test_workers_killed_at_twenty_moments(tmp_path: Path) -> None:
+    wanted = expected(tmp_path / "alone", 60)
+    folder = Folder(tmp_path)
+    chance = random.Random(11)
+    process = folder.start(seconds=0.4, seeds=60)
+    wait_for(lambda: folder.starts() >= 1)
+    killed = 0
+    while killed < MOMENTS:
+        time.sleep(chance.uniform(0.05, 0.8))
+        workers = [each for each in below(process) if "spawn_main" in " ".join(each.cmdline())]
+        if workers:
+            chance.choice(workers).kill()
+            killed += 1
+    seen = below(process)
+    out = process.communicate(timeout=240)[0]
+    assert process.returncode == 0, out
+    assert stored_numbers(folder.database) == wanted
+    sound(folder.database)
+    assert not alive(seen)
+    print(f"{killed} workers killed, {folder.starts()} starts of {len(wanted)} runs, {len(wanted)} done")
+
+
+@pytest.mark.slow
+def test_sweeps_killed_at_twenty_moments(tmp_path: Path) -> None:
+    wanted = expected(tmp_path / "alone", 60)
+    folder = Folder(tmp_path)
+    chance = random.Random(12)
+    for _ in range(MOMENTS):
+        process = folder.start(seconds=0.3, seeds=60)
+        before = folder.starts()
+        wait_for(lambda before=before: folder.starts() > before)
+        time.sleep(chance.uniform(0.0, 1.2))
+        seen = below(process)
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=30)
+        wait_for(lambda seen=seen: not alive(seen), 10)
+        sound(folder.database)
+    kept = folder.kept()
+    out = folder.start(seconds=0.3, seeds=60).communicate(timeout=240)[0]
+    assert f"{{'done': 120}} {120 - kept}" in out
+    assert stored_numbers(folder.database) == wanted
+    sound(folder.database)
+    print(f"{MOMENTS} sweeps killed with {kept} of 120 runs kept, {folder.starts()} starts, 120 done")

@@ -1,0 +1,68 @@
+"""A real run whose sweep is killed goes on where it was saved, and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import below, wait_for
+
+from bench.store import open_store
+
+ROUNDS = 60
+
+
+def command(home: Path, *more: str) -> list[str]:
+    words = f"sweep -d cora -m fedpub -k 3 --jobs 1 --set protocol.rounds={ROUNDS}".split()
+    database = ["--db", f"sqlite:///{home / 'runs.db'}"]
+    return [sys.executable, "-c", "from bench.cli.main import main; main()", *words, *database, *more]
+
+
+def run(home: Path, *more: str) -> None:
+    subprocess.run(command(home, *more), check=True, env={**os.environ, "BENCH_HOME": str(home)})
+
+
+def saved(home: Path) -> dict[str, float]:
+    """What the only checkpoint says of the run: the round that it follows and the seconds until then."""
+    (path,) = (home / "checkpoints").glob("*.npz")
+    with np.load(path, allow_pickle=False) as file:
+        state = json.loads(file["state"].tobytes())
+    return {"round": state["round"], "seconds": state["total"]}
+
+
+def test_a_killed_sweep_goes_on_bit_equal(tmp_path: Path) -> None:
+    killed, straight = tmp_path / "killed", tmp_path / "straight"
+    process = subprocess.Popen(
+        command(killed, "--checkpoint-minutes", "1e-9"), env={**os.environ, "BENCH_HOME": str(killed)}
+    )
+    wait_for(lambda: list((killed / "checkpoints").glob("*.npz")))
+    workers = below(process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    wait_for(lambda: not any(each.is_running() for each in workers))
+    kept = saved(killed)
+    assert 0 <= kept["round"] < ROUNDS - 1
+    run(killed)
+    run(straight)
+    assert not list((killed / "checkpoints").iterdir())
+    with (
+        open_store(f"sqlite:///{killed / 'runs.db'}", create=False) as one,
+        open_store(f"sqlite:///{straight / 'runs.db'}", create=False) as other,
+    ):
+        assert one.runs()["seconds_total"][0] > kept["seconds"]
+        assert one.client_results([1]).equals(other.client_results([1]))
+        for stage in ("received", "trained"):
+            assert np.array_equal(one.curve(1, stage, "val"), other.curve(1, stage, "val"))
+
+
+def test_minutes_that_are_not_positive_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        run(tmp_path, "--checkpoint-minutes", "0")
+    assert error.value.returncode == 2
+    assert not list(tmp_path.iterdir())

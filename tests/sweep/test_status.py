@@ -1,0 +1,139 @@
+"""What a sweep says of itself to other processes, and how people see it."""
+
+import json
+import socket
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from fake_runs import grid
+from processes import Folder, wait_for
+from scripted import Scripted
+
+from bench.cli.runs import status
+from bench.errors import RequestError
+from bench.grids import expand
+from bench.sweep import status_show
+from bench.sweep.clock import written
+from bench.sweep.status import Board, sweeps
+
+
+def test_a_running_sweep_is_seen_from_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    status()
+    assert capsys.readouterr().out == "no sweep is running\n"
+    folder = Folder(tmp_path)
+    process = folder.start(seconds=1.0)
+    wait_for(lambda: sweeps(tmp_path) and sweeps(tmp_path)[0]["counts"].get("done", 0) >= 3)
+    (sweep,) = sweeps(tmp_path)
+    status()
+    text = capsys.readouterr().out
+    status(as_json=True)
+    assert [each["pid"] for each in json.loads(capsys.readouterr().out)] == [process.pid]
+    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (process.pid, 12, 2)
+    assert sweep["database"] == str(tmp_path / "bench.db")
+    assert sum(sweep["counts"].values()) + len(sweep["running"]) + sweep["left"] == 12
+    assert 1 <= len(sweep["running"]) <= 2
+    for run in sweep["running"]:
+        assert run["device"] == "cpu"
+        # Runs take half a second by their own account: that is what is expected of the next.
+        assert run["expected_end"] is not None
+    assert f"sweep {process.pid} on" in text
+    assert "of 12 runs ended" in text
+    assert "  cpu: " in text
+    watching = subprocess.run(
+        _bench("runs", "status", "--watch"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert watching.stdout.endswith("no sweep is running\n")
+    assert watching.stdout.count("of 12 runs ended") >= 2
+    process.communicate(timeout=60)
+    assert sweeps(tmp_path) == []
+
+
+def _bench(*words: str) -> list[str]:
+    return [sys.executable, "-c", "import sys; from bench.cli.main import main; main(sys.argv[1:])", *words]
+
+
+def test_what_is_left_by_dead_sweeps_is_ignored_and_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "sweeps"
+    folder.mkdir()
+    mine = psutil.Process()
+    live = {
+        "pid": mine.pid,
+        "process_started": mine.create_time(),
+        "host": socket.gethostname(),
+        "started": "2026-01-02T00:00:00",
+        "database": "/x",
+        "running": [],
+    }
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    files = {
+        "1.json": live,
+        "2.json": {**live, "pid": ended.pid},
+        "3.json": {**live, "process_started": mine.create_time() - 100},
+        "4.json": {**live, "host": "elsewhere", "started": "2026-01-01T00:00:00"},
+        "5.json": "half a",
+        "6.tmp": "",
+    }
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (folder / name).write_text(text)
+    assert [sweep["started"][:10] for sweep in sweeps(tmp_path)] == ["2026-01-01", "2026-01-02"]
+    assert len(list(folder.iterdir())) == 6, "looking removes nothing"
+    with Board(tmp_path, "sqlite:////x", 1, 1):
+        assert {path.name for path in folder.iterdir()} == {"1.json", "4.json"}
+
+
+def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = datetime(2026, 1, 1, 12)
+    monkeypatch.setattr(status_show, "now", lambda: noon)
+
+    def ago(seconds: float) -> str:
+        return written(noon - timedelta(seconds=seconds))
+
+    sweep = {
+        "pid": 7,
+        "host": "here",
+        "database": "/b.db",
+        "started": ago(600),
+        "total": 20,
+        "counts": {"done": 9, "failed": 1},
+        "left": 8,
+        "running": [
+            {"run": "a", "device": "cuda:0", "attempt": 1, "since": ago(30), "expected_end": ago(-100)},
+            {"run": "b", "device": "cuda:1", "attempt": 2, "since": ago(30), "expected_end": ago(3)},
+        ],
+        "failures": [{"run": "c", "state": "failed", "reason": "why", "when": ago(120)}],
+        "ends": ago(-3010),
+        "unknown_times": 2,
+    }
+    lines = status_show.text([sweep]).splitlines()
+    assert lines == [
+        "sweep 7 on here into /b.db, for 10 min",
+        "10 of 20 runs ended: 9 done, 1 failed",
+        "2 running, 8 waiting; ends in 50 min, without 2 runs whose time is unknown",
+        "  cuda:0: a, for 30 s, ends in 2 min",
+        "  cuda:1: b, for 30 s, ends any moment, attempt 2",
+        "  failed 2 min ago: c: why",
+    ]
+
+
+def test_a_home_that_cannot_be_written_costs_the_status_only(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    (tmp_path / "sweeps").write_text("in the way")
+    assert work.sweep(expand(grid(methods=("local",), seeds=(0,)))).counts == {"done": 1}
+
+
+def test_watching_is_for_people() -> None:
+    with pytest.raises(RequestError, match="--watch"):
+        status(watch=True, as_json=True)

@@ -1,0 +1,203 @@
+"""The journal: what comes next, what counts, and what a stop leaves."""
+
+import json
+import os
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from tune_fakes import EPOCHS, ROUNDS, answer, costly, tuning
+from tune_studies import go_on, order
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.tune.journal import journal, lock
+from bench.tune.ledger import Ledger, check_totals, stored_trials
+from bench.tune.sampler import OUTCOME
+from bench.tune.trial import TrialResult
+
+SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
+
+
+def test_the_default_comes_first_and_nothing_twice(tmp_path: Path) -> None:
+    study = tuning(trials=30)
+    trials = go_on(tmp_path, study)
+    assert trials[0].parameters == study.default
+    assert len(trials) == 30
+    assert len({json.dumps(trial.parameters) for trial in trials}) == 30
+    assert {trial.state for trial in trials} == {"complete", "pruned"}
+    used = {"complete": ROUNDS * EPOCHS * 2}
+    for trial in trials:
+        if trial.state in used:
+            assert trial.client_epochs == used[trial.state]
+        else:
+            assert 0 < trial.client_epochs < ROUNDS * EPOCHS * 2
+    best = max(trial.validation or 0 for trial in trials)
+    assert best in [trial.validation for trial in trials if trial.state == "complete"]
+    assert {trial.seconds for trial in trials} == {0.25}, "the worker's, not what waiting took"
+
+
+def test_curves_are_optunas_intermediate_values(tmp_path: Path) -> None:
+    study = tuning(trials=3)
+    go_on(tmp_path, study)
+    storage = JournalStorage(JournalFileBackend(str(tmp_path / "journal.log")))
+    (name,) = optuna.get_all_study_names(storage)
+    assert name == study.name
+    stored = optuna.load_study(study_name=name, storage=storage)
+    assert [trial.state.name for trial in stored.trials] == ["COMPLETE"] * 3
+    for trial in stored.trials:
+        assert list(trial.intermediate_values) == list(range(ROUNDS))
+        assert trial.value == trial.intermediate_values[ROUNDS - 1]
+
+
+def test_the_same_study_takes_the_same_way(tmp_path: Path) -> None:
+    study = tuning(trials=25)
+    whole = go_on(tmp_path / "one", study)
+    assert go_on(tmp_path / "two", study) == whole
+    other = go_on(tmp_path / "three", tuning("fedavg", trials=25))
+    assert [trial.parameters for trial in other] != [trial.parameters for trial in whole]
+
+
+@pytest.mark.parametrize("stop", [0, 1, 7, 14])
+@pytest.mark.parametrize("left", ["between", "running", "drawing", "ended"])
+def test_a_study_that_was_stopped_goes_on_as_if_it_had_not(tmp_path: Path, stop: int, left: str) -> None:
+    study = tuning(trials=16)
+    whole = go_on(tmp_path / "whole", study)
+    folder = tmp_path / "stopped"
+    go_on(folder, study, stop)
+    if left != "between":
+        ledger = Ledger(study, journal(folder), 1)
+        begun = ledger.begin()
+        if left == "ended":  # all is written but that it has ended
+            result = answer(order(study, begun))
+            for round, value in enumerate(result.curve):
+                ledger._asked[begun.number].report(value, round)
+            state = result.stopped or "complete"
+            outcome = {"state": state, "client_epochs": result.client_epochs, "seconds": 0.25, "reason": ""}
+            ledger._asked[begun.number].set_user_attr(OUTCOME, outcome)
+        if left == "drawing" and stop:  # the last of its parameters was not written yet
+            path = folder / "journal.log"
+            lines = path.read_bytes().splitlines(keepends=True)
+            path.write_bytes(b"".join(lines[:-1]))
+    assert len(stored_trials(folder, [study])[study.name]) == stop
+    assert go_on(folder, study) == whole
+
+
+def test_a_lost_trial_does_not_count_and_is_run_again_only_once(tmp_path: Path) -> None:
+    study = tuning(trials=6)
+    go_on(tmp_path, study, 3)
+    first = Ledger(study, journal(tmp_path), 1)
+    lost = first.begin()
+    for _ in range(3):  # stopped again before it could begin
+        Ledger(study, journal(tmp_path), 1)
+    second = Ledger(study, journal(tmp_path), 2)
+    assert second.begin().parameters == lost.parameters
+    assert second.begin().parameters != lost.parameters
+    assert len(second.trials) == 3
+
+
+def test_an_exhausted_space_ends_the_study(tmp_path: Path) -> None:
+    study = tuning(trials=9, space=SMALL)
+    ledger = Ledger(study, journal(tmp_path), 1)
+    assert ledger.ended == ""
+    trials = go_on(tmp_path, study)
+    assert len(trials) == 4
+    assert Ledger(study, journal(tmp_path), 1).ended == "space"
+
+
+def test_a_method_with_a_warm_up_gets_fewer_trials_and_no_more_client_epochs(tmp_path: Path) -> None:
+    study = tuning(trials=8)
+    trials = go_on(tmp_path, study, execute=costly)
+    # 8 x 24 = 192 client epochs, 36 a trial: five trials take 180, and 12 do not make another.
+    assert [trial.client_epochs for trial in trials] == [36.0] * 5
+    assert Ledger(study, journal(tmp_path), 1).ended == "client epochs"
+    more = tuning(trials=9)
+    trials = go_on(tmp_path, more, execute=costly)
+    # 216: the sixth trial has 36 left.
+    assert [trial.client_epochs for trial in trials] == [36.0] * 6
+    trials = go_on(tmp_path, tuning(trials=10), execute=costly)
+    assert [trial.state for trial in trials] == ["complete"] * 6 + ["cut"]  # 240 - 216 = 24 of 36
+    assert sum(trial.client_epochs for trial in trials) == 240
+
+
+def test_trials_side_by_side_stay_within_the_budget(tmp_path: Path) -> None:
+    study = tuning(trials=8)
+    ledger = Ledger(study, journal(tmp_path), 3)
+    under_way = []
+    while not ledger.ended:
+        while ledger.ready:
+            under_way.append(ledger.begin())
+        assert len(under_way) <= 3
+        assert ledger.used + sum(each.allowance for each in under_way) <= study.budget + 1e-9
+        begun = under_way.pop(0)
+        ledger.end(begun, costly(order(study, begun)), 1.0)
+    assert ledger.used <= study.budget
+    assert ledger.used > study.budget - study.run_epochs
+
+
+def test_failures_count_with_their_reason(tmp_path: Path) -> None:
+    study = tuning(trials=4)
+    ledger = Ledger(study, journal(tmp_path), 1)
+    ended = [
+        ledger.end(ledger.begin(), result, 2.5)
+        for result in (
+            RunResult("failed", "ValueError: no"),
+            TrialResult("diverged", "nan", seconds={"total": 0.5}, curve=(0.9,), client_epochs=4.0),
+            RunResult("oom", "MemoryError"),
+        )
+    ]
+    assert [(each.state, each.reason, each.validation) for each in ended] == [
+        ("failed", "ValueError: no", None),
+        ("diverged", "nan", None),
+        ("oom", "MemoryError", None),
+    ]
+    assert [each.client_epochs for each in ended] == [24.0, 4.0, 24.0]
+    assert [each.seconds for each in ended] == [2.5, 0.5, 2.5]
+    assert ledger.ready
+
+
+def test_a_torn_last_line_is_cut_off(tmp_path: Path) -> None:
+    study = tuning(trials=12)
+    whole = go_on(tmp_path / "whole", study)
+    go_on(tmp_path / "torn", study, 5)
+    path = tmp_path / "torn" / "journal.log"
+    text = path.read_bytes()
+    path.write_bytes(text + b'{"op_code":4,"worker_id":"x')
+    assert len(stored_trials(tmp_path / "torn", [study])[study.name]) == 5
+    assert go_on(tmp_path / "torn", study) == whole
+
+
+def test_totals_below_what_is_done(tmp_path: Path) -> None:
+    go_on(tmp_path, tuning(trials=5))
+    check_totals(tmp_path, [tuning(trials=5)])
+    with pytest.raises(
+        RequestError, match="5 trials are done, and --trials is a total: expected 5 or more, got 4"
+    ):
+        check_totals(tmp_path, [tuning(trials=4)])
+    check_totals(tmp_path / "nothing", [tuning(trials=1)])
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_one_tuner_a_study(tmp_path: Path) -> None:
+    first = lock(tmp_path, tuning())
+    with pytest.raises(RequestError, match="another bench tune is at it"):
+        lock(tmp_path, tuning(trials=99))
+    lock(tmp_path, tuning("fedavg")).release()
+    first.release()
+    lock(tmp_path, tuning()).release()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(RequestError, match="expected to write"):
+        journal(tmp_path / "tuning")
+
+
+def test_a_file_in_the_folders_place(tmp_path: Path) -> None:
+    (tmp_path / "tuning").write_text("x")
+    for broken in (lambda: journal(tmp_path / "tuning"), lambda: lock(tmp_path / "tuning", tuning())):
+        with pytest.raises(RequestError, match="expected to write"):
+            broken()

@@ -1,0 +1,268 @@
+"""The files of finished studies: what is refused, and which runs they make and explain."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tune_fakes import EPOCHS, ROUNDS, costly, tuning
+from tune_studies import finished
+
+from bench.errors import RequestError
+from bench.grids import Planned
+from bench.resolve import resolve
+from bench.tune import apply
+from bench.tune.apply import configurations, tuned
+from bench.tune.record import Trial, best_of, parse
+
+NAME = "local-cora-non-overlapping-3.json"
+SETTINGS = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("home")
+    for method in ("local", "fedavg", "fedprox"):
+        finished(made, tuning(method, trials=5))
+    return made
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in the place of what comes with the suite."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    monkeypatch.setattr(apply, "_shipped", lambda: folder)
+    return folder
+
+
+def planned(method: str, seed: int = 0, variant: str = "", **changes: Any) -> Planned:
+    spec = resolve("cora", "non-overlapping", 3, method, seed, {**SETTINGS, **changes})
+    return Planned("cora", "non-overlapping", 3, method, seed, spec, variant=variant)
+
+
+def test_a_record_says_everything(home: Path) -> None:
+    tree = json.loads((home / "tuned" / NAME).read_text())
+    assert tree["format"] == 1
+    assert tree["seeds"] == [1000, 1001]
+    assert tree["cell"] == {
+        key: value
+        for key, value in planned("local").spec.tree().items()
+        if key != "seed"  # type: ignore[union-attr]
+    }
+    assert tree["space"]["client.dropout"] == [0.0, 0.3, 0.5]
+    assert tree["numerics"].keys() == {"method", "engine"}
+    assert len(tree["trials"]) == 5
+    assert parse((home / "tuned" / NAME).read_bytes(), NAME).model_dump(mode="json") == tree
+
+
+def test_the_winner_by_hand() -> None:
+    def trial(number: int, state: Any, validation: float | None) -> Trial:
+        return Trial(
+            number=number, parameters={}, state=state, validation=validation, client_epochs=1.0, seconds=1.0
+        )
+
+    some = [
+        trial(0, "complete", 0.5),
+        trial(1, "pruned", 0.9),
+        trial(2, "cut", 0.7),
+        trial(3, "complete", 0.7),
+        trial(4, "cut", None),
+        trial(5, "failed", None),
+    ]
+    best = best_of(some)
+    assert best is not None
+    assert best.number == 2, "the first of equal ones, and never one that was stopped below the others"
+    assert best_of(some[4:]) is None
+
+
+def _set(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(tree: dict[str, Any]) -> None:
+        for key in path[:-1]:
+            tree = tree[key]
+        tree[path[-1]] = value
+
+    return change
+
+
+def _fewer(tree: dict[str, Any]) -> None:
+    """A study that says it had less to do than it was asked for."""
+    tree["trials"].pop()
+    tree["used"]["trials"] -= 1
+    tree["used"]["client_epochs"] = sum(trial["client_epochs"] for trial in tree["trials"])
+
+
+def _lucky(tree: dict[str, Any]) -> None:
+    tree["trials"][3] |= {"state": "complete", "validation": 1.0}
+
+
+def _costly(tree: dict[str, Any]) -> None:
+    tree["trials"][2]["client_epochs"] += 1000
+    tree["used"]["client_epochs"] += 1000
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_set("format", value=2), "format"),
+        (_set("winner", "validation", value=0.99), "the winner is not the trial of best validation"),
+        (_lucky, "the winner is not the trial of best validation"),
+        (_fewer, "the budget was not used up"),
+        (_costly, "client epochs are not those"),
+        (_set("used", "client_epochs", value=1.0), "what the trials used is not what is stated"),
+        (_set("budget", "client_epochs", value=1.0), "client epochs are not those of so many trials"),
+        (_set("default_validation", value=0.1), "that of the first trial"),
+        (_set("trials", 1, "parameters", "client.dropout", value=0.25), "trial 1 is outside of the space"),
+        (_set("trials", 1, "number", value=7), "not numbered"),
+        (_set("trials", 1, "validation", value=1.5), "trials.1.validation"),
+        (_set("trials", 1, "test", value=0.5), "Extra inputs"),
+        (_set("cell", value={}), "cell|Field required"),
+        (_set("cell", "protocol", value={"rounds": 6, "local_epochs": 2}), "not written in full"),
+        (_set("cell", "clients", value=4), "it is that of local-cora-non-overlapping-4.json"),
+        (_set("seeds", value=[]), "seeds"),
+        (_set("stage", value="guessed"), "stage"),
+    ],
+)
+def test_a_record_that_does_not_agree_with_itself_is_refused(
+    home: Path, change: Callable[[dict[str, Any]], None], message: str
+) -> None:
+    tree = json.loads((home / "tuned" / NAME).read_text())
+    change(tree)
+    with pytest.raises(RequestError, match=message) as caught:
+        parse(json.dumps(tree).encode(), NAME)
+    assert "\n" not in str(caught.value)
+    assert NAME in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b"[" * 100_000, b"\xff\xfe", b"null", b'{"format": NaN}', b'{"format": 1e999}', b"0" * 100],
+)
+def test_files_that_are_no_records(text: bytes) -> None:
+    with pytest.raises(RequestError, match="run bench tune again") as caught:
+        parse(text, NAME)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_half_a_file(home: Path) -> None:
+    text = (home / "tuned" / NAME).read_bytes()
+    for share in (0.1, 0.5, 0.99):
+        with pytest.raises(RequestError):
+            parse(text[: int(share * len(text))], NAME)
+
+
+def test_planned_runs_get_the_winner_of_their_cell(home: Path, shipped: Path) -> None:
+    known = configurations(home)
+    best = parse((home / "tuned" / NAME).read_bytes(), NAME).winner.overrides
+    every = [planned("local", 0), planned("local", 1), planned("majority"), planned("fedavg_ft")]
+    gone = Planned("cora", "non-overlapping", 3, "fedlab", 0, None, "not implemented")
+    made = tuned([*every, gone], known)
+    assert [each.names for each in made] == [each.names for each in [*every, gone]]
+    for each, seed in zip(made[:2], (0, 1), strict=True):
+        assert each.spec == resolve("cora", "non-overlapping", 3, "local", seed, {**SETTINGS, **best})
+    assert made[2] == every[2]
+    assert made[4] == gone
+    (average,) = tuned([planned("fedavg")], known)
+    assert made[3].spec == average.spec, "one configuration serves FedAvg and what is read from its run"
+
+
+def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) -> None:
+    known = configurations(home)
+    (other,) = tuned([planned("local", **{"protocol.partition_seed": 5})], known)
+    assert other.spec is not None
+    assert other.spec.protocol.partition_seed == 5
+    for change in ({"protocol.rounds": 7}, {"client.hidden": 64}, {"protocol.split": [60, 20, 20]}):
+        with pytest.raises(RequestError, match="no tuned configuration with these settings for local cora"):
+            tuned([planned("local", **change)], known)
+    with pytest.raises(RequestError, match=r"fedprox cora non-overlapping 3 \(method.mu=0.1\)"):
+        tuned([planned("fedprox", variant="method.mu=0.1", **{"method.mu": 0.1})], known)
+
+
+def test_cells_without_a_configuration_are_named(home: Path, shipped: Path) -> None:
+    known = configurations(home)
+    methods = ["fedper", "pfedhn", "fggp", "pfedgraph", "fedpub", "flow", "fedsheafhn"]
+    with pytest.raises(RequestError) as caught:
+        tuned([planned(name, seed) for seed in (0, 1) for name in ["local", *methods]], known)
+    text = str(caught.value)
+    assert all(f"{name} cora non-overlapping 3" in text for name in methods[:5])
+    assert "and 2 more" in text
+    assert "local" not in text
+    assert "\n" not in text
+
+
+def test_seeds_of_the_search_are_not_reported(home: Path, shipped: Path) -> None:
+    with pytest.raises(RequestError, match="seed 1001 was used to tune local on cora"):
+        tuned([planned("local", 1001)], configurations(home))
+
+
+def test_which_runs_are_tuned(home: Path, shipped: Path) -> None:
+    known = configurations(home)
+    (made,) = tuned([planned("fedprox", 4)], known)
+    assert made.spec is not None
+    found = known.behind(made.spec)
+    assert found is not None
+    assert found.own
+    assert (found.record.budget.trials, found.record.used.trials) == (5, 5)
+    overrides = found.record.winner.overrides
+    assert overrides != tuning("fedprox").default, "else the next lines show nothing"
+    assert known.behind(planned("fedprox", 4).spec) is None, "the default configuration"  # type: ignore[arg-type]
+    assert known.behind(made.spec.model_copy(update={"seed": 1000})) is None, "a seed of the search"
+    assert known.behind(made.spec.model_copy(update={"method": "fedper", "hyper": {}})) is None
+
+
+def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Path, tmp_path: Path) -> None:
+    shutil.copy(home / "tuned" / NAME, shipped / NAME)
+    theirs = configurations(tmp_path)
+    plain = planned("local").spec
+    assert plain is not None
+    found = theirs.of(plain)
+    assert found is not None
+    assert not found.own
+    longer = replace(tuning("local", trials=7))
+    finished(tmp_path, longer)
+    both = configurations(tmp_path).of(plain)
+    assert both is not None
+    assert (both.own, both.record.budget.trials) == (True, 7)
+    other = tuning("local", trials=3)
+    other = replace(
+        other,
+        spec=other.spec.model_copy(
+            update={
+                "protocol": other.spec.protocol.model_copy(update={"rounds": ROUNDS, "initial": "common"})
+            }
+        ),
+    )
+    finished(tmp_path, other)  # one's own is for other settings now: the suite's is used where it fits
+    found = configurations(tmp_path).of(plain)
+    assert found is not None
+    assert not found.own
+
+
+def test_a_damaged_file_among_others_is_named(home: Path, shipped: Path) -> None:
+    (shipped / "fedper-cora-non-overlapping-3.json").write_text("{}")
+    with pytest.raises(RequestError, match=r"fedper-cora-non-overlapping-3\.json"):
+        configurations(home)
+
+
+def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shipped: Path) -> None:
+    tree = json.loads((home / "tuned" / NAME).read_text())
+    tree["cell"]["method"] = "my_own"
+    (shipped / "my_own-cora-non-overlapping-3.json").write_text(json.dumps(tree))
+    assert "my_own-cora-non-overlapping-3.json" in configurations(home).by_file
+
+
+def test_what_comes_with_the_suite_is_whole() -> None:
+    for several in configurations(Path("/nowhere")).by_file.values():
+        for each in several:
+            assert not each.own
+            assert each.record.seeds == (1000, 1001)
+
+
+def test_a_costly_study_is_whole_too(tmp_path: Path) -> None:
+    made = finished(tmp_path, tuning(trials=5), costly)
+    assert (made.used.trials, made.used.client_epochs) == (3, 108.0)  # of 120, a trial takes 36
+    assert parse((tmp_path / "tuned" / NAME).read_bytes(), NAME) == made

@@ -1,0 +1,169 @@
+"""What is searched, and what a study's name and budget follow from."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from tune_fakes import tuning
+
+from bench import registry
+from bench.errors import RequestError
+from bench.grids import Planned, expand, load_grid
+from bench.hyper import HyperParameters, tunable
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.tune.space import configured, search_space, value_of
+from bench.tune.tuning import REPORT_SEEDS, check_request, tunings
+
+FAMILIES = {"graph": "cora", "hypergraph": "coraca", "image": "cifar10"}
+
+
+def spec_of(method: str) -> RunSpec:
+    kind = registry.method(method)
+    dataset = FAMILIES.get(kind.families[0], "cora")
+    return resolve(dataset, registry.dataset(dataset).scenarios[0], 10, method, 1000)
+
+
+@pytest.mark.parametrize("method", sorted(name for name, kind in registry.methods().items() if kind.trains))
+def test_every_method_searches_few_parameters_around_its_default(method: str) -> None:
+    spec = spec_of(method)
+    space = search_space(spec)
+    assert sum(key.startswith("method.") for key in space) <= 3
+    assert set(space) >= {"client.learning_rate", "client.weight_decay"}
+    for key, values in space.items():
+        assert value_of(spec, key) in values, "the default is in the space"
+        for value in values:
+            assert value_of(configured(spec, {key: value}), key) == value
+
+
+def test_shared_settings_have_the_same_values_for_all() -> None:
+    shared = {
+        "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
+        "client.weight_decay": (0.0, 0.0005, 0.005),
+        "client.dropout": (0.0, 0.3, 0.5),
+    }
+    assert search_space(resolve("cora", "non-overlapping", 3, "local", 0)) == shared
+    fedsheafhn = search_space(resolve("cora", "non-overlapping", 3, "fedsheafhn", 0))
+    own = {"method.warm_up_epochs", "method.sheaf_learning_rate", "method.hypernetwork_learning_rate"}
+    assert fedsheafhn.keys() == shared.keys() | own
+    assert fedsheafhn.items() >= shared.items()
+
+
+def test_a_default_outside_of_the_values_joins_them_and_batches_have_no_dropout() -> None:
+    odd = resolve("cora", "non-overlapping", 3, "fedprox", 0, {"method.mu": 0.05, "client.dropout": 0.4})
+    assert search_space(odd)["method.mu"] == (0.001, 0.01, 0.05, 0.1)
+    assert search_space(odd)["client.dropout"] == (0.0, 0.3, 0.4, 0.5)
+    assert "client.dropout" not in search_space(resolve("cifar10", "dirichlet0.1", 10, "fedavg", 0))
+
+
+def test_a_fourth_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Many(HyperParameters):
+        one: float = tunable(1.0, search=[1.0])
+        two: float = tunable(1.0, search=[1.0])
+        three: float = tunable(1.0, search=[1.0])
+        four: float = tunable(1.0, search=[1.0])
+
+    monkeypatch.setattr(registry.method("local"), "Hyper", Many)
+    with pytest.raises(RequestError, match=r"4 tunable parameters \(one, two, three, four\); at most 3"):
+        search_space(resolve("cora", "non-overlapping", 3, "local", 0))
+
+
+def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
+    spec = resolve("cora", "non-overlapping", 3, "fedprox", 7)
+    made = configured(spec, {"client.learning_rate": 0.03, "method.mu": 0.1})
+    assert made == resolve(
+        "cora", "non-overlapping", 3, "fedprox", 7, {"client.learning_rate": 0.03, "method.mu": 0.1}
+    )
+    with pytest.raises(RequestError, match=r"did you mean 'method\.mu'"):
+        configured(spec, {"method.nu": 0.1})
+    with pytest.raises(RequestError, match="unknown tuned setting"):
+        configured(spec, {"protocol.rounds": 1})
+    with pytest.raises(RequestError, match="mu"):
+        configured(spec, {"method.mu": -1.0})
+
+
+def test_budget_and_name() -> None:
+    study = tuning("local", 8)
+    assert study.budget == 8 * 6 * 2 * 2  # trials, rounds, local epochs, seeds
+    assert study.size == 4 * 3 * 3
+    assert math.isclose(study.budget, tuning("fedsheafhn", 8).budget)
+    same = replace(study, trials=20, spec=study.spec.model_copy(update={"seed": 3}))
+    assert same.name == study.name, "a study goes on with a larger total"
+    others = [
+        replace(study, seeds=(1000, 1002)),
+        replace(study, space={"client.dropout": (0.0, 0.5)}),
+        replace(study, spec=configured(study.spec, {"client.dropout": 0.3})),
+        tuning("fedavg", 8),
+        tuning("local", 8, clients=4),
+    ]
+    assert len({study.name, *(each.name for each in others)}) == 6
+    first, second = study.specs({**study.default, "client.dropout": 0.0})
+    assert (first.seed, second.seed, first.client.dropout) == (1000, 1001, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("trials", "seeds", "message"),
+    [
+        (0, (), "--trials expects at least 1, got 0"),
+        (5, (1000, 19), "got 1000, 19"),
+        (5, (0,), "no report uses, 20 or more, got 0"),
+        (5, (1000, 1000), "got 1000, 1000"),
+        (5, (-1,), "got -1"),
+    ],
+)
+def test_requests_that_are_refused(trials: int, seeds: tuple[int, ...], message: str) -> None:
+    with pytest.raises(RequestError, match=message):
+        check_request(trials, seeds)
+
+
+def test_the_search_keeps_away_from_the_seeds_of_every_grid() -> None:
+    chosen = check_request(1, ())
+    assert chosen == (1000, 1001)
+    for name in ("paper_tables", "robust", "fedhgn_tables", "tuning_fedsheafhn"):
+        assert set(load_grid(name).seeds) <= set(REPORT_SEEDS)
+    assert check_request(1, (20, 77)) == (20, 77)
+
+
+def planned(method: str, **overrides: object) -> Planned:
+    values = {key.replace("_", ".", 1): value for key, value in overrides.items()}
+    spec = resolve("cora", "non-overlapping", 10, method, 1000, values)
+    return Planned("cora", "non-overlapping", 10, method, 1000, spec)
+
+
+def test_one_study_serves_a_method_and_those_that_read_its_run() -> None:
+    studies, skipped = tunings(
+        [planned("fedavg"), planned("fedavg_ft"), planned("majority"), planned("local")], 5, (1000,)
+    )
+    assert [study.spec.method for study in studies] == ["fedavg", "local"]
+    assert studies[0].stage == "received"
+    assert skipped == {"majority cora non-overlapping 10": "majority does not train"}
+    (alone,), _ = tunings([planned("fedavg_ft")], 5, (1000,))
+    assert alone.name == studies[0].name
+
+
+def test_what_has_no_study() -> None:
+    with pytest.raises(RequestError, match="nothing to tune: majority cora"):
+        tunings([planned("majority")], 5, (1000,))
+    with pytest.raises(RequestError, match="an attack"):
+        tunings([planned("fedpub", attack_ratio=0.2)], 5, (1000,))
+    with pytest.raises(RequestError, match=r"method\.mu=0\.1"):
+        tunings([replace(planned("fedprox"), variant="method.mu=0.1")], 5, (1000,))
+    spec = resolve("coraca", "label-dirichlet", 10, "fedsheafhn", 1000)
+    wrong = Planned("coraca", "label-dirichlet", 10, "fedsheafhn", 1000, spec)
+    with pytest.raises(RequestError, match="not on hypergraph"):
+        tunings([wrong], 5, (1000,))
+
+
+def test_the_tuning_grid_gives_every_method_of_the_study_the_same_budget() -> None:
+    grid = load_grid("tuning_fedsheafhn")
+    studies, skipped = tunings(expand(grid), 20, (1000, 1001))
+    cells: dict[tuple[str, int], set[str]] = {}
+    for study in studies:
+        cells.setdefault((study.spec.dataset, study.spec.clients), set()).add(study.spec.method)
+        assert study.budget == 20 * study.spec.protocol.rounds * study.spec.protocol.local_epochs * 2
+    methods = set(load_grid("paper_tables").methods)
+    assert set(cells) == {
+        (data, k) for data in load_grid("paper_tables").settings[0].datasets for k in (10, 20)
+    }
+    assert all(found == methods for found in cells.values())
+    assert all(why == "majority does not train" for why in skipped.values())

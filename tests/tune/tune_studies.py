@@ -1,0 +1,38 @@
+"""Studies in this process, without workers."""
+
+from pathlib import Path
+from typing import Any
+
+from tune_fakes import answer
+
+from bench.tune.journal import journal
+from bench.tune.ledger import Begun, Ledger
+from bench.tune.record import Record, Trial, record, write
+from bench.tune.trial import TrialOrder
+from bench.tune.tuning import Tuning
+
+
+def order(study: Tuning, begun: Begun) -> TrialOrder:
+    first, *others = (spec.canonical() for spec in study.specs(begun.parameters))
+    return TrialOrder(
+        first, (), "cpu", 1, others=tuple(others), thresholds=begun.thresholds, allowance=begun.allowance
+    )
+
+
+def go_on(
+    folder: Path, study: Tuning, most: int = 1000, execute: Any = answer, slots: int = 1
+) -> list[Trial]:
+    """Trials one after the other, as a tuner with one worker runs them."""
+    ledger = Ledger(study, journal(folder), slots)
+    while ledger.ready and most:
+        begun = ledger.begin()
+        ledger.end(begun, execute(order(study, begun)), 1.0)
+        most -= 1
+    return ledger.trials
+
+
+def finished(home: Path, study: Tuning, execute: Any = answer) -> Record:
+    """A finished study; its record lies where the user's own do."""
+    made = record(study, go_on(home / "tuning", study, execute=execute))
+    write(home / "tuned", made)
+    return made
