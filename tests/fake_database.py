@@ -176,6 +176,14 @@ class FakeDatabase:
     def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
         return self._curves[run_id, stage, split]
 
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        wanted = set(run_ids)
+        return {
+            (run, stage): counts
+            for (run, stage, kept), counts in self._curves.items()
+            if kept == split and run in wanted
+        }
+
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         return self._artefacts[run_id, name]
 

@@ -14,11 +14,14 @@ app = cyclopts.App(
     version=__version__,
     help="Benchmark personalised federated learning: published against measured, cell by cell.",
     default_parameter=cyclopts.Parameter(negative=()),
+    suppress_keyboard_interrupt=False,  # main says what an interrupt means
 )
 for name, place, summary in (
     ("sweep", "bench.cli.sweep:sweep", "Run what is not done yet of a grid."),
+    ("tune", "bench.cli.tune:tune", "Find every method's best configuration with one budget for all."),
     ("report", "bench.cli.report:report", "Write tables and figures, published beside measured."),
     ("compare", "bench.cli.compare:compare", "Run your own method and say where it stands among the others."),
+    ("leaderboard", "bench.cli.leaderboard:app", "Write the results as a site, or serve it."),
     ("export", "bench.cli.export:export", "Write results as a bundle of files that others can read."),
     ("import", "bench.cli.import_:import_", "Check a bundle and write its runs into the database."),
     ("verify", "bench.cli.verify:verify", "Make a sample of a bundle's runs again and compare."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,12 @@ class Measured:
 
     def clients(self) -> Iterator[tuple[int, pd.DataFrame]]:
         """Seed and clients' test results of every run that has them."""
+        return iter(self._by_seed)
+
+    @cached_property
+    def _by_seed(self) -> list[tuple[int, pd.DataFrame]]:
         rows = self.results.clients(self.group, self.stage, self.rule)
-        for seed, part in rows.groupby("seed", sort=True):
-            yield int(str(seed)), part
+        return [(int(str(seed)), part) for seed, part in rows.groupby("seed", sort=True)]
 
 
 Values = tuple[float, ...]

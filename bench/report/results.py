@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any, Literal
 
@@ -60,7 +61,7 @@ class Group:
     runs: pd.DataFrame = field(repr=False)
     tuned: Record | None = None
 
-    @property
+    @cached_property
     def done(self) -> pd.DataFrame:
         """The runs that have numbers, by seed."""
         return self.runs[self.runs["state"] == "done"]
@@ -202,15 +203,15 @@ class Results:
             rows = self._source.client_results(
                 [int(run) for run in done], stage=stage, split=split, rule=rule
             )
-            rows = rows[(rows["metric"] == "accuracy") & (rows["samples"] > 0)]
+            keep = (rows["metric"] == "accuracy") & (rows["samples"] > 0)
+            rows = rows.loc[keep, ["run_id", "client", "value", "samples"]]
             self._values[key] = rows.set_index("run_id").sort_index(kind="stable")
         return self._values[key]
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
         """Test results of the group's runs: run_id, seed, client, value (0 to 1), samples."""
         seeds = dict(zip(group.done["id"], group.done["seed"], strict=True))
-        rows = self._results(stage, rule)
-        rows = rows[rows.index.isin(list(seeds))].reset_index()
+        rows = _of_runs(self._results(stage, rule), sorted(seeds)).reset_index()
         return rows.assign(seed=rows["run_id"].map(seeds)).sort_values(["seed", "client"], ignore_index=True)
 
     def _accuracies(self, stage: str, rule: str, split: str, average: Average) -> dict[int, float]:
@@ -257,16 +258,14 @@ class Results:
     def curves(self, group: Group, stage: str, average: Average) -> NDArray[np.float64]:
         """Test accuracy in percent ``[seeds, rows]`` of the runs that keep a curve, cut to the shortest."""
         results = self._results(stage, "last")
+        stored = self._source.curves(group.done["id"], "test")
         curves = []
         for run in group.done["id"]:
-            samples = results.loc[[run]] if run in results.index else results.iloc[:0]
-            if samples.empty:
+            samples = _of_runs(results, [run])
+            if samples.empty or (run, stage) not in stored:
                 continue
             clients, sizes = samples["client"].to_numpy(), samples["samples"].to_numpy()
-            try:
-                correct = self._source.curve(int(run), stage, "test")[:, clients]
-            except KeyError:
-                continue
+            correct = stored[run, stage][:, clients]
             share = (
                 (correct / sizes).mean(axis=1) if average == "clients" else correct.sum(axis=1) / sizes.sum()
             )
@@ -282,3 +281,11 @@ class Results:
         rows = self._source.environments().sort_values("id")
         found = zip(rows["id"], rows["description"], strict=True)
         return [json.loads(text) for number, text in found if int(number) in used]
+
+
+def _of_runs(rows: pd.DataFrame, runs: Iterable[int]) -> pd.DataFrame:
+    """The rows of these runs, in their order; ``rows`` are sorted by their index, the run."""
+    ids = list(runs)
+    starts, stops = (rows.index.searchsorted(ids, side) for side in ("left", "right"))
+    places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
+    return rows.iloc[np.concatenate(places)] if places else rows.iloc[:0]

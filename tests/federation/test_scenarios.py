@@ -29,7 +29,7 @@ def test_the_number_in_the_name_is_the_concentration() -> None:
         ("dirichlet0.10", "images", "positive number without padding"),
         ("dirichlet0", "images", "positive number"),
         ("dirichlet-1", "images", "unknown scenario"),
-        ("dirichlet0.1", "graph", "use label-dirichlet or non-overlapping or overlapping or label-dirichletB"),
+        ("dirichlet0.1", "graph", "use label-dirichlet or non-overlapping or overlapping or"),
         ("overlapping", "images", "overlapping' is for graph data, but toy is images data: use dirichletB"),
         ("", "graph", "unknown scenario"),
     ],

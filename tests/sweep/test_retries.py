@@ -136,9 +136,9 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
     spec = resolve("cora", "non-overlapping", 5, "fedavg", 0, {"protocol.rounds": 2})
     sizes: list[int | None] = []
 
-    def spied(spec_, federation, device, block_size=None, **rest):
+    def spied(spec_, federation, device, block_size=None, checkpoint=None):
         sizes.append(block_size)
-        return run(spec_, federation, device, block_size, **rest)
+        return run(spec_, federation, device, block_size, checkpoint)
 
     monkeypatch.setattr("bench.engine.run.run", spied)
     usual = run(spec, build(*spec.federation_key))

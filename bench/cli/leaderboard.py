@@ -1,0 +1,72 @@
+"""``bench leaderboard``: the results as a site that can be shared."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from cyclopts import App
+
+from bench import registry
+from bench.errors import RequestError
+from bench.leaderboard import build as site
+from bench.leaderboard.folder import is_site
+from bench.leaderboard.serve import server
+from bench.report.shipped import opened
+
+app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
+
+
+def _build(out: Path, db: str | None, own: bool) -> site.Site:
+    with opened(db, own) as source:
+        return site.build(source, registry.studies(), registry.methods(), out)
+
+
+@app.command
+def build(*, out: Path = Path("site"), db: str | None = None, own: bool = False) -> None:
+    """Write a folder of pages; open its index.html, or put it on any web server.
+
+    Parameters
+    ----------
+    out
+        Folder for the site; an earlier site there is replaced.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    own
+        Only the database: leave out the results that come with the suite.
+    """
+    made = _build(out, db, own)
+    print(f"{made.runs:,} runs in {made.files:,} files, {made.bytes / 1e6:.1f} MB: {out / 'index.html'}")
+
+
+@app.command
+def serve(*, port: int = 8000, out: Path | None = None, db: str | None = None, own: bool = False) -> None:
+    """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
+
+    Parameters
+    ----------
+    port
+        Port; 0 takes a free one.
+    out
+        Serve this site as it is; default: build one in a temporary folder.
+    db
+        Database URL; default: sqlite:///BENCH_HOME/bench.db.
+    own
+        Only the database: leave out the results that come with the suite.
+    """
+    if out is not None and (db is not None or own):
+        raise RequestError("--out serves a site as it is: leave --db and --own away, or --out")
+    if out is not None and not is_site(out):
+        raise RequestError(
+            f"--out {out}: no leaderboard is there: 'bench leaderboard build --out {out}' writes one"
+        )
+    with tempfile.TemporaryDirectory(prefix="bench-leaderboard-") as folder:
+        place = out or Path(folder) / "site"
+        with server(place, port) as serving:
+            if out is None:
+                _build(place, db, own)
+            print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
+            try:
+                serving.serve_forever()
+            except KeyboardInterrupt:
+                print()

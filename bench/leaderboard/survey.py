@@ -1,0 +1,104 @@
+"""What the site shows of every study, computed by the functions that a report computes it with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.errors import RequestError
+from bench.report.cells import Board, Selection
+from bench.report.expected import planned
+from bench.report.experiment import Plan
+from bench.report.outcome import Outcome
+from bench.report.ranking import Ranking, cell_groups, rank
+from bench.report.reproduction import reproduction
+from bench.report.results import Results
+from bench.report.settings import Column
+from bench.report.source import Source
+from bench.report.study import Study
+from bench.report.table import Table
+from bench.report.tuned import tuned
+
+TRUSTED = ("", "verified")
+"""States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
+
+
+@dataclass(frozen=True, eq=False)
+class StudySurvey:
+    """A study: its boards, its experiments with runs, its ranking and its reproduction score.
+
+    ``groups`` are the groups of ties of each task by method. ``guests`` are methods that are no part
+    of the suite and take part in the ranking; ``waiting`` those that do not, because none of their
+    runs was verified here or some were contradicted.
+    """
+
+    study: Study
+    boards: Sequence[Board]
+    outcomes: Sequence[Outcome]
+    ranking: Ranking | None
+    score: Table | None
+    groups: Mapping[Column, Mapping[str, int]]
+    guests: Collection[str]
+    waiting: Collection[str]
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Data sets of the study's tables and experiments, in their order."""
+        columns = [column for board in self.boards for column in board.columns]
+        columns += [column for outcome in self.outcomes for column in outcome.columns]
+        return tuple(dict.fromkeys(column.dataset for column in columns))
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """All studies over one source of results."""
+
+    results: Results
+    studies: tuple[StudySurvey, ...]
+
+
+def survey(source: Source, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Survey:
+    """Every study, with or without runs. ``suite`` are the methods that come with the suite.
+
+    Raises:
+        RequestError: the source has no runs.
+    """
+    made = [study() for study in studies.values()]
+    plans = {study.name: [Plan(each) for each in study.experiments] for study in made}
+    apart = {digest for each in plans.values() for plan in each for digest in plan.hashes}
+    results = Results(source, planned(grid for study in made for grid in study.grids), apart, tuned())
+    if results.runs.empty:
+        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
+    return Survey(results, tuple(_study(study, plans[study.name], results, suite) for study in made))
+
+
+def _study(study: Study, plans: Sequence[Plan], results: Results, suite: Collection[str]) -> StudySurvey:
+    everything = Selection()
+    boards = study.boards(results, everything)
+    outcomes = study.outcomes(plans, results, everything)
+    guests, waiting = _guests(study, boards, suite)
+    # A selection by methods only adds them to the competitors here: the boards are made already.
+    ranking = rank(study, boards, results, Selection(methods=frozenset(guests)))
+    score = reproduction(study, boards, outcomes, results, everything)
+    return StudySurvey(
+        study,
+        boards,
+        [outcome for outcome in outcomes if outcome.ran],
+        ranking,
+        score.document.views[0] if score else None,
+        {task.column: cell_groups(task) for task in ranking.tasks} if ranking else {},
+        guests,
+        waiting,
+    )
+
+
+def _guests(study: Study, boards: Sequence[Board], suite: Collection[str]) -> tuple[list[str], list[str]]:
+    """Methods beyond the study's rows and the suite: those that compete, and those that do not yet."""
+    own = {row.method for row in study.rows} | set(suite)
+    trusted: dict[str, bool] = {}
+    for board in boards:
+        for group in board.groups():
+            if group.method not in own:
+                states = set(group.runs["bundle_state"])
+                trusted[group.method] = trusted.get(group.method, True) and states <= set(TRUSTED)
+    return sorted(name for name in trusted if trusted[name]), sorted(n for n in trusted if not trusted[n])

@@ -1,0 +1,157 @@
+"""A small result database whose every number can be worked out by hand, and the site made from it.
+
+Client ``c`` of a done run has ``base + c`` of 100 test samples right at the middle one of three rounds,
+where validation is best, and one less at the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+from sqlalchemy import select
+
+from bench import registry
+from bench.engine.method import Method
+from bench.engine.result import RunResult
+from bench.hyper import HyperParameters, tunable
+from bench.leaderboard.build import Site, build
+from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.settings import Column
+from bench.report.source import Merged
+from bench.report.study import Study
+from bench.spec import Protocol, RunSpec
+from bench.store import Context, open_store
+from bench.store.models import ImportedBundle, Run
+
+EVIL = '<img src=x onerror="window.hacked=1">'
+"""A method's name."""
+
+REASON = "out of luck\u2028</script><script>window.hacked=1</script> & 'so on'"
+BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
+PARTITION = "abcdef0123456789" * 4
+
+TEN = Column("cora", "non-overlapping", 10)
+TWENTY = Column("cora", "non-overlapping", 20)
+
+
+class Tiny(Study):
+    """One table on Cora, in the layout of FedSheafHN's Table 1."""
+
+    name = "tiny"
+    title = "Tiny <study>"
+    grids = ()
+    tables = (
+        PaperTable("table1", "Table 1", (Target("Table 1", "fedsheafhn_final", "Table 1"),), (TEN, TWENTY)),
+    )
+    rows = (
+        Row("local", "Local"),
+        Row("fedavg", "FedAvg"),
+        Row("fedprox", "FedProx"),
+        Row("fedper", "FedPer"),
+        Row("fedsheafhn", "FedSheafHN"),
+    )
+    primary = Reading("trained", "best_val")
+    readings = (Reading("received", "best_val"),)
+    titles = {"cora": "Cora"}  # noqa: RUF012
+
+
+class Evil(Method):
+    """First paragraph <script>window.hacked=1</script> with ``code <b>`` in it.
+
+    Second paragraph.
+    """
+
+    name = EVIL
+    title = f"Evil {EVIL}"
+    reference = "</dd><script>window.hacked=1</script>"
+
+    class Hyper(HyperParameters):
+        """One of them."""
+
+        mu: float = tunable(0.1, [0.1, 1.0])
+
+
+METHODS = {**registry.methods(), EVIL: Evil}
+
+BASES: dict[tuple[Column, str], Sequence[int]] = {
+    (TEN, "local"): (60, 62),
+    (TEN, "fedavg"): (70, 71, 75),
+    (TEN, "fedper"): (80,),
+    (TEN, EVIL): (85, 86),
+    (TWENTY, "local"): (50, 51),
+    (TWENTY, "fedavg"): (40, 47),
+}
+"""Counts of client 0 of the done runs, by seed."""
+
+
+def spec(column: Column, method: str, seed: int) -> RunSpec:
+    """The spec of a run: three rounds."""
+    return RunSpec(
+        dataset=column.dataset,
+        scenario=column.scenario,
+        clients=column.clients,
+        method=method,
+        seed=seed,
+        protocol=Protocol(rounds=3),
+        hyper={"mu": 0.1} if method == EVIL else {},
+    )
+
+
+def done(base: int, clients: int) -> RunResult:
+    """The received model is one worse everywhere; there are 50 validation samples."""
+    test = base + np.arange(clients, dtype=np.int32)[None, :] + np.array([[-1], [0], [-1]], np.int32)
+    val = np.repeat(np.array([[10], [40], [20]], np.int32), clients, axis=1)
+    return RunResult(
+        "done",
+        correct={
+            ("trained", "test"): test,
+            ("received", "test"): test - 1,
+            ("trained", "val"): val,
+            ("received", "val"): val,
+        },
+        samples={"val": np.full(clients, 50, np.int32), "test": np.full(clients, 100, np.int32)},
+        seconds={"total": 2.5, "client": 1.5},
+        peak_memory=3 * 2**20,
+        bytes_up=1_500_000,
+        bytes_down=500_000,
+        partition_hash=PARTITION,
+    )
+
+
+def fill(url: str, bundle_state: str = "unverified") -> None:
+    """Write the runs of ``BASES``, a diverged FedPer, two failed FedProx; the evil ones are imported."""
+    context = Context(datetime(2026, 1, 2, 3, 4, 5), {"python": "3.11", "note": EVIL}, "0.1", 1, 2, "source")
+    with open_store(url, create=True) as store:
+        for (column, method), bases in BASES.items():
+            for seed, base in enumerate(bases):
+                store.save(spec(column, method, seed), done(base, column.clients), context)
+        store.save(spec(TEN, "fedper", 1), RunResult("diverged", reason="loss is nan in round 2"), context)
+        for seed in range(2):
+            store.save(spec(TEN, "fedprox", seed), RunResult("failed", reason=REASON), context)
+        with store.transaction() as session:
+            bundle = ImportedBundle(
+                name=BUNDLE,
+                source="",
+                hash="b",
+                imported=datetime(2026, 2, 3),
+                state=bundle_state,
+                sample="{}",
+            )
+            session.add(bundle)
+            session.flush()
+            for run in session.scalars(select(Run).where(Run.method == EVIL)):
+                run.bundle_id = bundle.id
+
+
+def build_site(url: str, out: Path) -> Site:
+    """The site of a database alone."""
+    with open_store(url, create=False) as store:
+        return build(Merged(store, []), {"tiny": Tiny}, METHODS, out)
+
+
+def means(column: Column, method: str) -> list[float]:
+    """Test accuracy in percent of every seed: the mean of base, base + 1, ..."""
+    return [base + (column.clients - 1) / 2 for base in BASES[column, method]]
