@@ -160,7 +160,7 @@ def test_filters_choose_rows_and_stand_in_the_address(site: Path, browser: Brows
     assert chosen(again, "clients").input_value() == "20"
     again.close()
     tab.get_by_role("button", name="Show all").click()
-    tab.wait_for_function(f"document.querySelectorAll('#board tbody tr').length === {every}")
+    sync_api.expect(tab.locator("#board tbody tr")).to_have_count(every)
     assert "#" not in tab.url
 
 
