@@ -11,11 +11,12 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import paths
+from bench.errors import RequestError
 from bench.grids import Filters, ad_hoc, expand, load_grid
 from bench.resolve import parse_overrides
 from bench.store.peek import stored_runs
 from bench.sweep import show
-from bench.sweep.devices import choose
+from bench.sweep.engines import Name, Request, opened
 from bench.sweep.estimate import bytes_a_run
 from bench.sweep.limits import checked
 from bench.sweep.plan import Level, data_at_hand, make_plan
@@ -43,6 +44,9 @@ def sweep(
     jobs: int | None = None,
     threads: int | None = None,
     devices: str | None = None,
+    engine: Name = "local",
+    address: str | None = None,
+    slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     timeout: float | None = None,
     budget_hours: float | None = None,
     fail_fast: Annotated[bool, Parameter(negative="")] = False,
@@ -56,7 +60,7 @@ def sweep(
 ) -> int:
     """Run what is not done yet; the same command again goes on where it stopped.
 
-    Options that can be given several times: -d, -m, -k, -s, --seed, --set.
+    Options that can be given several times: -d, -m, -k, -s, --seed, --set, --slurm.
 
     Parameters
     ----------
@@ -79,11 +83,19 @@ def sweep(
     data_root
         Folder searched first for raw files.
     jobs
-        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them.
+        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them;
+        with --engine ray as many as the cluster has room for, with --engine slurm 32.
     threads
         Threads of one run; default 1, which two runs side by side use best. It may change last digits.
     devices
-        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu. With another engine
+        cpu or cuda.
+    engine
+        Where runs are made: local (this machine), ray (a Ray cluster) or slurm (a Slurm job each).
+    address
+        Address of the Ray cluster; without it Ray is started on this machine and ended with the sweep.
+    slurm
+        What Slurm is to give every job, such as partition=gpu or timeout_min=60.
     timeout
         Seconds that a run may take; then it counts as failed.
     budget_hours
@@ -122,57 +134,59 @@ def sweep(
     stored, history = stored_runs(database, write=not dry_run)
     plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
     refuse_unimplemented(plan)
-    slots = choose(devices, jobs, threads, len(plan.to_run))
+    where = Request(engine, address, slurm or (), devices, jobs, threads)
+    if probe and engine != "local":
+        raise RequestError("--probe measures this machine: it goes with --engine local")
     out, notes = Console(), Console(stderr=as_json)
-    if probe:
-        history = [*history, *run_probe(plan, roots, slots, reporter(Console(stderr=True)))]
-        plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
-    if dry_run:
-        each = bytes_a_run(database, len(stored))
-        if as_json:
-            print(json.dumps(show.as_json(plan, len(slots.devices), each), indent=1))
+    with opened(where, len(plan.to_run), paths.home()) as (slots, make_workers):
+        if probe:
+            history = [*history, *run_probe(plan, roots, slots, reporter(Console(stderr=True)))]
+            plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
+        if dry_run:
+            each = bytes_a_run(database, len(stored))
+            if as_json:
+                print(json.dumps(show.as_json(plan, len(slots.devices), each), indent=1))
+                return 0
+            wide = Console(width=max(out.width, WIDTH))
+            wide.print(show.table(plan))
+            if plan.ready:
+                wide.print(show.methods(plan))
+            _say(out, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}")
+            for line in show.level_lines(plan):
+                _say(out, line)
+            if plan.to_run:
+                _say(out, show.to_do(plan, len(slots.devices)))
+            if plan.ready:
+                _say(out, show.cost(plan, each))
             return 0
-        wide = Console(width=max(out.width, WIDTH))
-        wide.print(show.table(plan))
-        if plan.ready:
-            wide.print(show.methods(plan))
-        _say(out, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}")
-        for line in show.level_lines(plan):
-            _say(out, line)
+        changed = sum(step.changed and not step.to_run for step in plan.steps)
+        if changed:
+            since = f"the code has changed since {changed:,} of the stored runs"
+            _say(notes, f"note: {since}, its numerics version has not")
         if plan.to_run:
-            _say(out, show.to_do(plan, len(slots.devices)))
-        if plan.ready:
-            _say(out, show.cost(plan, each))
-        return 0
-    changed = sum(step.changed and not step.to_run for step in plan.steps)
-    if changed:
-        _say(
-            notes,
-            f"note: the code has changed since {changed:,} of the stored runs, its numerics version has not",
+            todo = show.to_do(plan, len(slots.devices))
+            _say(notes, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}; {todo}")
+        began = time.monotonic()
+        outcome = run_sweep(
+            plan,
+            database,
+            roots,
+            slots,
+            reporter(notes),
+            limits=limits,
+            home=paths.home(),
+            minutes=checkpoint_minutes,
+            make_workers=make_workers,
         )
-    if plan.to_run:
-        todo = show.to_do(plan, len(slots.devices))
-        _say(notes, f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}; {todo}")
-    began = time.monotonic()
-    outcome = run_sweep(
-        plan,
-        database,
-        roots,
-        slots,
-        reporter(notes),
-        limits=limits,
-        home=paths.home(),
-        minutes=checkpoint_minutes,
-    )
-    if as_json:
-        print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
-    elif not plan.to_run:
-        done = outcome.counts.keys() == {"done"}
-        _say(out, f"all {len(plan.steps):,} runs are done" if done else show.nothing(plan, rerun))
-    else:
-        took = show.took(plan, len(slots.devices), time.monotonic() - began)
-        _say(out, f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {took}")
-    return outcome.exit_code
+        if as_json:
+            print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
+        elif not plan.to_run:
+            done = outcome.counts.keys() == {"done"}
+            _say(out, f"all {len(plan.steps):,} runs are done" if done else show.nothing(plan, rerun))
+        else:
+            took = show.took(plan, len(slots.devices), time.monotonic() - began)
+            _say(out, f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {took}")
+        return outcome.exit_code
 
 
 def _say(console: Console, text: str) -> None:

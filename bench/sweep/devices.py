@@ -21,12 +21,14 @@ CONTEXT_BYTES = 640 * 2**20
 @dataclass(frozen=True)
 class Slots:
     """One device name a run at a time (``cpu``, ``cuda:0``, ...), threads for each, and the bytes of
-    memory of those devices on which memory decides how many runs share them.
+    memory of those devices on which memory decides how many runs share them. ``elsewhere``: the names
+    hold on whatever machine a cluster finds for a run, and the cluster sees to the room there.
     """
 
     devices: tuple[str, ...]
     threads: int
     memory: Mapping[str, int] = field(default_factory=dict)
+    elsewhere: bool = False
 
     @property
     def shared(self) -> tuple[Device, ...]:
@@ -70,6 +72,17 @@ def _named(devices: str, gpus: Mapping[str, int]) -> list[str]:
     return names
 
 
+def check_counts(jobs: int | None, threads: int | None) -> None:
+    """Refuse fewer than one job or thread.
+
+    Raises:
+        RequestError: fewer than one.
+    """
+    for option, count in (("--threads", threads), ("--jobs", jobs)):
+        if count is not None and count < 1:
+            raise RequestError(f"{option} expects at least 1, got {count}")
+
+
 def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
     """Slots for ``runs`` runs.
 
@@ -82,10 +95,7 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
     Raises:
         RequestError: no such device, or fewer than one job or thread.
     """
-    if threads is not None and threads < 1:
-        raise RequestError(f"--threads expects at least 1, got {threads}")
-    if jobs is not None and jobs < 1:
-        raise RequestError(f"--jobs expects at least 1, got {jobs}")
+    check_counts(jobs, threads)
     gpus = {} if devices == "cpu" else _visible()
     names = _named(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
     usual = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))

@@ -15,6 +15,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from bench.engine.result import RunResult
 from bench.sweep import worker
+from bench.sweep.packing import Demand
 from bench.sweep.worker import Execute, Order
 
 RUNS_PER_WORKER = 200
@@ -31,6 +32,15 @@ class Lost:
     sigkill: bool = False
 
 
+def judged(ended: RunResult | Lost, kills: int) -> RunResult | Lost:
+    """What came of a run that began when this machine had killed so many processes for want of memory:
+    out of memory where the run's was one more.
+    """
+    if isinstance(ended, Lost) and ended.sigkill and kills_for_memory() > kills:
+        return RunResult("oom", "the system killed the worker for want of memory")
+    return ended
+
+
 class Workers:
     """A pool of one process for each slot, started when it is first used.
 
@@ -43,8 +53,13 @@ class Workers:
         self._execute = execute
         self._timeout = timeout
 
-    def start(self, slot: int, order: Order, log: Path | None, fresh: bool) -> Future[RunResult]:
-        """Begin a run in a slot; the future has failed already where the worker could not be started."""
+    def start(
+        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+    ) -> Future[RunResult]:
+        """Begin a run in a slot; the future has failed already where the worker could not be started.
+
+        Whoever fills the slots has seen to the ``demand``.
+        """
         if self._pools[slot] is None:
             self._pools[slot] = ProcessPool(
                 max_workers=1,

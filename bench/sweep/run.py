@@ -12,16 +12,18 @@ from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import open_store
-from bench.sweep import worker
+from bench.sweep import pool, worker
 from bench.sweep.clock import now
 from bench.sweep.devices import Slots
 from bench.sweep.estimate import Estimator
 from bench.sweep.federations import Build, build_all
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.limits import Limits
+from bench.sweep.nodes import NodeWriter
 from bench.sweep.plan import FAILURES, Plan
 from bench.sweep.progress import Reporter
 from bench.sweep.schedule import Scheduler
+from bench.sweep.seams import MakeWorkers
 from bench.sweep.status import Board
 from bench.sweep.worker import Checkpoints, Execute
 from bench.sweep.writer import Writer
@@ -55,6 +57,7 @@ def sweep(
     limits: Limits | None = None,
     home: Path | None = None,
     minutes: float = MINUTES,
+    make_workers: MakeWorkers = pool.Workers,
 ) -> Outcome:
     """Do the runs of a plan that are to do and store each one as it ends.
 
@@ -62,6 +65,7 @@ def sweep(
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
     says what it does (``sweeps/``), keeps the output of failed runs (``logs/``) and saves what runs every
     so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, none of these.
+    ``make_workers`` says where runs are made.
 
     Raises:
         RequestError: a federation cannot be what was asked for, or no data set is to be had;
@@ -86,7 +90,7 @@ def sweep(
         reporter,
         Interrupts(reporter.note) as interrupts,
         Board(home, database, len(runnable), len(slots.devices)) as board,
-        Writer(store, prepared, slots.threads) as writer,
+        (NodeWriter if slots.elsewhere else Writer)(store, prepared, slots.threads) as writer,
         worker.thread_variables(slots.threads),
     ):
         reporter.started(len(steps))
@@ -99,7 +103,7 @@ def sweep(
             runnable,
             tuple(map(str, roots)),
             slots,
-            execute,
+            make_workers(len(slots.devices), execute, limits.timeout),
             limits,
             deadline,
             Estimator(plan.history),

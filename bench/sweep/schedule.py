@@ -9,7 +9,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 from bench.engine.result import RunResult
 from bench.sweep import pool
@@ -21,9 +20,10 @@ from bench.sweep.limits import Limits
 from bench.sweep.packing import Demand, must_be_alone, place
 from bench.sweep.pauses import Pauses
 from bench.sweep.plan import FAILURES, Step
-from bench.sweep.pool import Lost, Workers
+from bench.sweep.pool import Lost
 from bench.sweep.retries import Attempt, after_loss, after_memory, noted, out_of_memory
-from bench.sweep.worker import Checkpoints, Execute, Order
+from bench.sweep.seams import Sharing, Workers
+from bench.sweep.worker import Checkpoints, Order
 
 TICK = 0.2
 """Seconds after which interrupts and the budget are looked at while nothing ends."""
@@ -55,21 +55,8 @@ class Running:
     kills: int
 
 
-class Sharing(Protocol):
-    """How sweeps on one database share their runs."""
-
-    def take(self, step: Step) -> bool:
-        """Claim a run until the sweep ends; False where another sweep holds it."""
-
-    def elsewhere(self, step: Step) -> str | None:
-        """The state in which another sweep has stored a run meanwhile."""
-
-    def renew(self) -> None:
-        """Keep the claims."""
-
-
 class Scheduler:
-    """Runs steps in worker processes; ``results`` yields what came of them.
+    """Gives steps to ``workers``, one for each of ``slots``; ``results`` yields what came of them.
 
     ``deadline`` is the end of the budget on the monotonic clock; ``note`` takes a line for people;
     ``logs`` is where the output of runs goes (None: nowhere), ``checkpoints`` where they are saved.
@@ -82,7 +69,7 @@ class Scheduler:
         steps: Sequence[Step],
         roots: tuple[str, ...],
         slots: Slots,
-        execute: Execute,
+        workers: Workers,
         limits: Limits,
         deadline: float,
         estimator: Estimator,
@@ -101,7 +88,7 @@ class Scheduler:
         self._slots = slots
         self._devices = {device.name: device for device in slots.shared}
         self._free = list(range(len(slots.devices)))
-        self._workers = Workers(len(slots.devices), execute, limits.timeout)
+        self._workers = workers
         self._limits = limits
         self._deadline = deadline
         self._interrupts = interrupts
@@ -172,6 +159,10 @@ class Scheduler:
     def _demand(self, waiting: Waiting) -> Demand:
         return Demand(self.estimator.memory(waiting.step.spec), waiting.attempt.alone)
 
+    def _demand_here(self, waiting: Waiting) -> Demand:
+        """What a run needs of this machine: nothing but a slot where a cluster finds the room."""
+        return Demand() if self._slots.elsewhere else self._demand(waiting)
+
     def _start(self) -> bool:
         """Start what can start; whether anything did."""
         before = len(self.running)
@@ -180,7 +171,7 @@ class Scheduler:
             at_work: dict[str, list[Demand]] = {name: [] for name in self._devices}
             for running in self.running.values():
                 at_work[running.device].append(running.demand)
-            choice = place(map(self._demand, candidates), at_work, list(self._devices.values()))
+            choice = place(map(self._demand_here, candidates), at_work, list(self._devices.values()))
             if choice is None:
                 break
             chosen = candidates[choice[0]]
@@ -200,16 +191,24 @@ class Scheduler:
     def _begin(self, waiting: Waiting, device: str) -> None:
         slot = next(slot for slot in reversed(self._free) if self._slots.devices[slot] == device)
         self._free.remove(slot)
-        demand, place_ = self._demand(waiting), self._devices[device]
-        alone = must_be_alone(demand, place_) or place_.slots == 1
-        attempt = replace(waiting.attempt, alone=alone)
+        demand = self._demand(waiting)
+        attempt = replace(waiting.attempt, alone=self._alone(demand, device))
         spec = waiting.step.spec
         order = Order(
             spec.canonical(), self._roots, device, self._slots.threads, attempt.shrink, self._checkpoints
         )
-        running = Running(waiting.step, attempt, slot, device, demand, now(), pool.kills_for_memory())
-        future = self._workers.start(slot, order, self._log(waiting.step), attempt.number == 1)
+        here = self._demand_here(waiting)
+        running = Running(waiting.step, attempt, slot, device, here, now(), pool.kills_for_memory())
+        log = self._log(waiting.step)
+        future = self._workers.start(slot, order, log, attempt.number == 1, demand)
         self.running[future] = running
+
+    def _alone(self, demand: Demand, device: str) -> bool:
+        """Whether a run that starts now has its device to itself."""
+        if self._slots.elsewhere:
+            return demand.alone or (device != "cpu" and demand.memory is None)
+        place_ = self._devices[device]
+        return must_be_alone(demand, place_) or place_.slots == 1
 
     def _log(self, step: Step) -> Path | None:
         return None if self._logs is None else self._logs / f"{step.spec.hash}.log"
@@ -220,16 +219,15 @@ class Scheduler:
         """The result of a run that has ended; None where it is tried again."""
         running = self.running.pop(future)
         self._free.append(running.slot)
-        result = self._workers.ended(running.slot, future, running.device)
+        ended = self._workers.ended(running.slot, future, running.device)
+        result = pool.judged(ended, running.kills)
         if isinstance(result, Lost):
-            if result.sigkill and pool.kills_for_memory() > running.kills:
-                result = RunResult("oom", "the system killed the worker for want of memory")
-            else:
-                again = after_loss(running.attempt)
-                if again is not None:
-                    self._again(running, again, result.how)
-                    return None
-                result = RunResult("failed", f"{result.how}, {running.attempt.number} times")
+            again = after_loss(running.attempt)
+            if again is not None:
+                self._again(running, again, result.how)
+                return None
+            result = RunResult("failed", f"{result.how}, {running.attempt.number} times")
+        if isinstance(ended, Lost):
             result.device = running.device
         if result.state == "oom":
             self._workers.replace(running.slot)  # the next attempt finds nothing left of this one

@@ -1,0 +1,179 @@
+"""Runs on a Ray cluster: one task a run, on the cores and the part of a GPU that it needs."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import OutOfMemoryError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.sweep import nodes
+from bench.sweep.devices import CONTEXT_BYTES, PER_GPU, Slots
+from bench.sweep.packing import Demand
+from bench.sweep.pool import Lost
+from bench.sweep.seams import MakeWorkers
+from bench.sweep.worker import Execute, Order
+
+UNITS = 10_000
+"""Ray counts GPUs in so many parts."""
+
+OBJECT_STORE = 100 * 2**20
+"""Bytes for results on their way, where the sweep starts a Ray of its own; they are small."""
+
+
+def gpu_share(demand: Demand, memory: int) -> float:
+    """Part of a GPU of so many bytes that a run needs, a whole number of Ray's parts.
+
+    Its memory and its process's own, rounded up, and no less than what ``PER_GPU`` runs leave for
+    each; a whole GPU where it is to be alone, was never measured, or fits no better.
+    """
+    if demand.alone or demand.memory is None:
+        return 1.0
+    parts = math.ceil((demand.memory + CONTEXT_BYTES) * UNITS / memory)
+    return min(max(parts, UNITS // PER_GPU), UNITS) / UNITS
+
+
+class RayWorkers:
+    """Gives runs to the Ray cluster that this process is connected to.
+
+    ``gpu_memory`` are the bytes of the smallest GPU; 0 where runs are for processors.
+    """
+
+    def __init__(self, slots: int, execute: Execute, timeout: float | None, gpu_memory: int = 0) -> None:
+        self._execute = execute
+        self._timeout = timeout
+        self._gpu_memory = gpu_memory
+        self._tasks: list[Any] = [None] * slots
+
+    def start(
+        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+    ) -> Future[RunResult]:
+        """Submit a run; Ray finds the node. An own process on a GPU ends with its run, since the next
+        may be given another GPU.
+        """
+        demand = demand or Demand()
+        on_gpu = order.device != "cpu"
+        task = ray.remote(nodes.attempt).options(
+            num_cpus=largest_node() if demand.alone and not on_gpu else order.threads,
+            num_gpus=gpu_share(demand, self._gpu_memory) if on_gpu else 0,
+            max_retries=0,  # a lost run is the scheduler's to try again: it counts
+        )
+        reference = task.remote(
+            self._execute, nodes.order_for_node(order), log, fresh, self._timeout, not on_gpu
+        )
+        self._tasks[slot] = reference
+        future: Future[Any] = reference.future()
+        return future
+
+    def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult | Lost:
+        """What came of a run."""
+        self._tasks[slot] = None
+        try:
+            return future.result()
+        except OutOfMemoryError:
+            return RunResult("oom", "Ray ended the run for want of memory on its node", device=device)
+        except RayTaskError as error:  # the node cannot make runs
+            reason = str(error.cause).partition("\n")[0]
+            return RunResult("failed", f"a node of the cluster: {reason}", str(error), device=device)
+        except RayError as error:
+            return Lost(f"the run's node or process was lost ({type(error).__name__})")
+
+    def replace(self, slot: int) -> None:
+        """Nothing to do: the node has ended the process of a run that ran out of memory."""
+
+    def stop(self) -> None:
+        """Cancel what runs or waits."""
+        for reference in self._tasks:
+            if reference is not None:
+                ray.cancel(reference, force=True)
+
+
+def largest_node() -> float:
+    """Cores of the largest node that lives."""
+    return max((node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]), default=1.0)
+
+
+@contextmanager
+def cluster(
+    address: str | None, devices: str | None, jobs: int | None, threads: int | None, runs: int
+) -> Iterator[tuple[Slots, MakeWorkers]]:
+    """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
+    ended with the sweep.
+
+    As many runs at a time as the cluster has room for, unless ``jobs`` says less or more: on GPUs
+    where it has any, unless ``devices`` is ``cpu``.
+
+    Raises:
+        RequestError: no such cluster, or no GPU in it.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
+    own: dict[str, Any] = {} if address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
+    variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
+    try:
+        _reach(address)
+        ray.init(
+            address or "local",
+            logging_level=logging.ERROR,
+            log_to_driver=False,
+            runtime_env={"env_vars": variables},
+            **own,
+        )
+    except (OSError, ValueError, RuntimeError, RayError) as error:
+        raise RequestError(f"--address expects a Ray cluster that runs, got '{address}': {error}") from error
+    try:
+        yield _slots(devices, jobs, threads or 1, runs)
+    finally:
+        ray.shutdown()
+
+
+def _reach(address: str | None) -> None:
+    """Ask at an address ``HOST:PORT`` whether anybody is there: Ray would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if colon:
+        socket.create_connection((host, int(port)), timeout=10).close()
+
+
+def _slots(devices: str | None, jobs: int | None, threads: int, runs: int) -> tuple[Slots, MakeWorkers]:
+    there = ray.cluster_resources()
+    gpus = int(there.get("GPU", 0))
+    if devices == "cuda" and not gpus:
+        raise RequestError("--devices: the Ray cluster has no GPU")
+    on_gpu = gpus > 0 and devices != "cpu"
+    room = int(there.get("CPU", 0)) // threads
+    usual = min(PER_GPU * gpus, room) if on_gpu else room
+    count = max(1, min(jobs or usual, runs))
+    slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
+    return slots, partial(RayWorkers, gpu_memory=smallest_gpu() if on_gpu else 0)
+
+
+def smallest_gpu() -> int:
+    """Bytes of memory of the smallest GPU of the cluster, asked of every node that has one."""
+    ask = ray.remote(_gpu_memory)
+    asked = [
+        ask.options(
+            num_cpus=0,
+            num_gpus=1 / UNITS,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        ).remote()
+        for node in ray.nodes()
+        if node["Alive"] and node["Resources"].get("GPU")
+    ]
+    return int(min(ray.get(asked)))
+
+
+def _gpu_memory() -> int:
+    import torch
+
+    return int(torch.cuda.get_device_properties(0).total_memory)

@@ -1,0 +1,147 @@
+"""Runs as Slurm jobs, one each, through submitit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from submitit import AutoExecutor
+from submitit.core.utils import FailedJobError, UncompletedJobError
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.sweep import nodes
+from bench.sweep.devices import Slots
+from bench.sweep.packing import Demand
+from bench.sweep.pool import Lost
+from bench.sweep.seams import MakeWorkers
+from bench.sweep.worker import Execute, Order
+
+JOBS = 32
+"""Jobs at a time unless ``--jobs`` says otherwise."""
+
+TICK = 0.5
+"""Seconds between two looks at what has ended."""
+
+MINUTES = 24 * 60
+"""Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
+
+
+def slurm(
+    folder: Path,
+    settings: Sequence[str],
+    devices: str | None,
+    jobs: int | None,
+    threads: int | None,
+    runs: int,
+) -> tuple[Slots, MakeWorkers]:
+    """Slots for Slurm jobs of some ``settings`` (KEY=VALUE), and what makes runs in them. Jobs leave
+    their files in ``folder``, which all machines must share.
+
+    Raises:
+        RequestError: Slurm is not on this machine, or a setting is none.
+    """
+    parameters: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": threads or 1}
+    if devices == "cuda":
+        parameters["gpus_per_node"] = 1
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not key or not equals:
+            raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
+        parameters[key] = int(value) if value.isdecimal() else value
+    slots = Slots(
+        ("cuda:0" if devices == "cuda" else "cpu",) * max(1, min(jobs or JOBS, runs)),
+        threads or 1,
+        elsewhere=True,
+    )
+    shared, alone = (executor(folder, parameters | extra) for extra in ({}, {"exclusive": True}))
+    return slots, partial(SlurmWorkers, executor=shared, alone=alone)
+
+
+def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm") -> AutoExecutor:
+    """What submits jobs with submitit's parameters (``timeout_min``, ``mem_gb``, ...) or Slurm's
+    (``partition``, ``account``, ...).
+
+    Raises:
+        RequestError: ``cluster`` is not on this machine, or there is no such parameter.
+    """
+    common = AutoExecutor._typed_parameters()
+    named = {key if key in common else f"slurm_{key}": value for key, value in parameters.items()}
+    try:
+        made = AutoExecutor(folder, cluster=cluster)
+        made.update_parameters(**named)
+    except RuntimeError as error:
+        raise RequestError(f"--engine slurm expects a machine that can submit Slurm jobs: {error}") from error
+    except (NameError, AssertionError) as error:
+        raise RequestError(f"--slurm: {str(error).splitlines()[0]}") from error
+    return made
+
+
+class SlurmWorkers:
+    """Submits runs with one executor, those that must be alone with the other, and looks for what
+    came of them in a thread of its own.
+    """
+
+    def __init__(
+        self, slots: int, execute: Execute, timeout: float | None, executor: AutoExecutor, alone: AutoExecutor
+    ) -> None:
+        self._execute = execute
+        self._timeout = timeout
+        self._executor = executor
+        self._alone = alone
+        self._jobs: dict[Future[RunResult], Any] = {}
+        self._stopped = threading.Event()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def start(
+        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+    ) -> Future[RunResult]:
+        """Submit a job; one that is to be alone has its node to itself."""
+        chosen = self._alone if demand is not None and demand.alone else self._executor
+        future: Future[RunResult] = Future()
+        try:
+            self._jobs[future] = chosen.submit(
+                nodes.attempt, self._execute, nodes.order_for_node(order), log, fresh, self._timeout, False
+            )
+        except FailedJobError as error:  # Slurm refuses it
+            future.set_exception(error)
+        return future
+
+    def _look(self) -> None:
+        while not self._stopped.wait(TICK):
+            for future, job in list(self._jobs.items()):
+                try:
+                    if not future.done() and job.done():
+                        future.set_result(job.result())
+                except Exception as error:
+                    future.set_exception(error)
+
+    def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult | Lost:
+        """What came of a job: without a result it was killed, or Slurm's time for it was over. What it
+        wrote stays in its folder then.
+        """
+        job = self._jobs.pop(future, None)
+        try:
+            ended = future.result()
+        except FailedJobError as error:  # what was raised may stand above a rule and a list of files
+            raised = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
+            return Lost(f"the Slurm job failed: {raised}")
+        except UncompletedJobError:
+            return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
+        for path in job.paths.folder.glob(f"{job.job_id}_*"):
+            path.unlink(missing_ok=True)
+        return ended
+
+    def replace(self, slot: int) -> None:
+        """Nothing to do: every job starts anew."""
+
+    def stop(self) -> None:
+        """Cancel what runs or waits."""
+        self._stopped.set()
+        for job in self._jobs.values():
+            job.cancel(check=False)
+        self._jobs.clear()
