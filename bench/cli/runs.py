@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -14,8 +15,10 @@ from rich.text import Text
 
 from bench import paths
 from bench.errors import RequestError
+from bench.report.shipped import opened
 from bench.store import open_store
 from bench.sweep import status_show
+from bench.sweep.cell import cell
 from bench.sweep.detail import run_detail, run_list
 from bench.sweep.status import sweeps
 
@@ -102,24 +105,28 @@ ACCURACY_COLUMNS = ("mean", "std", "min")
 
 @app.command
 def show(
-    run: int,
+    run: str,
     *,
     db: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
-    """Show a run: its spec, state, costs, accuracies and the command that makes it again.
+    """Show a run: its spec, state, costs, accuracies and the command that makes it again; or a cell's
+    runs, those that come with the suite, too, and the commands that make them.
 
     Parameters
     ----------
     run
-        The run's id, as 'bench runs list' prints it.
+        The run's id, as 'bench runs list' prints it, or a cell: DATASET/SCENARIO/CLIENTS/METHOD.
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     as_json
         Print a JSON object.
     """
+    if not run.isdecimal():
+        _show_cell(run, db, as_json)
+        return
     with open_store(db or paths.default_database(), create=False) as store:
-        detail = run_detail(store, run)
+        detail = run_detail(store, int(run))
     if as_json:
         print(json.dumps(detail, indent=1))
         return
@@ -134,6 +141,18 @@ def show(
             numbers = (values[name] for name in ACCURACY_COLUMNS)
             table.add_row(reading, *("-" if number is None else f"{100 * number:.2f}" for number in numbers))
         console.print(table)
+
+
+def _show_cell(name: str, db: str | None, as_json: bool) -> None:
+    with opened(db, own=False) as source:
+        found = cell(source.runs(), name)
+    if as_json:
+        print(json.dumps([asdict(each) for each in found], indent=1))
+        return
+    for each in found:
+        states = ", ".join(f"{count} {state}" for state, count in sorted(each.states.items()))
+        origins = ", ".join(origin or "your database" for origin in each.origins)
+        print(f"{states} ({origins}):\n  {each.command}")
 
 
 @app.command

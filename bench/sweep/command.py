@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 
 from bench.resolve import resolve
 from bench.spec import SECTIONS, RunSpec
 
 
-def command(spec: RunSpec) -> str:
+def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     """A ``bench sweep`` line with whatever differs from the defaults written out.
+
+    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
 
     Raises:
         RequestError: the method or data set is not installed.
@@ -18,9 +21,10 @@ def command(spec: RunSpec) -> str:
     names = (spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
     default = resolve(*names)
     words = ["bench", "sweep"]
-    options = ("-d", "-s", "-k", "-m", "--seed")
-    for option, value in zip(options, names, strict=True):
+    for option, value in zip(("-d", "-s", "-k", "-m"), names, strict=False):
         words += [option, str(value)]
+    for seed in seeds or (spec.seed,):
+        words += ["--seed", str(seed)]
     own, usual = spec.tree(), default.tree()
     for section, part in SECTIONS.items():
         for key, value in own.get(part, {}).items():

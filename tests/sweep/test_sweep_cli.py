@@ -68,7 +68,7 @@ def test_from_a_dry_run_to_a_second_call(home: Path, capsys: pytest.CaptureFixtu
     list_()
     assert "2 runs" in capsys.readouterr().out
 
-    show(run["id"], as_json=True)
+    show(str(run["id"]), as_json=True)
     detail = json.loads(capsys.readouterr().out)
     assert detail["command"] == (
         "bench sweep -d cora -s non-overlapping -k 3 -m local --seed 0 --set protocol.rounds=2"
@@ -78,10 +78,10 @@ def test_from_a_dry_run_to_a_second_call(home: Path, capsys: pytest.CaptureFixtu
     text = json.dumps(detail["environment"])
     assert str(Path.home()) not in text
     assert str(home) not in text
-    show(run["id"])
+    show(str(run["id"]))
     assert detail["spec_hash"] in capsys.readouterr().out
     with pytest.raises(RequestError, match="no run 77"):
-        show(77)
+        show("77")
 
     check()
     assert "no damage" in capsys.readouterr().out
