@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
@@ -32,8 +32,21 @@ class SQLite(Database):
         self.url, self.name = url, str(self.path)
 
     def empty(self) -> bool:
-        """No file, or one without a byte."""
-        return not self.path.exists() or (self.path.is_file() and self.path.stat().st_size == 0)
+        """No file, or one without tables: another process may be about to make them."""
+        if not self.path.exists() or (self.path.is_file() and self.path.stat().st_size == 0):
+            return True
+        if not self.path.is_file() or self._head() != MAGIC:
+            return False
+        engine = self.engine(write=False)
+        try:
+            with self.explained(), engine.connect() as connection:
+                return not inspect(connection).get_table_names()
+        finally:
+            engine.dispose()
+
+    def _head(self) -> bytes:
+        with self.path.open("rb") as file:
+            return file.read(len(MAGIC))
 
     def size(self) -> int:
         """Bytes of the file and of what was not yet merged into it."""
@@ -54,9 +67,7 @@ class SQLite(Database):
             if not folder.is_dir() or not _writable(folder):
                 raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
             return
-        with path.open("rb") as file:
-            head = file.read(len(MAGIC))
-        if head not in (b"", MAGIC):
+        if self._head() not in (b"", MAGIC):
             raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
         if write and not (_writable(path) and _writable(path.absolute().parent)):
             raise RequestError(

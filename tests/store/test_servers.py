@@ -18,8 +18,9 @@ from test_store import SPLITS, context_of, spec_of
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store import migrate, open_store
+from bench.store import connect, migrate, open_store
 from bench.store.claims import Claims
+from bench.store.peek import stored_runs
 
 WRITERS, RUNS_EACH = 32, 5
 
@@ -92,6 +93,18 @@ def test_reading_writes_nothing(url: str) -> None:
 def test_an_empty_database_is_not_read(url: str) -> None:
     with pytest.raises(RequestError, match=r"run 'bench sweep' first"):
         open_store(url, create=False)
+
+
+def test_a_database_that_another_process_is_making_holds_nothing_yet(tmp_path: Path) -> None:
+    """Its file is there, its tables are not: whoever looks first must not be refused."""
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    engine = connect.database(url).engine(write=True)
+    connect.database(url).prepare(engine)  # the file has its first page now
+    with connect.writing(engine).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE runs (id INTEGER)")
+        assert (tmp_path / "runs.db").stat().st_size > 0
+        assert stored_runs(url, write=True) == ({}, [])
+    engine.dispose()
 
 
 def test_a_newer_schema_is_refused(url: str) -> None:
