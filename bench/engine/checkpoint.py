@@ -140,6 +140,7 @@ def _state(run: Run, round: int, seconds: float, identity: str) -> tuple[Any, Ar
         "enrolled": writer.encode(run.enrolled),
         "attacked": run.attacker is not None and run.attacker.replaced,
         "method": writer.fields(run.method),
+        "arrays": len(writer.arrays),
     }
     return state, writer.arrays
 
@@ -223,8 +224,10 @@ class Checkpoint:
                 state = json.loads(file["state"].tobytes())
                 if (state["format"], state["identity"]) != (FORMAT, self.identity):
                     return None
-                return state, {name[1:]: file[name] for name in file.files if name != "state"}
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, TypeError):
+                # The archive's checksums guard what is in it; a damaged directory only hides some of it.
+                arrays = {name[1:]: file[name] for name in file.files if name != "state"}
+                return (state, arrays) if len(arrays) == state["arrays"] else None
+        except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile):
             return None
 
     def resume(self, run: Run) -> Saved | None:

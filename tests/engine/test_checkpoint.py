@@ -128,6 +128,34 @@ def test_a_damaged_file_starts_the_run_anew(damage: str, federation: Federation,
     assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
 
 
+def test_whatever_bit_is_flipped(tmp_path: Path) -> None:
+    """The file is as it was where it matters, or it is not taken up; nothing else comes of it."""
+    small = random_federation((6, 7), seed=1)
+    it = Run(make_spec("fedavg", small, rounds=2, client={"hidden": 2}), small)
+    it.warm_up()
+    it.step(0)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
+    checkpoint.save(it, 0, 1.0)
+    whole = checkpoint.path.read_bytes()
+    saved = checkpoint.load()
+    assert saved is not None
+    state, arrays = saved[0], {name: array.tobytes() for name, array in saved[1].items()}
+    rng = np.random.default_rng(0)
+    refused = 0
+    # All of the directory at the end, where a flip may hide a part of the file, and some of the rest.
+    places = [*range(whole.index(b"PK\x01\x02"), len(whole)), *rng.integers(0, len(whole), 500).tolist()]
+    for place in places:
+        content = bytearray(whole)
+        content[place] ^= 1 << int(rng.integers(8))
+        checkpoint.path.write_bytes(content)
+        found = checkpoint.load()
+        refused += found is None
+        if found is not None:
+            assert found[0] == state
+            assert {name: array.tobytes() for name, array in found[1].items()} == arrays
+    assert refused > len(places) / 3
+
+
 def test_a_file_that_would_execute_something_is_not_read(federation: Federation, tmp_path: Path) -> None:
     marker = tmp_path / "executed"
 
