@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError
 from bench.sweep import fingerprint, worker
-from bench.sweep.plan import Step
 from bench.sweep.pool import Lost, Workers, judged, kills_for_memory
 from bench.sweep.worker import Execute, Order
 from bench.sweep.writer import Writer
@@ -98,8 +97,6 @@ def _kept(slots: int, execute: Execute, timeout: float | None) -> Workers:
 class NodeWriter(Writer):
     """Stores with each run the machine that made it; where that is lost, nothing is said of it."""
 
-    def save(self, step: Step, result: RunResult, started: datetime) -> str:
-        """Store a result as ``Writer.save`` does."""
-        made_on = result.environment if isinstance(result, NodeResult) else {}
-        self._environment = cache(lambda device: made_on)
-        return super().save(step, result, started)
+    def made_on(self, result: RunResult) -> Mapping[str, Any]:
+        """What came with the result."""
+        return result.environment if isinstance(result, NodeResult) else {}

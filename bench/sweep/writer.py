@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import psutil
 from sqlalchemy import delete, select
@@ -91,6 +91,10 @@ class Writer:
             return old.state
         return old.state if step.run_id is None and old.state in FAILURES else None
 
+    def made_on(self, result: RunResult) -> Mapping[str, Any]:
+        """Description of the machine that made a result: this one."""
+        return self._environment(result.device)
+
     def save(self, step: Step, result: RunResult, started: datetime) -> str:
         """Store a result and return the state that is stored now.
 
@@ -104,7 +108,7 @@ class Writer:
             code = fingerprint.code(step.spec.method)
             context = Context(
                 started=started,
-                environment=self._environment(result.device),
+                environment=self.made_on(result),
                 code_version=bench.__version__,
                 method_numerics=code.method_numerics,
                 engine_numerics=code.engine_numerics,

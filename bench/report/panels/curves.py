@@ -12,11 +12,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from bench.report import style
-from bench.report.panels.panel import ACCURACY, WHERE, Panel, handle, number, where
+from bench.report.panels.panel import ACCURACY, WHERE, Panel, draw_line, handle, number, where
 from bench.report.settings import Column
-
-MARKERS = 10
-"""Markers along a curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +66,7 @@ class CurvePanel(Panel):
             if len(curve.mean) == 1:
                 axes.axhline(float(curve.mean[0]), color=look.colour, linestyle=look.dashes, linewidth=1.1)
                 continue
-            step = max(1, len(curve.mean) // MARKERS)
-            axes.plot(
-                curve.x,
-                curve.mean,
-                color=look.colour,
-                linestyle=look.dashes,
-                linewidth=1.4,
-                marker=look.marker,
-                markersize=4.5,
-                markeredgecolor="white",
-                markeredgewidth=0.5,
-                markevery=(int(look.offset * step), step),
-            )
+            draw_line(axes, curve.x, curve.mean, look)
             if curve.n > 1:
                 low, high = curve.mean - curve.std, curve.mean + curve.std
                 axes.fill_between(curve.x, low, high, color=look.colour, alpha=0.16, linewidth=0)

@@ -11,8 +11,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from bench.report import style
-from bench.report.panels.curves import MARKERS
-from bench.report.panels.panel import WHERE, Panel, handle, number, where
+from bench.report.panels.panel import WHERE, Panel, draw_line, handle, number, where
 from bench.report.settings import Column
 
 
@@ -53,20 +52,7 @@ class DifferencePanel(Panel):
         for curve in self.curves:
             look = style.of(curve.method)
             count = len(curve.values)
-            step = max(1, count // MARKERS)
-            axes.plot(
-                100.0 * (np.arange(count) + 0.5) / count,
-                curve.values,
-                color=look.colour,
-                linestyle=look.dashes,
-                linewidth=1.4,
-                marker=look.marker,
-                markersize=4.5,
-                markeredgecolor="white",
-                markeredgewidth=0.5,
-                markevery=(int(look.offset * step), step),
-                zorder=3,
-            )
+            draw_line(axes, 100.0 * (np.arange(count) + 0.5) / count, curve.values, look)
         axes.set_xlim(0, 100)
         axes.set_xlabel("Clients, most hurt first (%)")
         axes.set_ylabel(f"Points above {self.baseline}")

@@ -6,14 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from bench.report import style
 from bench.report.settings import Column
 
 WIDTH, HEIGHT = 4.6, 3.3
 """Inches of a panel."""
+
+MARKERS = 10
+"""Markers along a line."""
 
 WHERE = ("dataset", "scenario", "clients", "method")
 """First columns of the numbers behind a panel of one federation."""
@@ -61,6 +66,24 @@ class Panel(ABC):
     def legend(self) -> Iterable[Line2D]:
         """Entries of the figure's legend; of equal labels the first is shown."""
         return ()
+
+
+def draw_line(axes: Axes, x: NDArray[np.float64], y: NDArray[np.float64], look: style.Look) -> None:
+    """A method's line, with some markers along it that neighbouring lines have elsewhere."""
+    step = max(1, len(y) // MARKERS)
+    axes.plot(
+        x,
+        y,
+        color=look.colour,
+        linestyle=look.dashes,
+        linewidth=1.4,
+        marker=look.marker,
+        markersize=4.5,
+        markeredgecolor="white",
+        markeredgewidth=0.5,
+        markevery=(int(look.offset * step), step),
+        zorder=3,
+    )
 
 
 def handle(label: str, look: style.Look, line: bool = True, marker: bool = True) -> Line2D:
