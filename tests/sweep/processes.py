@@ -49,12 +49,32 @@ class Folder:
         return len(stored_numbers(self.database)) if (self.path / "bench.db").exists() else 0
 
 
-def below(process: subprocess.Popen[str]) -> list[psutil.Process]:
+def below(pid: int) -> list[psutil.Process]:
+    """Every process below one, which may be gone already."""
     try:
-        return psutil.Process(process.pid).children(recursive=True)
+        return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
 
 
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and process.is_running()
+    except psutil.NoSuchProcess:
+        return False
+
+
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    return [each for each in processes if is_alive(each)]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # a zombie's command is gone, too
+        return False
+
+
+def workers_below(pid: int) -> list[psutil.Process]:
+    """The pool's processes below one that can still run something."""
+    return [each for each in below(pid) if is_worker(each)]

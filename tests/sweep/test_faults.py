@@ -15,11 +15,10 @@ import time
 from datetime import datetime
 from pathlib import Path
 
-import psutil
 import pytest
 from fake_execute import outcome
 from fake_runs import cpu, grid, stored_numbers
-from processes import Folder, alive, below, wait_for
+from processes import Folder, alive, below, wait_for, workers_below
 from scripted import Scripted
 from sqlalchemy import Engine, event
 
@@ -55,25 +54,17 @@ def sound(database: str) -> None:
     assert len(curves) == len(hashes)
 
 
-def workers_left() -> list[psutil.Process]:
-    return [
-        child
-        for child in alive(psutil.Process().children(recursive=True))
-        if "spawn_main" in " ".join(child.cmdline())
-    ]
-
-
 def test_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
     wanted = expected(tmp_path / "alone", 15)
     folder = Folder(tmp_path)
     processes = [folder.start(seconds=0.3, seeds=15) for _ in range(2)]
-    workers = [worker for process in processes for worker in below(process)]
+    workers = [worker for process in processes for worker in below(process.pid)]
     outs = [process.communicate(timeout=120)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outs
     assert all("{'done': 30}" in out for out in outs)
     assert stored_numbers(folder.database) == wanted
     sound(folder.database)
-    assert not alive(workers)
+    wait_for(lambda: not alive(workers))  # a process needs a moment to end
     assert folder.starts() == 30, "no run was made twice"
     assert [int(out.split()[-1]) > 0 for out in outs] == [True, True], "and both had some"
 
@@ -157,7 +148,7 @@ def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
         full.setattr(sqlite.SQLite, "engine", small)
         with pytest.raises(RequestError, match="database or disk is full"):
             work.sweep(planned)
-    assert not workers_left()
+    assert not workers_below(os.getpid())
     kept = len(stored_numbers(work.url))
     assert 1 <= kept < 40
     sound(work.url)
@@ -220,7 +211,7 @@ def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch
     with pytest.raises(RequestError, match="locked"):
         work.sweep(expand(grid(seeds=(0,))))
     thread.join()
-    assert not workers_left()
+    assert not workers_below(os.getpid())
     assert work.stored() == {}
 
 
@@ -239,16 +230,16 @@ def test_workers_killed_at_twenty_moments(tmp_path: Path) -> None:
     killed = 0
     while killed < MOMENTS:
         time.sleep(chance.uniform(0.05, 0.8))
-        workers = [each for each in below(process) if "spawn_main" in " ".join(each.cmdline())]
+        workers = workers_below(process.pid)
         if workers:
             chance.choice(workers).kill()
             killed += 1
-    seen = below(process)
+    seen = below(process.pid)
     out = process.communicate(timeout=240)[0]
     assert process.returncode == 0, out
     assert stored_numbers(folder.database) == wanted
     sound(folder.database)
-    assert not alive(seen)
+    wait_for(lambda: not alive(seen))  # a process needs a moment to end
     print(f"{killed} workers killed, {folder.starts()} starts of {len(wanted)} runs, {len(wanted)} done")
 
 
@@ -262,7 +253,7 @@ def test_sweeps_killed_at_twenty_moments(tmp_path: Path) -> None:
         before = folder.starts()
         wait_for(lambda before=before: folder.starts() > before)
         time.sleep(chance.uniform(0.0, 1.2))
-        seen = below(process)
+        seen = below(process.pid)
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=30)
         wait_for(lambda seen=seen: not alive(seen), 10)

@@ -42,7 +42,7 @@ def test_a_killed_sweep_goes_on_bit_equal(tmp_path: Path) -> None:
         command(killed, "--checkpoint-minutes", "1e-9"), env={**os.environ, "BENCH_HOME": str(killed)}
     )
     wait_for(lambda: list((killed / "checkpoints").glob("*.npz")))
-    workers = below(process)
+    workers = below(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
     wait_for(lambda: not any(each.is_running() for each in workers))

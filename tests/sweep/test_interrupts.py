@@ -38,7 +38,7 @@ def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed
     folder = Folder(tmp_path)
     process = folder.start(seconds=0.5)
     wait_for(lambda: folder.starts() >= 4)
-    workers = below(process)
+    workers = below(process.pid)
     process.send_signal(signal.SIGINT)
     out = process.communicate(timeout=60)[0]
     assert "running to be finished and stored; Ctrl-C again stops now" in out
@@ -47,7 +47,7 @@ def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed
     assert 4 <= kept <= 6
     assert f"{12 - kept} left: interrupted" in out
     assert "KeyboardInterrupt" in out
-    assert not alive(workers)
+    wait_for(lambda: not alive(workers))  # a process needs a moment to end
     assert sweeps(tmp_path) == []
     goes_on(folder, kept, undisturbed)
 
@@ -57,12 +57,12 @@ def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signal
     folder = Folder(tmp_path)
     process = folder.start(seconds=120)
     wait_for(lambda: folder.starts() == 2)
-    workers = below(process)
+    workers = below(process.pid)
     for number in signals:
         process.send_signal(number)
         time.sleep(0.5)
     assert process.wait(timeout=20) != 0
-    assert not alive(workers)
+    wait_for(lambda: not alive(workers))  # a process needs a moment to end
     assert folder.kept() == 0
     assert list((tmp_path / "sweeps").iterdir()) == []
 
@@ -71,7 +71,7 @@ def test_a_killed_sweep_leaves_no_process_and_goes_on(tmp_path: Path, undisturbe
     folder = Folder(tmp_path)
     process = folder.start()
     wait_for(lambda: folder.starts() >= 5)
-    workers = below(process)
+    workers = below(process.pid)
     process.kill()
     process.wait(timeout=30)
     wait_for(lambda: not alive(workers), 10)
@@ -87,7 +87,7 @@ def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) 
     folder = Folder(tmp_path)
     process = folder.start(seconds=120)
     wait_for(lambda: folder.starts() == 2)
-    workers = below(process)
+    workers = below(process.pid)
     process.kill()
     process.wait(timeout=30)
     wait_for(lambda: not alive(workers), 10)

@@ -17,7 +17,7 @@ import scripted as scripts
 from fake_runs import cpu, grid, stored_numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import alive, wait_for
+from processes import alive, below, wait_for
 from scripted import Scripted
 
 from bench.errors import RequestError
@@ -60,7 +60,7 @@ def on_ray(
 def of_node(node: Any) -> list[psutil.Process]:
     """The processes of a node's workers."""
     raylet = node.all_processes["raylet"][0].process.pid
-    return list(psutil.Process(raylet).children(recursive=True))
+    return below(raylet)
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_an_interrupt_leaves_what_ran_stored_and_no_process(tmp_path: Path) -> N
     started = bench(tmp_path, "--engine", "ray", "--devices", "cpu")
     assert started.stdout is not None
     wait_for(lambda: "[1/4]" in started.stdout.readline(), 120)  # type: ignore[union-attr]
-    processes = psutil.Process(started.pid).children(recursive=True)
+    processes = below(started.pid)
     assert any("raylet" in process.name() for process in processes)
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does
     out = started.communicate(timeout=120)[0]

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from fake_execute import faulty, instant, told
 from fake_runs import (
@@ -22,6 +21,7 @@ from fake_runs import (
     stored_numbers,
     too_many_clients,
 )
+from processes import workers_below
 from rich.console import Console
 
 from bench.engine.result import RunResult
@@ -155,8 +155,7 @@ def test_an_interrupt_stops_the_workers_and_keeps_what_is_stored(database: str) 
             instant,
             any_federation,
         )
-    commands = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
-    assert not [command for command in commands if "spawn_main" in command]
+    assert not workers_below(os.getpid())
     assert caught.tb, "held until here: the workers must not wait for it to be collected"
     assert len(stored_numbers(database)) == 2
     assert run(database, planned) == Outcome({"done": 6}, 4)
