@@ -176,14 +176,14 @@ def test_a_run_is_claimed_once(url: str) -> None:
 
 def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
     with open_store(url, create=True) as one, open_store(url, create=True) as other:
-        ours, theirs = Claims(one, lease=1.0), Claims(other, lease=1.0)
+        ours, theirs = Claims(one, lease=3.0), Claims(other, lease=3.0)
         assert ours.take("a")
         assert ours.take("b")
-        time.sleep(0.6)
+        time.sleep(1.6)
         ours.renew()
-        time.sleep(0.6)
+        time.sleep(1.6)
         assert not theirs.take("a")  # it was renewed in time
-        time.sleep(0.6)
+        time.sleep(1.6)
         assert theirs.take("a")
         ours.renew()  # what it has lost stays lost
         assert not ours.take("a")

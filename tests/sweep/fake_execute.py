@@ -77,8 +77,9 @@ def scripted(order: Order) -> RunResult:
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``signal NUMBER``, ``exit CODE``, ``gib PEAK``, ``hang``, ``leave``, ``raise`` or ``raise other``.
-    Every attempt leaves a line in ``attempts/KEY``.
+    ``signal NUMBER``, ``exit CODE``, ``gib PEAK COUNT``, ``hang``, ``leave``, ``raise`` or ``raise other``.
+    Every attempt leaves a line in ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs
+    have begun, however long their workers take to start.
     """
     folder, spec = Path(order.roots[0]), json.loads(order.spec)
     key = f"{spec['method']} {spec['clients']} {spec['seed']}"
@@ -111,7 +112,11 @@ def scripted(order: Order) -> RunResult:
     result = outcome(order.spec)
     result.device = order.device
     if word == "gib":
-        result.peak_memory, value = int(float(value) * 2**30), "0.2"
+        peak, count = value.split()
+        result.peak_memory, value = int(float(peak) * 2**30), "1"
+        end = began + 30
+        while len(list(log.parent.iterdir())) < int(count) and time.monotonic() < end:
+            time.sleep(0.02)
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import below, wait_for
+from processes import alive, below, wait_for
 
 from bench.store import open_store
 
@@ -45,7 +45,7 @@ def test_a_killed_sweep_goes_on_bit_equal(tmp_path: Path) -> None:
     workers = below(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    wait_for(lambda: not any(each.is_running() for each in workers))
+    wait_for(lambda: not alive(workers))
     kept = saved(killed)
     assert 0 <= kept["round"] < ROUNDS - 1
     run(killed)

@@ -44,7 +44,7 @@ def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed
     assert "running to be finished and stored; Ctrl-C again stops now" in out
     kept = folder.kept()
     assert kept == folder.starts(), "every run that had begun is stored"
-    assert 4 <= kept <= 6
+    assert 4 <= kept < 12
     assert f"{12 - kept} left: interrupted" in out
     assert "KeyboardInterrupt" in out
     wait_for(lambda: not alive(workers))  # a process needs a moment to end
@@ -69,7 +69,7 @@ def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signal
 
 def test_a_killed_sweep_leaves_no_process_and_goes_on(tmp_path: Path, undisturbed: dict[str, object]) -> None:
     folder = Folder(tmp_path)
-    process = folder.start()
+    process = folder.start(seconds=0.5)
     wait_for(lambda: folder.starts() >= 5)
     workers = below(process.pid)
     process.kill()
@@ -106,7 +106,7 @@ def test_the_command_line_ends_with_130_and_says_meanwhile_what_it_is_at(tmp_pat
     seeds = [word for seed in range(40) for word in ("--seed", str(seed))]
     asked = ["sweep", "-d", "cora", "-m", "local", "-k", "3", *seeds, "--jobs", "1", "--devices", "cpu"]
     process = subprocess.Popen(
-        [*command, *asked, "--set", "protocol.rounds=2"],
+        [*command, *asked, "--set", "protocol.rounds=10"],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

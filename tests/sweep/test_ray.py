@@ -145,7 +145,7 @@ def bench(folder: Path, *more: str) -> subprocess.Popen[str]:
     command = [str(Path(sys.executable).with_name("bench")), "sweep", "-d", "cora", "-k", "3", "-m", "fedavg"]
     seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
     return subprocess.Popen(
-        [*command, *seeds, "--set", "protocol.rounds=2", "--jobs", "1", *more],
+        [*command, *seeds, "--set", "protocol.rounds=6", "--jobs", "1", *more],
         env={**os.environ, "BENCH_HOME": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -161,7 +161,7 @@ def test_an_interrupt_leaves_what_ran_stored_and_no_process(tmp_path: Path) -> N
     assert started.stdout is not None
     wait_for(lambda: "[1/4]" in started.stdout.readline(), 120)  # type: ignore[union-attr]
     processes = below(started.pid)
-    assert any("raylet" in process.name() for process in processes)
+    assert any("raylet" in process.name() for process in alive(processes))
     os.killpg(started.pid, signal.SIGINT)  # as a terminal does
     out = started.communicate(timeout=120)[0]
     assert started.returncode == 130, out

@@ -28,7 +28,7 @@ def test_a_running_sweep_is_seen_from_another_process(
     status()
     assert capsys.readouterr().out == "no sweep is running\n"
     folder = Folder(tmp_path)
-    process = folder.start(seconds=1.0)
+    process = folder.start(seconds=2.0)
     wait_for(lambda: sweeps(tmp_path) and sweeps(tmp_path)[0]["counts"].get("done", 0) >= 3)
     (sweep,) = sweeps(tmp_path)
     status()
