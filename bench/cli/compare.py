@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import paths, registry
+from bench.cli.seeds import Seeds
 
 WIDTH = 100
 """Columns of the tables where the terminal is narrower or there is none."""
@@ -21,7 +22,7 @@ def compare(
     study: str = "fedsheafhn",
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
-    seed: Annotated[list[int] | None, Parameter(negative="")] = None,
+    seed: Seeds = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
     out: Path = Path("report"),
     db: str | None = None,
@@ -48,7 +49,7 @@ def compare(
     scenario
         Only this scenario.
     seed
-        Only this seed.
+        This seed, or a range such as 0-4, in place of the five of the study.
     set_
         Override of a setting of your method, such as method.mu=0.1.
     out

@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bench import paths
+from bench.cli.seeds import Seeds
 from bench.store import open_store
 from bench.store.bundle_choice import Choice, choose
 from bench.store.bundle_write import write_bundle
@@ -21,7 +22,7 @@ def export(
     method: Annotated[list[str] | None, Parameter(name=["--method", "-m"], negative="")] = None,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
-    seed: Annotated[list[int] | None, Parameter(negative="")] = None,
+    seed: Seeds = None,
     grid: str | None = None,
     db: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -44,7 +45,7 @@ def export(
     scenario
         Only this scenario.
     seed
-        Only this seed.
+        Only this seed, or a range such as 0-4.
     grid
         Only the runs of this grid, a name or a TOML file.
     db

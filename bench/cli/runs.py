@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench import paths
+from bench.cli.seeds import Seeds
 from bench.errors import RequestError
 from bench.report.shipped import opened
 from bench.store import open_store
@@ -49,7 +50,7 @@ def list_(
     method: Annotated[list[str] | None, Parameter(name=["--method", "-m"], negative="")] = None,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
-    seed: Annotated[list[int] | None, Parameter(negative="")] = None,
+    seed: Seeds = None,
     state: Annotated[list[str] | None, Parameter(negative="")] = None,
     db: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -67,7 +68,7 @@ def list_(
     scenario
         Only this scenario.
     seed
-        Only this seed.
+        Only this seed, or a range such as 0-4.
     state
         Only this state: done, failed, diverged, oom, no_data, not_applicable.
     db

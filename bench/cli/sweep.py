@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import paths
+from bench.cli.seeds import Seeds
 from bench.errors import RequestError
 from bench.grids import Filters, ad_hoc, expand, load_grid
 from bench.resolve import parse_overrides
@@ -37,7 +38,7 @@ def sweep(
     method: Annotated[list[str] | None, Parameter(name=["--method", "-m"], negative="")] = None,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
-    seed: Annotated[list[int] | None, Parameter(negative="")] = None,
+    seed: Seeds = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
     db: str | None = None,
     data_root: Path | None = None,
@@ -75,7 +76,7 @@ def sweep(
     scenario
         Only this scenario of the grid; without a grid: the data set's first if left out.
     seed
-        Only this seed of the grid; without a grid: 0 if left out.
+        This seed, or a range such as 0-4, in place of the grid's; without a grid: 0 if left out.
     set_
         Override of a setting, such as protocol.rounds=8 or method.mu=0.1.
     db

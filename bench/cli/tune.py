@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import paths
+from bench.cli.seeds import Seeds
 from bench.grids import Filters, ad_hoc, expand, load_grid
 from bench.resolve import parse_overrides
 from bench.store.peek import stored_runs
@@ -33,7 +34,7 @@ def tune(
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
     trials: int = 20,
-    tune_seeds: Annotated[list[int] | None, Parameter(negative="")] = None,
+    tune_seeds: Seeds = None,
     set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
     db: str | None = None,
     data_root: Path | None = None,

@@ -16,7 +16,11 @@ from bench.spec import RunSpec
 
 @dataclass(frozen=True)
 class Filters:
-    """Which runs of a grid are wanted; an empty filter wants all of them."""
+    """Which runs of a grid are wanted; an empty filter wants all of them.
+
+    ``seeds`` stand in place of the grid's own and may be others: a grid says how many a study needs, and
+    who wants more gets them.
+    """
 
     datasets: tuple[str, ...] = ()
     scenarios: tuple[str, ...] = ()
@@ -98,8 +102,7 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     _check_method_keys(overrides, {method for *_, method, _ in wanted})
     plans = [
         plan(grid, *combination, seed, overrides)
-        for seed in grid.seeds
-        if not filters.seeds or seed in filters.seeds
+        for seed in filters.seeds or grid.seeds
         for combination in wanted
     ]
     return list({(each.names, each.spec and each.spec.hash): each for each in plans}.values())
@@ -134,9 +137,6 @@ def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters
         for value in values:
             if value not in have:
                 raise unknown(f"{kind} in this grid:", str(value), map(str, have))
-    for seed in filters.seeds:
-        if seed not in grid.seeds:
-            raise unknown("seed in this grid:", str(seed), map(str, grid.seeds))
 
 
 def _check_method_keys(overrides: Mapping[str, Any], methods: set[str]) -> None:

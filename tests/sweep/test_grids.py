@@ -106,10 +106,13 @@ def test_partition_per_seed(small: Grid) -> None:
         (Filters(datasets=("citeseer",), seeds=(1,)), 6),
         (Filters(methods=("local", "majority"), clients=(3,)), 8),
         (Filters(scenarios=("overlapping",)), 2),
+        (Filters(datasets=("citeseer",), seeds=(7, 1, 8)), 18),
     ],
 )
 def test_filters(small: Grid, filters: Filters, count: int) -> None:
-    assert len(expand(small, filters)) == count
+    planned = expand(small, filters)
+    assert len(planned) == count
+    assert {each.seed for each in planned} == set(filters.seeds or (0, 1)), "named seeds replace the grid's"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,6 @@ def test_filters(small: Grid, filters: Filters, count: int) -> None:
         (Filters(methods=("fedprox",)), "method in this grid: 'fedprox'"),
         (Filters(clients=(4,)), "number of clients in this grid: '4'"),
         (Filters(scenarios=("overlaping",)), "did you mean 'overlapping'"),
-        (Filters(seeds=(2,)), "seed in this grid: '2'"),
         (Filters(datasets=("citeseer",), scenarios=("overlapping",)), "matches all filters together"),
     ],
 )
