@@ -77,13 +77,21 @@ def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
     assert beside == wanted
 
 
-def test_trimming_grid_shares_its_runs_with_the_main_table() -> None:
+@pytest.mark.parametrize(
+    ("grid", "dataset", "count"),
+    [
+        # Three client counts and twenty seeds: Local and FedHGN as released, both completed, FedHGN as worded.
+        ("fedhgn_trimming", "coraca", 3 * 20 * 5),
+        # Three client counts and ten seeds: FedHGN as worded and completed, under the released reading.
+        ("fedhgn_longer", "dblp4k", 3 * 10 * 2),
+    ],
+)
+def test_other_grids_share_their_runs_with_the_main_table(grid: str, dataset: str, count: int) -> None:
     main, other = (
-        {each.spec.hash for each in expand(load_grid(name)) if each.spec and each.dataset == "coraca"}
-        for name in ("fedhgn_tables", "fedhgn_trimming")
+        {each.spec.hash for each in expand(load_grid(name)) if each.spec and each.dataset == dataset}
+        for name in ("fedhgn_tables", grid)
     )
-    # Three client counts and twenty seeds: Local and FedHGN as released, both completed, FedHGN as worded.
-    assert len(main & other) == 3 * 20 * 5
+    assert len(main & other) == count
 
 
 def test_cost_is_split_by_layer_and_coding() -> None:

@@ -254,8 +254,8 @@ def test_the_accuracy_axis_of_pairs_says_where_it_starts() -> None:
     assert [text.get_text() for text in canvas.legends[0].get_texts()] == ["A"]
 
 
-def test_fedhgn_compares_its_trimmings_in_a_figure() -> None:
-    assert {each.name for each in FedHGN.experiments if each.by_line} == {"trimming"}
+def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:
+    assert {each.name for each in FedHGN.experiments if each.by_line} == {"trimming", "longer"}
     assert {each.name for each in FedSheafHN.experiments if each.by_line} == {
         "ablation",
         "collaboration_gnn",
