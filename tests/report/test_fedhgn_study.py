@@ -80,9 +80,9 @@ def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
 @pytest.mark.parametrize(
     ("grid", "dataset", "count"),
     [
-        # Three client counts and twenty seeds: Local and FedHGN as released, both completed, FedHGN as worded.
+        # Three client counts, twenty seeds: Local and FedHGN as released, both completed, FedHGN as worded.
         ("fedhgn_trimming", "coraca", 3 * 20 * 5),
-        # Three client counts and ten seeds: FedHGN as worded and completed, under the released reading.
+        # Three client counts, ten seeds: FedHGN as worded and completed, under the released reading.
         ("fedhgn_longer", "dblp4k", 3 * 10 * 2),
     ],
 )
