@@ -67,7 +67,8 @@ class FGGP(FedAvg):
        cosine); the cluster means are the global prototypes;
     4. a node's class is voted by the ``voters`` nearest global prototypes (cosine, softmax with
        temperature 0.1), on the client's own graph. Before the first collection there are no
-       prototypes (all of round 0) and the classifier predicts.
+       prototypes (all of round 0), and every node counts as class 0: what the release's queue votes for.
+       The classifier has no say: else its round could be the one that is selected and reported.
 
     The global view is the union of the client's edges with the k-NN graph (cosine) of the features
     that the received model gives, made anew every ``refresh`` rounds. The augmentor, two linear
@@ -108,6 +109,7 @@ class FGGP(FedAvg):
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"
+    numerics = 2
     welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
@@ -272,10 +274,10 @@ class FGGP(FedAvg):
         self.prototype_classes = torch.tensor(owners, device=reports.device)
 
     def logits(self, models: Stack, block: Block) -> Tensor:
-        """Votes of the global prototypes; the classifier's logits as long as there are none."""
+        """Votes of the global prototypes; none for any class as long as there are no prototypes."""
         output = block.forward(models)
         if self.prototypes is None:
-            return output.logits
+            return torch.zeros_like(output.logits)
         return vote(
             feature(output),
             self.prototypes,

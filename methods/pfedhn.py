@@ -33,6 +33,7 @@ class PFedHN(Method):
     name = "pfedhn"
     title = "pFedHN"
     reference = "Shamsian et al., ICML 2021"
+    numerics = 2
 
     class Hyper(HyperParameters):
         """Learning rate of the hypernetwork and of the embeddings (SGD with momentum)."""
@@ -51,7 +52,8 @@ class PFedHN(Method):
         shapes = {name: task.shapes[name] for name in self.shared()}
         with task.seeded("hypernetwork"):
             self.embeddings = nn.Parameter(torch.randn(task.clients, width).to(task.device))
-            self.network = Hypernetwork([width, 100, 100, 100, 100], shapes, dropout_rate=0.0).to(task.device)
+            network = Hypernetwork([width, 100, 100, 100, 100], shapes, dropout_rate=0.0, linear_end=True)
+        self.network = network.to(task.device)
         self.parameters = [self.embeddings, *self.network.parameters()]
         self.optimiser = torch.optim.SGD(
             self.parameters,

@@ -17,17 +17,23 @@ class Hypernetwork(nn.Module):
     """MLP body and one linear output layer per generated tensor.
 
     ``widths`` are the body's layer widths, input first; every layer but the output is followed by
-    ReLU and dropout, and dropout is applied to the input, too.
+    ReLU and dropout, and dropout is applied to the input, too. With ``linear_end`` the body's last
+    layer is followed by neither: the output layers read its plain values.
 
     The output layers hold nearly all weights (128 times the client model). Their gradients are
     products of thin matrices and are written into memory that is kept: see ``pull_back``.
     """
 
     def __init__(
-        self, widths: Sequence[int], shapes: Mapping[str, tuple[int, ...]], dropout_rate: float
+        self,
+        widths: Sequence[int],
+        shapes: Mapping[str, tuple[int, ...]],
+        dropout_rate: float,
+        linear_end: bool = False,
     ) -> None:
         super().__init__()
         self.rate = dropout_rate
+        self.linear_end = linear_end
         self.shapes = dict(shapes)
         self.body = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.out = nn.ModuleDict(
@@ -52,9 +58,11 @@ class Hypernetwork(nn.Module):
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         """What the output layers read, ``[clients, width]``; ``generator`` None switches dropout off."""
         x = dropout(x, self.rate, generator)
-        for layer in self.body:
+        *inner, last = self.body
+        for layer in inner:
             x = dropout(torch.relu(layer(x)), self.rate, generator)
-        return x
+        x = last(x)
+        return x if self.linear_end else dropout(torch.relu(x), self.rate, generator)
 
     def emit(self, features: Tensor) -> dict[str, Tensor]:
         """The generated parameters, ``[clients, ...]``, without a graph."""

@@ -277,13 +277,19 @@ def test_released_settings(clients: Federation) -> None:
 
 
 def test_pfedhn_sizes(clients: Federation) -> None:
-    """Embeddings of int(1 + N / 4), four layers of 100 before the output (facts 3.6.1)."""
+    """Embeddings of int(1 + N / 4), four layers of 100 before the output, ReLU between them alone."""
     for count, width in ((4, 2), (10, 3), (30, 8), (50, 13)):
         many = permuted(clients, [index % 4 for index in range(count)])
         state: Any = Run(make_spec("pfedhn", many, client={"hidden": 2}), many).method
         assert state.embeddings.shape == (count, width)
         sizes = [tuple(layer.weight.shape) for layer in state.network.body]
         assert sizes == [(100, width), (100, 100), (100, 100), (100, 100)]
+        read = state.network.features(state.embeddings, None)
+        hidden = state.embeddings
+        for layer in state.network.body[:3]:
+            hidden = torch.relu(layer(hidden))
+        assert torch.allclose(read, state.network.body[3](hidden))
+        assert (read < 0).any(), "the output layers read plain values"
 
 
 def test_pfedhn_step_is_sgd_on_the_surrogate(clients: Federation) -> None:

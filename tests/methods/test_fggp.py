@@ -401,13 +401,17 @@ def test_bytes_count_prototypes_both_ways(federation: Federation) -> None:
     assert it.wire.bytes_down == 2 * models + 5 * points * (16 * 4 + 8)
 
 
-def test_the_classifier_predicts_until_there_are_prototypes(federation: Federation) -> None:
+def test_all_nodes_count_as_class_0_until_there_are_prototypes(federation: Federation) -> None:
+    """Round 0 must not be the one that is selected because a classifier predicted in it."""
     it = Run(make_spec("fggp", federation), federation)
     it.warm_up()
     block = it.clients.blocks[0]
     models = {name: value[block.clients] for name, value in it.own.items()}
-    assert torch.equal(it.method.logits(models, block), block.forward(models).logits)
+    assert not it.method.logits(models, block).argmax(dim=2).any()
     it.step(0)
+    first = [np.sum((each.labels == 0) & (each.roles == TEST)) for each in federation.clients]
+    for stage in ("received", "trained"):
+        assert it.correct()[stage, "test"][0].tolist() == first
     scores = it.method.logits({name: value[block.clients] for name, value in it.own.items()}, block)
     inside = scores.sum(dim=2)
     assert torch.allclose(inside, torch.ones_like(inside), atol=1e-5)  # shares of the voters

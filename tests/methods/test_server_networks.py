@@ -227,9 +227,9 @@ def test_attention_follows_its_clients_and_the_free_matrix_does_not() -> None:
 SHAPES = {"conv1.weight": (3, 4), "conv1.bias": (4,), "head": (4, 2)}
 
 
-def small_network(dropout_rate: float = 0.0) -> Hypernetwork:
+def small_network(dropout_rate: float = 0.0, linear_end: bool = False) -> Hypernetwork:
     with seeded(1):
-        return Hypernetwork([5, 6, 7], SHAPES, dropout_rate).double()
+        return Hypernetwork([5, 6, 7], SHAPES, dropout_rate, linear_end).double()
 
 
 def differentiable(network: Hypernetwork, features: Tensor) -> dict[str, Tensor]:
@@ -253,10 +253,21 @@ def test_emitted_parameters() -> None:
         assert not emitted[name].requires_grad
 
 
+def test_a_linear_end_lets_negative_values_through() -> None:
+    network = small_network(0.4, linear_end=True)
+    first, last = network.body
+    x = torch.randn(3, 5, dtype=torch.float64)
+    features = network.features(x, None)
+    assert torch.allclose(features, last(torch.relu(first(x))))
+    assert (features < 0).any()
+    assert not (network.features(x, torch.Generator().manual_seed(1)) == 0).any(), "nor is any dropped"
+
+
+@pytest.mark.parametrize("linear_end", [False, True])
 @pytest.mark.parametrize("dropout_rate", [0.0, 0.4])
-def test_pull_back_is_autograd(dropout_rate: float) -> None:
+def test_pull_back_is_autograd(dropout_rate: float, linear_end: bool) -> None:
     """Twice in a row: kept gradient memory must be overwritten, not added to."""
-    network = small_network(dropout_rate)
+    network = small_network(dropout_rate, linear_end)
     for seed in (1, 2):
         x = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
         gradient = {name: torch.randn(3, *shape, dtype=torch.float64) for name, shape in SHAPES.items()}
