@@ -11,6 +11,15 @@ from numpy.typing import NDArray
 State = Literal["done", "diverged", "oom", "failed", "not_applicable", "no_data", "not_implemented"]
 
 
+@dataclass(frozen=True)
+class Code:
+    """Which code makes a run: declared versions of its numbers, and a hash over its sources."""
+
+    method_numerics: int
+    engine_numerics: int
+    source: str
+
+
 @dataclass(eq=False)
 class RunResult:
     """The outcome of one run.
@@ -19,7 +28,8 @@ class RunResult:
     a round (for ``trained`` under ``protocol.evaluate = "epoch"``: one row a local epoch);
     ``samples[split]`` is int32 ``[clients]``. ``loss`` is the mean training loss over clients by
     round. Only a ``done`` run carries numbers. ``seconds`` has ``client``, ``server``,
-    ``evaluation`` and ``total``; bytes are summed over clients and rounds.
+    ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what the process
+    that made it had loaded; None where the process was lost.
     """
 
     state: State
@@ -35,3 +45,4 @@ class RunResult:
     device: str = "cpu"
     partition_hash: str = ""
     artefacts: dict[str, NDArray[Any]] = field(default_factory=dict)
+    code: Code | None = None

@@ -1,44 +1,51 @@
-"""Which code makes a run: declared versions of its numbers, and a hash over its sources."""
+"""Which code makes a run: declared versions of its numbers, and a hash over its sources.
+
+A method's files are read once, as soon as a process asks for the code of any: what is edited after that is
+not what the process runs.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import inspect
-from dataclasses import dataclass
+import sys
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import bench
 from bench import engine, registry
+from bench.engine.result import Code
 
-SHARED = ("engine", "federation", "nn", "streams.py", "data.py")
+SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
 """Parts of ``bench`` that every run goes through."""
 
 
-@dataclass(frozen=True)
-class Code:
-    """Versions of a method's code. ``source`` covers the method's file, those of its bases, and
-    the engine, client models and federations; other modules that a method imports are not in it.
-    """
-
-    method_numerics: int
-    engine_numerics: int
-    source: str
+METHODS = "bench.methods"
 
 
 @cache
 def code(method: str) -> Code:
-    """The installed code of a method.
+    """The code of a method that this process has loaded.
+
+    ``source`` covers the modules of the method and its bases, those whose functions or classes they import
+    from ``methods/`` or from the method's own package, and the engine, client models and federations.
 
     Raises:
         RequestError: no such method.
     """
+    for kind in registry.methods().values():
+        for name in _closure(kind):
+            _source(name)
     kind = registry.method(method)
-    own = {inspect.getfile(base) for base in kind.__mro__ if base is not object}
     digest = hashlib.sha256(_shared().encode())
-    for file in sorted(map(Path, own), key=lambda path: path.name):
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    for name in sorted(_closure(kind)):
+        digest.update(f"{name}\0{_source(name)}\0".encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
+
+
+@cache
+def _source(module: str) -> str:
+    return _hash(Path(str(sys.modules[module].__file__)))
 
 
 @cache
@@ -48,6 +55,35 @@ def _shared() -> str:
     for part in SHARED:
         path = root / part
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.relative_to(root).as_posix()}\0".encode())
-            digest.update(hashlib.sha256(file.read_bytes()).digest())
+            digest.update(f"{file.relative_to(root).as_posix()}\0{_hash(file)}\0".encode())
     return digest.hexdigest()
+
+
+def _closure(kind: type) -> set[str]:
+    """Modules that a method is made of, wherever ``bench`` itself is not."""
+    packages = {_package(kind.__module__), METHODS}
+    waiting = {base.__module__ for base in kind.__mro__ if _package(base.__module__) in packages}
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting |= {other for other in _imports(sys.modules[name]) if _package(other) in packages} - found
+    return found
+
+
+def _package(module: str) -> str:
+    """The package that a module's author would call his own."""
+    return METHODS if module.startswith(f"{METHODS}.") else module.partition(".")[0]
+
+
+def _imports(module: ModuleType) -> set[str]:
+    """Names of the modules that a module's names come from."""
+    names = {
+        str(member.__name__ if isinstance(member, ModuleType) else getattr(member, "__module__", ""))
+        for member in vars(module).values()
+    }
+    return {name for name in names if getattr(sys.modules.get(name), "__file__", None)}
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from bench import registry
+from bench.engine.result import Code
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import RunSpec
@@ -164,13 +165,20 @@ def _step(
     return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, run_id, seconds)
 
 
-def made_by_this_code(old: Stored, code: fingerprint.Code) -> bool:
-    """Whether a stored run is settled and was made by exactly the installed code."""
-    made = (old.method_numerics, old.engine_numerics, old.source_hash)
-    return old.state in SETTLED and made == (code.method_numerics, code.engine_numerics, code.source)
+def serves(old: Stored, step: Step) -> bool:
+    """Whether a run that is stored now is what a step wants, though the plan did not know of it.
+
+    Any settled run that is not stale is; but one to redo (``stale``, ``rerun``) has to be by exactly the
+    installed code, else the old one itself would serve.
+    """
+    code = fingerprint.code(step.spec.method)
+    if old.state not in SETTLED or _stale(old, code):
+        return False
+    redone = step.status == "stale" or step.status in SETTLED
+    return not redone or old.source_hash == code.source
 
 
-def _stale(old: Stored, code: fingerprint.Code) -> str:
+def _stale(old: Stored, code: Code) -> str:
     """Why a stored run's numbers are of older code; empty where they are not."""
     if old.method_numerics < code.method_numerics:
         return f"method numerics {old.method_numerics}, now {code.method_numerics}"

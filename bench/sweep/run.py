@@ -12,7 +12,7 @@ from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import open_store
-from bench.sweep import pool, worker
+from bench.sweep import fingerprint, pool, worker
 from bench.sweep.clock import now
 from bench.sweep.devices import Slots
 from bench.sweep.estimate import Estimator
@@ -76,6 +76,8 @@ def sweep(
     steps = plan.to_run
     if not steps:
         return Outcome(plan.counts, 0)
+    for method in {step.spec.method for step in steps}:
+        fingerprint.code(method)  # as it is now: files may be edited before a run is stored
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
     prepared = build_all((step.spec for step in steps), roots, build or _default_build())
@@ -90,7 +92,7 @@ def sweep(
         reporter,
         Interrupts(reporter.note) as interrupts,
         Board(home, database, len(runnable), len(slots.devices)) as board,
-        (NodeWriter if slots.elsewhere else Writer)(store, prepared, slots.threads) as writer,
+        (NodeWriter if slots.elsewhere else Writer)(store, prepared, slots.threads, interrupts) as writer,
         worker.thread_variables(slots.threads),
     ):
         reporter.started(len(steps))

@@ -183,6 +183,7 @@ class Scheduler:
             self.waiting.remove(chosen)
             if state is None:
                 self._begin(chosen, choice[1])
+                self._sharing.renew()  # a cluster takes many, and each may take a while
             else:
                 self.skipped[chosen.step.spec.hash] = state
                 self._note(f"{chosen.step.name}: {state} in another sweep")
@@ -250,13 +251,13 @@ class Scheduler:
         if result.state == "done":
             seconds = result.seconds.get("total", 0.0)
             self.estimator.add(step.spec, seconds, result.device, result.peak_memory)
+        why = self._pauses.ended(step, result)
         if result.state in FAILURES:
             self._failures += 1
             if log is not None and log.exists():
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         elif log is not None:
             log.unlink(missing_ok=True)
-        why = self._pauses.ended(step, result)
         if why is not None:
             held = [each for each in self.waiting if each.step.spec.method == step.spec.method]
             self.waiting = [each for each in self.waiting if each not in held]

@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback as traces
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing import connection, parent_process
@@ -109,7 +109,8 @@ def attempt(execute: Execute, order: Order, log: Path | None, fresh: bool) -> Ru
         except NotApplicableError as error:
             return RunResult("not_applicable", str(error), device=order.device)
         except (Exception, SystemExit) as error:
-            traces.print_exc()
+            with suppress(OSError):  # the log's disk is full
+                traces.print_exc()
             result = RunResult("failed", _first_line(error), traces.format_exc(), device=order.device)
             if _out_of_memory(error):
                 result.state, result.peak_memory = "oom", _peak(order.device)
@@ -121,6 +122,9 @@ def attempt(execute: Execute, order: Order, log: Path | None, fresh: bool) -> Ru
 def execute(order: Order) -> RunResult:
     """Execute an order's spec on its federation, which is kept for the next ones.
 
+    The outcome says which code this process has: a sweep's files may be edited while it lasts, and a
+    worker that takes the place of another has what was there then.
+
     Raises:
         NoDataError: the data set is not to be had.
         NotApplicableError: the method cannot do what the spec asks.
@@ -129,16 +133,22 @@ def execute(order: Order) -> RunResult:
 
     from bench.engine.run import run
     from bench.spec import RunSpec
+    from bench.sweep import fingerprint
 
     torch.set_num_threads(order.threads)
     spec = RunSpec.model_validate_json(order.spec)
+    code = fingerprint.code(spec.method)
     federation = _federation(spec.federation_key, order.roots)
     block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
-    return run(spec, federation, order.device, block_size, _checkpoint(spec, federation, order))
+    result = run(spec, federation, order.device, block_size, _checkpoint(spec, federation, order))
+    result.code = code
+    return result
 
 
 def _checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoint | None:
-    """Where the run is saved; what another code, federation or version of torch has saved is not taken up."""
+    """Where the run is saved; what is saved with another code, federation or version of torch, on another
+    kind of device or with other threads is not taken up: its numbers differ in the last digits.
+    """
     import torch
 
     from bench.engine.checkpoint import Checkpoint
@@ -146,7 +156,9 @@ def _checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoi
 
     if order.checkpoints is None:
         return None
-    identity = " ".join((federation.hash, fingerprint.code(spec.method).source, torch.__version__))
+    made_by = (fingerprint.code(spec.method).source, torch.__version__)
+    made_on = (order.device.partition(":")[0], str(order.threads))
+    identity = " ".join((federation.hash, *made_by, *made_on))
     return Checkpoint(order.checkpoints.path(spec.hash), identity, order.checkpoints.minutes)
 
 
@@ -194,8 +206,9 @@ def _output_to(log: Path | None, fresh: bool) -> Iterator[None]:
 
 
 def _redirect(targets: list[int]) -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # the log's disk is full
+            stream.flush()
     for number, target in zip((1, 2), targets, strict=True):
         os.dup2(target, number)
 

@@ -21,7 +21,8 @@ from bench.store.claims import Claims
 from bench.store.models import Claim
 from bench.sweep import fingerprint
 from bench.sweep.federations import Prepared
-from bench.sweep.plan import FAILURES, Step, made_by_this_code
+from bench.sweep.interrupts import Interrupts
+from bench.sweep.plan import FAILURES, SETTLED, Step, serves
 
 WAITS = 10
 """How often a locked database is waited for, half a minute each, before the sweep gives up."""
@@ -29,40 +30,43 @@ WAITS = 10
 T = TypeVar("T")
 
 
-def patiently(write: Callable[[], T]) -> T:
-    """The result of a write, waited for while the database is locked.
-
-    Raises:
-        RequestError: the database cannot be written: full, gone, or locked for minutes.
-    """
-    for left in reversed(range(WAITS)):
-        try:
-            return write()
-        except RequestError as error:
-            if "locked" not in str(error) or not left:
-                raise
-    raise AssertionError
-
-
 class Writer:
     """The only one in a sweep that writes. Several sweeps may share a database: each claims a run
     before it starts it, and says so again while it runs. Use as a context manager.
     """
 
-    def __init__(self, store: Store, prepared: Prepared, threads: int) -> None:
+    def __init__(self, store: Store, prepared: Prepared, threads: int, interrupts: Interrupts) -> None:
         self._store = store
         self._prepared = prepared
+        self._interrupts = interrupts
         self._environment = cache(lambda device: describe(device, threads))
         self._claims = Claims(store)
         self._renewed = time.monotonic()
 
     def __enter__(self) -> Self:
-        patiently(self._clear)
+        self._patiently(self._clear)
         return self
 
     def __exit__(self, *_: object) -> None:
         with suppress(RequestError):  # they run out by themselves
             self._claims.release()
+
+    def _patiently(self, write: Callable[[], T]) -> T:
+        """The result of a write, waited for while the database is locked.
+
+        Raises:
+            RequestError: the database cannot be written: full, gone, or locked for minutes.
+            KeyboardInterrupt: it is locked, and the sweep is to stop now.
+        """
+        for left in reversed(range(WAITS)):
+            try:
+                return write()
+            except RequestError as error:
+                if "locked" not in str(error) or not left:
+                    raise
+                if self._interrupts.now:
+                    raise KeyboardInterrupt from error
+        raise AssertionError
 
     def _clear(self) -> None:
         """Remove the claims of sweeps on this host that are no more; those elsewhere run out."""
@@ -74,12 +78,12 @@ class Writer:
 
     def take(self, step: Step) -> bool:
         """Claim a step's run until the sweep ends; False where another sweep holds it."""
-        return patiently(lambda: self._claims.take(step.spec.hash))
+        return self._patiently(lambda: self._claims.take(step.spec.hash))
 
     def renew(self) -> None:
         """Keep the claims; to be called every few seconds."""
         if time.monotonic() - self._renewed > self._claims.lease / 4:
-            patiently(self._claims.renew)
+            self._patiently(self._claims.renew)
             self._renewed = time.monotonic()
 
     def elsewhere(self, step: Step) -> str | None:
@@ -87,9 +91,8 @@ class Writer:
         old = self._store.stored(step.spec.hash)
         if old is None:
             return None
-        if made_by_this_code(old, fingerprint.code(step.spec.method)):
-            return old.state
-        return old.state if step.run_id is None and old.state in FAILURES else None
+        failed_since = step.run_id is None and old.state in FAILURES
+        return old.state if failed_since or serves(old, step) else None
 
     def made_on(self, result: RunResult) -> Mapping[str, Any]:
         """Description of the machine that made a result: this one."""
@@ -98,14 +101,15 @@ class Writer:
     def save(self, step: Step, result: RunResult, started: datetime) -> str:
         """Store a result and return the state that is stored now.
 
-        A failure does not replace what another sweep has settled meanwhile.
+        What says nothing of the numbers (a failure, no data) never replaces what does: what another sweep
+        has settled meanwhile, or an older run that was to be redone, which stays as stale as it was.
 
         Raises:
             RequestError: the database cannot be written: full, gone, or locked for minutes.
         """
-        state = self.elsewhere(step) if result.state in FAILURES else None
+        state = None if result.state in SETTLED else self._kept(step)
         if state is None:
-            code = fingerprint.code(step.spec.method)
+            code = result.code or fingerprint.code(step.spec.method)
             context = Context(
                 started=started,
                 environment=self.made_on(result),
@@ -115,9 +119,16 @@ class Writer:
                 source_hash=code.source,
                 provenance=self._prepared.provenance.get(step.spec.federation_key, {}),
             )
-            patiently(lambda: self._store.save(step.spec, result, context))
+            self._patiently(lambda: self._store.save(step.spec, result, context))
             state = result.state
         return state
+
+    def _kept(self, step: Step) -> str | None:
+        """The state of a stored run that a step's failure must not replace."""
+        old = self._store.stored(step.spec.hash)
+        if old is not None and old.state in SETTLED:
+            return old.state if serves(old, step) else step.status
+        return self.elsewhere(step)
 
 
 def _alive(owner: str) -> bool:

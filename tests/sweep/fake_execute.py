@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.engine.result import RunResult
+from bench.engine.result import Code, RunResult
 from bench.sweep.worker import Order
 
 CLIENTS = 3
@@ -33,6 +33,19 @@ def outcome(spec_json: str) -> RunResult:
 
 def instant(order: Order) -> RunResult:
     """Succeeds at once."""
+    return outcome(order.spec)
+
+
+def by_other_code(order: Order) -> RunResult:
+    """Made by code that the sweep itself has not."""
+    result = outcome(order.spec)
+    result.code = Code(7, 8, "edited")
+    return result
+
+
+def chatty(order: Order) -> RunResult:
+    """Prints before it ends."""
+    print("so much to say")
     return outcome(order.spec)
 
 

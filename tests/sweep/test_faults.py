@@ -28,6 +28,7 @@ from bench.grids import expand
 from bench.store import open_store, sqlite
 from bench.store.claims import Claims
 from bench.sweep import status
+from bench.sweep.interrupts import Interrupts
 from bench.sweep.plan import Step
 from bench.sweep.writer import Writer
 
@@ -213,6 +214,30 @@ def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch
     thread.join()
     assert not workers_below(os.getpid())
     assert work.stored() == {}
+
+
+def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
+    began = time.monotonic()
+    thread = lock(tmp_path / "bench.db", 5.0)
+    with pytest.raises(KeyboardInterrupt):
+        work.sweep(expand(grid(seeds=(0,))))
+    assert time.monotonic() - began < 2.0, "of ten waits the first"
+    thread.join()
+
+
+class Asked(Interrupts):
+    """The sweep was asked to terminate at its start."""
+
+    def __enter__(self) -> "Asked":
+        self.now = self.finish = True
+        return self
 
 
 @pytest.mark.slow

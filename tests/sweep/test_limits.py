@@ -1,13 +1,14 @@
 """When a sweep stops by itself, what it holds back, and what it redoes."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_runs import cpu, grid
+from fake_runs import cpu, grid, stored_numbers
 from scripted import Scripted
 
-from bench.engine.result import RunResult
+from bench.engine.result import Code, RunResult
 from bench.errors import RequestError
 from bench.grids import expand
 from bench.resolve import resolve
@@ -122,6 +123,31 @@ def test_other_failures_hold_nothing_back(work: Scripted, script: dict[str, list
     assert result.ran == 3
 
 
+@pytest.mark.parametrize(("word", "limit"), [("exit 3", None), ("hang", 1.0)], ids=["died", "timed out"])
+def test_what_is_no_exception_holds_nothing_back(work: Scripted, word: str, limit: float | None) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0,), clients=(3, 4, 5, 6)))
+    script = {f"local {clients} 0": [word] for clients in (3, 4, 5)}
+    result = work.sweep(planned, script, cpu(1), Limits(timeout=limit))
+    assert (result.counts, result.left) == ({"failed": 3, "done": 1}, {})
+
+
+def test_a_failure_does_not_replace_the_run_that_was_to_be_redone(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = LOCAL[:2]
+    work.sweep(planned)
+    before = stored_numbers(work.url)
+    real = fingerprint.code("local")
+    monkeypatch.setattr(fingerprint, "code", lambda _: replace(real, source="edited"))
+    result = work.sweep(planned, {"local 3 0": ["raise"]}, rerun="changed")
+    assert (result.counts, result.failed, result.exit_code) == ({"done": 2}, 1, 1)
+    assert stored_numbers(work.url) == before
+    assert {key: row["source_hash"] for key, row in work.stored().items()} == {
+        "local 3 0": real.source,
+        "local 3 1": "edited",
+    }
+
+
 def failed(line: int, kind: str = "ValueError") -> RunResult:
     frames = f'  File "/a/b.py", line 1, in run\n    run()\n  File "/a/c.py", line {line}, in go\n    go()\n'
     text = f"{frames}{kind}: x\n"
@@ -182,9 +208,9 @@ def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.Monk
     real.cache_clear()
     other = {"fedavg": "other sources"}
 
-    def code(method: str) -> fingerprint.Code:
+    def code(method: str) -> Code:
         found = real(method)
-        return fingerprint.Code(found.method_numerics, found.engine_numerics, other.get(method, found.source))
+        return replace(found, source=other.get(method, found.source))
 
     monkeypatch.setattr(fingerprint, "code", code)
     plan = work.plan(planned)

@@ -18,6 +18,7 @@ from bench.sweep import engines, fingerprint, nodes
 from bench.sweep.clock import now
 from bench.sweep.devices import Slots
 from bench.sweep.federations import build_all
+from bench.sweep.interrupts import Interrupts
 from bench.sweep.pool import Lost
 from bench.sweep.worker import Order
 
@@ -75,7 +76,8 @@ def test_the_node_is_stored_and_never_this_machine_for_one_that_is_unknown(tmp_p
         **vars(outcome(steps[0].spec.canonical())) | {"device": "cuda:0"},
         environment={"processor": "a node's", "threads": 1},
     )
-    with open_store(url, create=True) as store, nodes.NodeWriter(store, prepared, 1) as writer:
+    interrupts = Interrupts(print)
+    with open_store(url, create=True) as store, nodes.NodeWriter(store, prepared, 1, interrupts) as writer:
         writer.save(steps[0], made, now())
         writer.save(steps[1], RunResult("failed", "lost", device="cuda:0"), now())
         rows = store.environments().set_index("id")["description"]

@@ -2,6 +2,9 @@
 
 import io
 import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fake_execute import outcome
@@ -21,7 +24,7 @@ from bench.sweep import devices, fingerprint, show
 from bench.sweep.command import command
 from bench.sweep.devices import choose, cores
 from bench.sweep.estimate import Estimator
-from bench.sweep.plan import Plan, make_plan
+from bench.sweep.plan import Plan, Status, make_plan, serves
 
 
 def have(dataset: str) -> str:
@@ -179,6 +182,73 @@ def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() 
 def test_fingerprint_differs_by_method_file() -> None:
     sources = {name: fingerprint.code(name).source for name in ("local", "fedprox", "majority")}
     assert len(set(sources.values())) == 3
+
+
+@pytest.fixture
+def hashed_anew() -> Iterator[None]:
+    caches = (fingerprint.code, fingerprint._source, fingerprint._shared)
+    for each in caches:
+        each.cache_clear()
+    yield
+    for each in caches:
+        each.cache_clear()
+
+
+@pytest.mark.usefixtures("hashed_anew")
+@pytest.mark.parametrize(
+    ("edited", "changed"),
+    [
+        ("pfedgraph.py", {"fedpub", "pfedgraph"}),  # the aggregation that FED-PUB imports
+        ("fedavg.py", {"fedavg", "fedper", "fedprox"}),
+        ("hypernetwork.py", {"fedavg", "fedpub", "fedper", "local", "pfedgraph", "fedprox"}),  # shared
+    ],
+)
+def test_fingerprint_covers_what_a_method_imports(
+    edited: str, changed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("fedavg", "fedpub", "fedper", "local", "pfedgraph", "fedprox")
+    before = {name: fingerprint.code(name).source for name in names}
+    real = fingerprint._hash
+    monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
+    assert {fingerprint.code(name).source for name in names} == set(before.values()), "read once"
+    for each in (fingerprint.code, fingerprint._source, fingerprint._shared):
+        each.cache_clear()
+    assert {name for name in names if fingerprint.code(name).source != before[name]} == changed
+
+
+@pytest.mark.usefixtures("hashed_anew")
+def test_a_file_that_is_edited_later_is_not_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.py"
+    text = "from bench.methods.local import Local\n\n\nclass Mine(Local):\n    name = 'mine'\n"
+    file.write_text(text)
+    monkeypatch.setenv(registry.PLUGINS, str(file))
+    registry.methods.cache_clear()
+    try:
+        fingerprint.code("local")  # whichever is asked for first
+        file.write_text(text + "    numerics = 5\n")
+        late = fingerprint.code("mine")
+        for each in (fingerprint.code, fingerprint._source):
+            each.cache_clear()
+        assert fingerprint.code("mine").source != late.source
+    finally:
+        monkeypatch.delenv(registry.PLUGINS)
+        registry.methods.cache_clear()
+
+
+@pytest.mark.parametrize("state", ["done", "diverged", "not_applicable", "failed", "no_data"])
+@pytest.mark.parametrize("asked", ["missing", "failed", "no_data", "stale", "done"])
+def test_when_a_run_of_another_sweep_serves(asked: Status, state: str) -> None:
+    step = replace(
+        make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, [], have).steps[0], status=asked
+    )
+    settled = state in ("done", "diverged", "not_applicable")
+    now = {"method": 2, "numerics": engine.NUMERICS}
+    assert serves(stored(state, **now), step) == settled
+    assert serves(stored(state, **now, source="other"), step) == (settled and asked not in ("stale", "done"))
+    assert not serves(stored(state, method=1, numerics=engine.NUMERICS), step)
+    assert not serves(stored(state, method=2, numerics=engine.NUMERICS - 1), step)
 
 
 def test_a_finished_run_is_summed_up_in_a_line() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_execute import faulty, instant, told
+from fake_execute import by_other_code, faulty, instant, told
 from fake_runs import (
     any_federation,
     cpu,
@@ -24,11 +24,12 @@ from fake_runs import (
 from processes import workers_below
 from rich.console import Console
 
+from bench import registry
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.grids import Planned, expand
 from bench.store import open_store
-from bench.sweep import worker
+from bench.sweep import fingerprint, worker
 from bench.sweep.devices import Slots
 from bench.sweep.plan import make_plan
 from bench.sweep.progress import Bar, PlainLines
@@ -115,6 +116,32 @@ def test_missing_data_is_a_state_unless_there_is_nothing_else(database: str, tmp
         assert set(store.runs(state="no_data")["reason"]) == {"missing citeseer.x"}
     # Once the data are there, they are run.
     assert run(database, expand(grid(datasets=("cora", "citeseer")))) == Outcome({"done": 8}, 4)
+
+
+def test_nothing_that_says_nothing_replaces_a_result(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No data for an older run that is to be redone: the older one stays, and stays to be redone."""
+    planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
+    assert run(database, planned).counts == {"done": 4}
+    before = stored_numbers(database)
+    method = registry.method("local")
+    monkeypatch.setattr(method, "numerics", method.numerics + 1)
+    fingerprint.code.cache_clear()
+    assert run(database, planned, build=no_citeseer).counts == {"done": 2, "stale": 2}
+    assert stored_numbers(database) == before
+    with open_store(database, create=False) as store:
+        assert list(store.runs(state="done")["dataset"]).count("citeseer") == 2
+    assert run(database, planned).counts == {"done": 4}
+    with open_store(database, create=False) as store:
+        assert set(store.runs()["method_numerics"]) == {method.numerics}
+    fingerprint.code.cache_clear()
+
+
+def test_what_made_a_run_is_what_its_worker_had(database: str) -> None:
+    """Files may be edited while a sweep lasts; a new worker has what is there then."""
+    assert run(database, expand(grid()), execute=by_other_code).counts == {"done": 4}
+    with open_store(database, create=False) as store:
+        made = store.runs()[["method_numerics", "engine_numerics", "source_hash"]]
+    assert {tuple(row) for row in made.itertuples(index=False)} == {(7, 8, "edited")}
 
 
 def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,49 @@
+"""What a worker process takes up, and what it does when the disk under its log is full."""
+
+from pathlib import Path
+
+import pytest
+from fake_execute import chatty, faulty
+from fake_runs import grid
+
+from bench.federation.build import build
+from bench.grids import expand
+from bench.resolve import resolve
+from bench.sweep import fingerprint, worker
+from bench.sweep.worker import Checkpoints, Order
+
+
+def order(seed: int = 0) -> Order:
+    spec = expand(grid(methods=("local",), seeds=(seed,)))[0].spec
+    assert spec is not None
+    return Order(spec.canonical(), (), "cpu", 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_its_log_fails_no_run(capfd: pytest.CaptureFixture[str]) -> None:
+    assert worker.attempt(chatty, order(), Path("/dev/full"), True).state == "done"
+    failed = worker.attempt(faulty, order(), Path("/dev/full"), True)
+    assert (failed.state, failed.reason) == ("failed", "ValueError: first line")
+    print("seen again")
+    assert "seen again" in capfd.readouterr().out
+
+
+def test_the_outcome_says_which_code_made_it() -> None:
+    spec = resolve("cora", "non-overlapping", 3, "majority", 0)
+    made = worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1), None, True)
+    assert made.state == "done", made.traceback
+    assert made.code == fingerprint.code("majority")
+
+
+def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Path) -> None:
+    spec = resolve("cora", "non-overlapping", 3, "local", 0)
+    federation = build(*spec.federation_key)
+
+    def identity(device: str, threads: int) -> str:
+        wanted = Order(spec.canonical(), (), device, threads, 1, Checkpoints(tmp_path, 1.0))
+        made = worker._checkpoint(spec, federation, wanted)
+        assert made is not None
+        return made.identity
+
+    assert identity("cuda:0", 1) == identity("cuda:1", 1), "one GPU or the other"
+    assert len({identity("cpu", 1), identity("cpu", 2), identity("cuda:0", 1)}) == 3
