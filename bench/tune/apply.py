@@ -15,7 +15,7 @@ from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.tune.record import Record, file_name, parse
 from bench.tune.space import configured
-from bench.tune.tuning import cell_of
+from bench.tune.tuning import cell_of, numerics
 
 NAMED = 5
 """Cells without a configuration that a message names."""
@@ -34,6 +34,11 @@ class Configuration:
         """
         return _cell(self.record.spec) == _cell(spec)
 
+    @property
+    def current(self) -> bool:
+        """Whether the search was made by code of the numerics that are installed; its method is at hand."""
+        return self.record.numerics == numerics(self.record.spec.method)
+
     def apply(self, spec: RunSpec) -> RunSpec:
         """The spec in the winner's configuration."""
         return configured(spec, self.record.winner.overrides)
@@ -46,8 +51,11 @@ class Configurations:
     by_file: dict[str, tuple[Configuration, ...]]
 
     def of(self, spec: RunSpec) -> Configuration | None:
-        """The one for a run in its cell's default configuration; None where its cell was not tuned."""
-        return next((each for each in self._candidates(spec) if each.fits(spec)), None)
+        """The one for a run in its cell's default configuration, of the installed code if there is such a
+        one; None where its cell was not tuned.
+        """
+        fitting = [each for each in self._candidates(spec) if each.fits(spec)]
+        return next((each for each in fitting if each.current), fitting[0] if fitting else None)
 
     def behind(self, spec: RunSpec) -> Configuration | None:
         """The one that a run was made with; None where it is not tuned, or the search had its seed.
@@ -111,7 +119,7 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
     data set have none and need none.
 
     Raises:
-        RequestError: some cell has none, or a run's seed was used in the search.
+        RequestError: some cell has none, or one of other numerics; a run's seed was used in the search.
     """
     known = known or configurations()
     every = list(planned)
@@ -122,9 +130,10 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
             made.append(each)
             continue
         found = known.of(each.spec)
-        if found is None:
-            variant = f" ({each.variant})" if each.variant else ""
-            lacking[f"{each.method} {each.dataset} {each.scenario} {each.clients}{variant}"] = None
+        if found is None or not found.current:
+            note = each.variant if found is None else "tuned by code of other numerics"
+            name = f"{each.method} {each.dataset} {each.scenario} {each.clients}"
+            lacking[f"{name} ({note})" if note else name] = None
             continue
         if each.seed in found.record.seeds:
             raise RequestError(

@@ -140,22 +140,26 @@ class Ledger:
         """The next trial. Trials side by side share what is left of the budget."""
         share = self._available / (self.slots - len(self.running))
         trial = self._study.ask(fixed_distributions=dict(distributions(self.tuning.space)))
+        # The others are compared with the default: it is not pruned, also where it had to begin again.
+        measured_by = [] if trial.params == self.tuning.default else self._curves()
         begun = Begun(
-            trial.number, dict(trial.params), max(share, self.tuning.run_epochs), self._thresholds()
+            trial.number,
+            dict(trial.params),
+            max(share, self.tuning.run_epochs),
+            thresholds(measured_by, self.tuning.spec.protocol.rounds),
         )
         self._asked[trial.number] = trial
         self.running[trial.number] = begun
         return begun
 
-    def _thresholds(self) -> tuple[float, ...]:
-        rounds = self.tuning.spec.protocol.rounds
+    def _curves(self) -> list[list[float]]:
+        """Those of the completed trials."""
         complete = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        curves = [
-            [each.intermediate_values[round] for round in range(rounds)]
+        return [
+            [each.intermediate_values[round] for round in range(self.tuning.spec.protocol.rounds)]
             for each in complete
             if each.user_attrs[OUTCOME]["state"] == "complete"
         ]
-        return thresholds(curves, rounds)
 
     def end(self, begun: Begun, result: RunResult, seconds: float) -> Trial:
         """Note what came of a trial; it counts from here on.

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from bench.report import style
 from bench.report.panels.panel import Panel, number
 from bench.tune.best_of import expected_best
-from bench.tune.record import Trial
+from bench.tune.record import Trial, trial_of
 from bench.tune.space import Value
 from bench.tune.tuning import Tuning
 
@@ -43,6 +43,11 @@ class TrialsPanel(Panel):
         """Trials that reached a number, and it in percent."""
         return [(each, 100 * each.validation) for each in self.trials if each.validation is not None]
 
+    @property
+    def default(self) -> Trial | None:
+        """The trial of the default configuration, if it has ended."""
+        return trial_of(self.tuning.default, self.trials)
+
 
 class HistoryPanel(TrialsPanel):
     """Every trial in its order, and the best so far."""
@@ -71,7 +76,7 @@ class HistoryPanel(TrialsPanel):
         return [float(value) for value in np.fmax.accumulate(won)]
 
     def draw(self, axes: Axes) -> None:
-        """A marker a trial by how it ended; the first is the default configuration."""
+        """A marker a trial by how it ended."""
         axes.set_title(self.title)
         axes.plot(
             [each.number + 1 for each in self.trials],
@@ -92,7 +97,8 @@ class HistoryPanel(TrialsPanel):
                     label=state,
                 )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("Trial (the first is the default)")
+        default = f" (number {self.default.number + 1} is the default)" if self.default else ""
+        axes.set_xlabel(f"Trial{default}")
         axes.set_ylabel(VALIDATION)
         axes.legend(frameon=False)
 
@@ -118,11 +124,12 @@ class BestOfPanel(TrialsPanel):
         axes.set_title(self.title)
         values = self._values()
         axes.plot(range(1, len(values) + 1), values, color=self.look.colour, marker="o", markersize=3)
-        if self.trials[0].validation is not None:
-            axes.axhline(100 * self.trials[0].validation, color="0.35", linestyle=(0, (4, 2)), linewidth=1.0)
+        if self.default is not None and self.default.validation is not None:
+            default = 100 * self.default.validation
+            axes.axhline(default, color="0.35", linestyle=(0, (4, 2)), linewidth=1.0)
             axes.annotate(
                 "default",
-                (len(values), 100 * self.trials[0].validation),
+                (len(values), default),
                 xytext=(0, 2),
                 textcoords="offset points",
                 fontsize=7,

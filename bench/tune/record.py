@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -113,10 +114,16 @@ class Record(_Part):
             self.winner.validation,
         ):
             raise ValueError("the winner is not the trial of best validation accuracy")
-        if self.trials[0].validation != self.default_validation:
-            raise ValueError("the default's validation accuracy is not that of the first trial")
         if cell_of(self.spec) != self.cell:
             raise ValueError("the cell is not written in full")
+        try:
+            default = trial_of(tuning.default, self.trials)
+        except (AttributeError, KeyError):
+            raise ValueError("the space has settings that the cell has not") from None
+        if (None if default is None else default.validation) != self.default_validation:
+            raise ValueError(
+                "the default's validation accuracy is not that of the default configuration's trial"
+            )
         return self
 
     @property
@@ -142,13 +149,21 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
     return max(able, key=lambda trial: trial.validation or 0.0, default=None)
 
 
+def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Trial | None:
+    """The trial of a configuration, if there is one.
+
+    The default's is the first to begin, but where a tuner was stopped while others had ended it begins again.
+    """
+    return next((trial for trial in trials if trial.parameters == configuration), None)
+
+
 def record(tuning: Tuning, trials: Sequence[Trial]) -> Record:
     """The record of a study whose budget is used up.
 
     Raises:
         RequestError: no trial gave a number, so there is no winner.
     """
-    best = best_of(trials)
+    best, default = best_of(trials), trial_of(tuning.default, trials)
     if best is None or best.validation is None:
         raise RequestError(f"{tuning.title}: none of {len(trials)} trials gave a number: {trials[-1].reason}")
     return Record(
@@ -162,7 +177,7 @@ def record(tuning: Tuning, trials: Sequence[Trial]) -> Record:
         numerics=tuning.numerics,
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
         winner=Winner(number=best.number, overrides=best.parameters, validation=best.validation),
-        default_validation=trials[0].validation,
+        default_validation=None if default is None else default.validation,
         trials=tuple(trials),
     )
 
@@ -173,12 +188,23 @@ def file_name(spec: RunSpec) -> str:
 
 
 def write(folder: Path, finished: Record) -> Path:
-    """Write a record; the file is there in full or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a record; the file is there in full or not at all.
+
+    Raises:
+        RequestError: it cannot be written: the disk is full, or the folder is none.
+    """
     path = folder / file_name(finished.spec)
     partial = path.with_suffix(".part")
-    partial.write_text(json.dumps(finished.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(finished.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise RequestError(
+            f"tuning: expected to write {path}: {error.strerror}; mend that, and the same command goes on"
+        ) from None
     return path
 
 

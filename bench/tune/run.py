@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.engine.result import RunResult
@@ -15,8 +15,9 @@ from bench.sweep import worker
 from bench.sweep.devices import Slots
 from bench.sweep.federations import Build, build_all
 from bench.sweep.interrupts import Interrupts
+from bench.sweep.packing import Demand, place
 from bench.sweep.pool import Lost, Workers
-from bench.sweep.retries import Attempt, after_loss
+from bench.sweep.retries import Attempt, after_loss, after_memory, noted, out_of_memory
 from bench.sweep.schedule import TICK
 from bench.sweep.worker import Execute
 from bench.tune import record, trial
@@ -73,7 +74,7 @@ def tune(
     Raises:
         RequestError: a federation cannot be what was asked for, no data set is to be had, another
             process tunes one of the studies, or more trials are done than are asked for; nothing is
-            run then.
+            run then. Or the journal or a record cannot be written: the same request goes on.
         KeyboardInterrupt: after one interrupt when what runs has ended, after two, or a request to
             terminate, when the workers are stopped. The same request goes on.
     """
@@ -124,7 +125,10 @@ class Tuner:
         self._roots = roots
         self._slots = slots
         self._workers = Workers(len(slots.devices), execute, None)
+        # How much memory trials need is not known: slots alone decide how many share a device.
+        self._devices = {device.name: replace(device, memory=None) for device in slots.shared}
         self._free = list(range(len(slots.devices)))[::-1]
+        self._again: list[tuple[Ledger, Begun, Attempt]] = []
         self._running: dict[Future[RunResult], Running] = {}
         self._said = said
         self._heard = heard
@@ -152,12 +156,31 @@ class Tuner:
         self._workers.stop()
 
     def _start(self) -> None:
-        """Give every free slot a trial: the studies' in their order, as many of each as it may have."""
+        """Give the free slots trials: first what waits for a device of its own, then the studies' in their
+        order, as many of each as it may have.
+        """
         while self._free:
-            ready = next((ledger for ledger in self._open if ledger.ready), None)
-            if ready is None:
+            ready = [ledger for ledger in self._open if ledger.ready][:1]
+            demands = [Demand(alone=True) for _ in self._again] + [Demand() for _ in ready]
+            choice = place(demands, self._at_work(), list(self._devices.values()))
+            if choice is None:
                 return
-            self._begin(ready, ready.begin(), self._free.pop(), Attempt())
+            position, device = choice
+            if position < len(self._again):
+                ledger, begun, attempt = self._again.pop(position)
+            else:
+                ledger, attempt = ready[0], Attempt(alone=self._devices[device].slots == 1)
+                begun = ledger.begin()
+            slot = next(slot for slot in reversed(self._free) if self._slots.devices[slot] == device)
+            self._free.remove(slot)
+            self._begin(ledger, begun, slot, attempt)
+
+    def _at_work(self) -> dict[str, list[Demand]]:
+        """What runs on each device."""
+        found: dict[str, list[Demand]] = {name: [] for name in self._devices}
+        for running in self._running.values():
+            found[self._slots.devices[running.slot]].append(Demand(alone=running.attempt.alone))
+        return found
 
     def _begin(self, ledger: Ledger, begun: Begun, slot: int, attempt: Attempt) -> None:
         tuning = ledger.tuning
@@ -188,6 +211,13 @@ class Tuner:
         self._free.append(running.slot)
         if result.state == "oom":
             self._workers.replace(running.slot)  # the next trial finds nothing left of this one
+            attempt = noted(running.attempt, result.peak_memory)
+            again = after_memory(attempt, 1)  # a trial is not made in smaller blocks of clients
+            if again is not None:
+                self._said(f"{running.ledger.tuning.title}: {result.reason}; trying again {again.how}")
+                self._again.append((running.ledger, running.begun, again))
+                return
+            result = out_of_memory(attempt, result)
         if result.state in ("not_applicable", "no_data"):
             self._abandon(running, result.reason)
             return

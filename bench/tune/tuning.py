@@ -39,8 +39,8 @@ class Tuning:
 
     @property
     def stage(self) -> str:
-        """The model that the method deploys."""
-        return registry.method(self.spec.method).stage
+        """The model that is scored: for every method the trained one, which the studies' tables compare."""
+        return "trained"
 
     @property
     def run_epochs(self) -> int:
@@ -71,7 +71,7 @@ class Tuning:
     @property
     def numerics(self) -> dict[str, int]:
         """Declared versions of the code that makes the numbers."""
-        return {"method": registry.method(self.spec.method).numerics, "engine": NUMERICS}
+        return numerics(self.spec.method)
 
     @cached_property
     def name(self) -> str:
@@ -90,6 +90,11 @@ class Tuning:
         """The runs of a configuration, one for each seed of the search."""
         spec = configured(self.spec, overrides)
         return tuple(spec.model_copy(update={"seed": seed}) for seed in self.seeds)
+
+
+def numerics(method: str) -> dict[str, int]:
+    """Declared versions of the installed code that makes a method's numbers."""
+    return {"method": registry.method(method).numerics, "engine": NUMERICS}
 
 
 def cell_of(spec: RunSpec) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from tune_fakes import EPOCHS, ROUNDS, tuning
 from tune_studies import finished, go_on
 
@@ -15,7 +16,7 @@ from bench.errors import RequestError
 from bench.grids import Filters, ad_hoc, expand
 from bench.resolve import parse_overrides
 from bench.tune.apply import configurations, tuned
-from bench.tune.panels import ENDED
+from bench.tune.panels import ENDED, BestOfPanel, HistoryPanel
 from bench.tune.plots import figures, importances
 
 REQUEST: dict[str, Any] = {
@@ -179,6 +180,23 @@ def test_few_trials_have_no_importance_and_some_methods_one_rate(home: Path) -> 
     drawn = {figure.name.rpartition("-")[2]: figure for figure in figures(study, trials)}
     assert drawn.keys() == {"history", "learning_rate", "best_of_k"}
     assert drawn["learning_rate"].panels[0].header == ("client.learning_rate", "trials", "best")
+
+
+def test_figures_name_the_default_also_where_it_is_not_the_first(tmp_path: Path) -> None:
+    study = tuning("local", trials=4)
+    default, *others = go_on(tmp_path, study)
+    moved = [each.model_copy(update={"number": number}) for number, each in enumerate([*others, default])]
+    axes = Figure().subplots()
+    HistoryPanel(study, tuple(moved)).draw(axes)
+    assert axes.get_xlabel() == "Trial (number 4 is the default)"
+    for trials, expected in ((moved, [100 * (default.validation or 0)] * 2), (moved[:-1], None)):
+        axes = Figure().subplots()
+        BestOfPanel(study, tuple(trials)).draw(axes)
+        _, *lines = axes.get_lines()
+        assert [list(line.get_ydata()) for line in lines] == ([expected] if expected else [])
+    axes = Figure().subplots()
+    HistoryPanel(study, tuple(moved[:-1])).draw(axes)
+    assert axes.get_xlabel() == "Trial"
 
 
 def test_importance_finds_the_parameter_that_decides() -> None:

@@ -8,13 +8,14 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from tune_fakes import EPOCHS, ROUNDS, answer, costly, tuning
-from tune_studies import go_on, order
+from tune_fakes import EPOCHS, ROUNDS, answer, costly, expected_curve, tuning
+from tune_studies import go_on, order, room
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.tune.journal import journal, lock
 from bench.tune.ledger import Ledger, check_totals, stored_trials
+from bench.tune.record import parse, record, write
 from bench.tune.sampler import OUTCOME
 from bench.tune.trial import TrialResult
 
@@ -98,6 +99,38 @@ def test_a_lost_trial_does_not_count_and_is_run_again_only_once(tmp_path: Path) 
     assert len(second.trials) == 3
 
 
+def test_a_default_that_was_killed_beside_others_is_still_the_default(tmp_path: Path) -> None:
+    study = tuning(trials=9)
+    first = Ledger(study, journal(tmp_path), 2)
+    default = first.begin()
+    assert default.parameters == study.default
+    for _ in range(6):
+        other = first.begin()
+        first.end(other, answer(order(study, other)), 1.0)
+
+    again = Ledger(study, journal(tmp_path), 2).begin()
+    assert again.parameters == study.default
+    assert set(again.thresholds) == {0.0}, "what the others are measured against is run to its end"
+    trials = go_on(tmp_path, study)
+    assert trials[0].parameters != study.default
+    expected = expected_curve(order(study, default))[-1]
+    assert expected != trials[0].validation
+    made = record(study, trials)
+    assert made.default_validation == expected
+    path = write(tmp_path / "tuned", made)
+    assert parse(path.read_bytes(), path.name) == made
+
+
+def test_without_the_defaults_trial_its_number_is_unknown(tmp_path: Path) -> None:
+    ledger = Ledger(tuning(trials=5), journal(tmp_path), 2)
+    ledger.begin()  # the default, which is killed
+    for _ in range(3):
+        other = ledger.begin()
+        ledger.end(other, answer(order(ledger.tuning, other)), 1.0)
+    made = record(tuning(trials=3), go_on(tmp_path, tuning(trials=3)))
+    assert made.default_validation is None
+
+
 def test_an_exhausted_space_ends_the_study(tmp_path: Path) -> None:
     study = tuning(trials=9, space=SMALL)
     ledger = Ledger(study, journal(tmp_path), 1)
@@ -167,6 +200,43 @@ def test_a_torn_last_line_is_cut_off(tmp_path: Path) -> None:
     path.write_bytes(text + b'{"op_code":4,"worker_id":"x')
     assert len(stored_trials(tmp_path / "torn", [study])[study.name]) == 5
     assert go_on(tmp_path / "torn", study) == whole
+
+
+def test_a_torn_line_harms_no_tuner_that_shares_the_journal(tmp_path: Path) -> None:
+    one, two = tuning(trials=6), tuning("fedavg", trials=6)
+    alone = go_on(tmp_path / "one", one), go_on(tmp_path / "two", two)
+    shared = tmp_path / "shared"
+    go_on(shared, one, 3)
+    alive = Ledger(two, journal(shared), 1)
+    under_way = alive.begin()
+    dying = Ledger(one, journal(shared), 1)
+    begun = dying.begin()
+    with (
+        room((shared / "journal.log").stat().st_size + 40),
+        pytest.raises(RequestError, match=r"expected to write .*journal\.log: File too large") as caught,
+    ):
+        dying.end(begun, answer(order(one, begun)), 1.0)
+    assert "\n" not in str(caught.value)
+    assert not (shared / "journal.log").read_bytes().endswith(b"\n"), "else nothing is torn"
+
+    alive.end(under_way, answer(order(two, under_way)), 1.0)
+    assert stored_trials(shared, [one, two]) == {one.name: alone[0][:3], two.name: alone[1][:1]}
+    assert go_on(shared, two) == alone[1]
+    assert go_on(shared, one) == alone[0]
+
+
+@pytest.mark.parametrize("act", ["begin", "take up"])
+def test_no_room_for_a_trial_to_begin(tmp_path: Path, act: str) -> None:
+    study = tuning(trials=6)
+    whole = go_on(tmp_path / "whole", study)
+    go_on(tmp_path / "full", study, 2)
+    ledger = Ledger(study, journal(tmp_path / "full"), 1)
+    with (
+        room((tmp_path / "full" / "journal.log").stat().st_size),
+        pytest.raises(RequestError, match=r"expected to write .*journal\.log"),
+    ):
+        ledger.begin() if act == "begin" else Ledger(study, journal(tmp_path / "full"), 1)
+    assert go_on(tmp_path / "full", study) == whole
 
 
 def test_totals_below_what_is_done(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from tune_fakes import EPOCHS, ROUNDS, costly, tuning
-from tune_studies import finished
+from tune_studies import finished, room
 
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.resolve import resolve
 from bench.tune import apply
 from bench.tune.apply import configurations, tuned
-from bench.tune.record import Trial, best_of, parse
+from bench.tune.record import Trial, best_of, parse, write
 
 NAME = "local-cora-non-overlapping-3.json"
 SETTINGS = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}
@@ -104,6 +104,12 @@ def _costly(tree: dict[str, Any]) -> None:
     tree["used"]["client_epochs"] += 1000
 
 
+def _unknown(tree: dict[str, Any]) -> None:
+    tree["space"]["clients.dropout"] = [0.5]
+    for parameters in (tree["winner"]["overrides"], *(trial["parameters"] for trial in tree["trials"])):
+        parameters["clients.dropout"] = 0.5
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -114,7 +120,8 @@ def _costly(tree: dict[str, Any]) -> None:
         (_costly, "client epochs are not those"),
         (_set("used", "client_epochs", value=1.0), "what the trials used is not what is stated"),
         (_set("budget", "client_epochs", value=1.0), "client epochs are not those of so many trials"),
-        (_set("default_validation", value=0.1), "that of the first trial"),
+        (_set("default_validation", value=0.1), "that of the default configuration's trial"),
+        (_unknown, "the space has settings that the cell has not"),
         (_set("trials", 1, "parameters", "client.dropout", value=0.25), "trial 1 is outside of the space"),
         (_set("trials", 1, "number", value=7), "not numbered"),
         (_set("trials", 1, "validation", value=1.5), "trials.1.validation"),
@@ -155,6 +162,19 @@ def test_half_a_file(home: Path) -> None:
             parse(text[: int(share * len(text))], NAME)
 
 
+def test_a_record_that_cannot_be_written_leaves_what_was_there(home: Path, tmp_path: Path) -> None:
+    made = parse((home / "tuned" / NAME).read_bytes(), NAME)
+    (tmp_path / NAME).write_text("earlier")
+    with room(1000), pytest.raises(RequestError, match=r"expected to write .*: File too large") as caught:
+        write(tmp_path, made)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert (tmp_path / NAME).read_text() == "earlier"
+    with pytest.raises(RequestError, match="expected to write"):
+        write(tmp_path / NAME, made)
+    assert write(tmp_path, made).read_bytes() == (home / "tuned" / NAME).read_bytes()
+
+
 def test_planned_runs_get_the_winner_of_their_cell(home: Path, shipped: Path) -> None:
     known = configurations(home)
     best = parse((home / "tuned" / NAME).read_bytes(), NAME).winner.overrides
@@ -180,6 +200,24 @@ def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) ->
             tuned([planned("local", **change)], known)
     with pytest.raises(RequestError, match=r"fedprox cora non-overlapping 3 \(method.mu=0.1\)"):
         tuned([planned("fedprox", variant="method.mu=0.1", **{"method.mu": 0.1})], known)
+
+
+@pytest.mark.parametrize("part", ["method", "engine"])
+def test_a_configuration_of_other_numerics_is_not_applied(
+    home: Path, shipped: Path, tmp_path: Path, part: str
+) -> None:
+    """``shipped`` is of the installed code where the user's own is not."""
+    tree = json.loads((home / "tuned" / NAME).read_text())
+    tree["numerics"][part] -= 1
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / NAME).write_text(json.dumps(tree))
+    text = r"local cora non-overlapping 3 \(tuned by code of other numerics\): run bench tune for them"
+    with pytest.raises(RequestError, match=text) as caught:
+        tuned([planned("local")], configurations(tmp_path))
+    assert "\n" not in str(caught.value)
+    shutil.copy(home / "tuned" / NAME, shipped / NAME)
+    (made,) = tuned([planned("local")], configurations(tmp_path))
+    assert made.spec == tuned([planned("local")], configurations(home))[0].spec
 
 
 def test_cells_without_a_configuration_are_named(home: Path, shipped: Path) -> None:

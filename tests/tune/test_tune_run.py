@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from tune_fakes import (
     EPOCHS,
     ROUNDS,
+    Crowded,
     answer,
     any_federation,
     broken,
@@ -21,10 +23,13 @@ from tune_fakes import (
     cpu,
     faulty,
     not_applicable,
+    too_large,
     tuning,
 )
+from tune_studies import room
 
 from bench.errors import NoDataError, RequestError
+from bench.sweep.devices import Slots
 from bench.tune.ledger import stored_trials
 from bench.tune.record import Record, parse
 from bench.tune.run import Tuned, tune
@@ -116,6 +121,52 @@ def test_failures_are_trials_and_killed_workers_are_tried_again(tmp_path: Path) 
     assert by[0.001, 0.005].reason == "the worker process died (killed by signal 9), 4 times"
     assert sum("trying again" in line for line in said) == 3
     assert read(tmp_path).winner.overrides["client.weight_decay"] == 0.0005
+
+
+def test_what_does_not_fit_beside_others_is_tried_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.tune.run.Workers", Crowded)
+    space = {"client.learning_rate": (0.001, 0.003, 0.01, 0.03), "client.weight_decay": (0.0, 0.0005)}
+    said: list[str] = []
+    tune(
+        [tuning(trials=8, space=space)], tmp_path, (), Slots(("cuda:0", "cuda:1") * 2, 1),
+        said.append, lambda *_: None, answer, any_federation,
+    )  # fmt: skip
+    trials = read(tmp_path).trials
+    assert len(trials) == 8
+    assert {trial.state for trial in trials} <= {"complete", "pruned"}
+    assert said, "else all of them were alone from the start"
+    assert set(said) == {"local cora non-overlapping 3: no room; trying again alone on the device"}
+
+
+def test_what_does_not_fit_alone_is_a_trial(tmp_path: Path) -> None:
+    for slots, tried in ((2, "beside other runs, alone on the device"), (1, "alone on the device")):
+        run(tmp_path / str(slots), [tuning(trials=2)], too_large, slots=slots)
+        (trials,) = stored_trials(tmp_path / str(slots) / "tuning", [tuning()]).values()
+        assert [trial.state for trial in trials] == ["oom", "oom"]
+        assert {trial.reason.rpartition("; ")[2] for trial in trials} == {f"tried {tried}"}
+
+
+@pytest.mark.parametrize("what", ["journal", "record"])
+def test_a_full_disk_ends_in_one_line_and_the_same_request_goes_on(tmp_path: Path, what: str) -> None:
+    run(tmp_path / "whole", [tuning(trials=4)])
+    home = tmp_path / "full"
+
+    def fill(ledger: Any, trial: Any) -> None:
+        if trial.number == (1 if what == "journal" else 3):
+            size = (home / "tuning" / "journal.log").stat().st_size
+            disk.enter_context(room(size + 50 if what == "journal" else 100))
+
+    with (
+        ExitStack() as disk,
+        pytest.raises(RequestError, match=r"expected to write .*: File too large") as caught,
+    ):
+        tune([tuning(trials=4)], home, (), cpu(1), lambda text: None, fill, answer, any_federation)
+    assert "\n" not in str(caught.value)
+    assert not list(home.glob("tuned/*"))
+    run(home, [tuning(trials=4)])
+    assert plain(read(home)) == plain(read(tmp_path / "whole"))
 
 
 def test_without_a_single_number_there_is_no_winner(tmp_path: Path) -> None:

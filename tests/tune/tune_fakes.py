@@ -5,7 +5,10 @@ import json
 import os
 import signal
 import time
+from collections import defaultdict
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Lock, Timer
 from typing import Any
 
 from bench.engine.result import RunResult
@@ -116,6 +119,47 @@ def faulty(order: Order) -> RunResult:
 def broken(order: Order) -> RunResult:
     """Always fails."""
     raise ValueError("no good")
+
+
+def too_large(order: Order) -> RunResult:
+    """Never fits."""
+    raise MemoryError("no room")
+
+
+class Crowded:
+    """In the place of workers: a trial of the default weight decay does not fit unless it is alone on its
+    device from its begin to its end.
+    """
+
+    def __init__(self, *_: Any) -> None:
+        self._at_work: dict[str, set[Future[RunResult]]] = defaultdict(set)
+        self._beside: set[Future[RunResult]] = set()
+        self._lock = Lock()
+
+    def start(self, slot: int, order: Order, log: Path | None, fresh: bool) -> Future[RunResult]:
+        future: Future[RunResult] = Future()
+        with self._lock:
+            device = self._at_work[order.device]
+            device.add(future)
+            if len(device) > 1:
+                self._beside |= device
+        Timer(0.03 * (slot + 1), self._end, (future, order)).start()
+        return future
+
+    def _end(self, future: Future[RunResult], order: Order) -> None:
+        with self._lock:
+            self._at_work[order.device].remove(future)
+        large = json.loads(order.spec)["client"]["weight_decay"] == 0.0005
+        future.set_result(RunResult("oom", "no room") if large and future in self._beside else answer(order))
+
+    def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult:
+        return future.result()
+
+    def replace(self, slot: int) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
 
 
 def not_applicable(order: Order) -> RunResult:

@@ -1,5 +1,8 @@
 """Studies in this process, without workers."""
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,17 @@ def go_on(
         ledger.end(begun, execute(order(study, begun)), 1.0)
         most -= 1
     return ledger.trials
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """No file grows beyond so many bytes meanwhile: a write ends in the middle, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def finished(home: Path, study: Tuning, execute: Any = answer) -> Record:
