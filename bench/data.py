@@ -60,12 +60,17 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Hypergraph:
-    """A hypergraph with one class per node; ``hyperedges`` are cleaned (at least two nodes, distinct)."""
+    """A hypergraph with one class per node; ``hyperedges`` are cleaned (at least two members, distinct).
+
+    With ``multisets`` a hyperedge may name a node more than once; the node then counts as often, in
+    degrees, sizes and sums.
+    """
 
     features: sparse.csr_matrix | NDArray[np.float32]
     labels: NDArray[np.int64]
     hyperedges: Ragged
     classes: int
+    multisets: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,10 +52,17 @@ def _distinct(sets: Iterable[tuple[int, ...]]) -> Ragged:
     return Ragged.of([np.array(nodes, np.int64) for nodes in dict.fromkeys(sets)])
 
 
-def clean(hyperedges: Iterable[Iterable[int]]) -> Ragged:
-    """Hyperedges of at least two nodes, each set of nodes once (its first time), nodes ascending."""
-    sets = (tuple(sorted(set(nodes))) for nodes in hyperedges)
-    return _distinct(nodes for nodes in sets if len(nodes) > 1)
+def clean(hyperedges: Iterable[Iterable[int]], multisets: bool = False) -> Ragged:
+    """Hyperedges of at least two members, each set of nodes once (its first time), nodes ascending.
+
+    A node counts once, but with ``multisets`` as often as it is named.
+    """
+    first: dict[frozenset[int], list[int]] = {}
+    for nodes in hyperedges:
+        members = sorted(nodes if multisets else set(nodes))
+        if len(members) > 1:
+            first.setdefault(frozenset(members), members)
+    return Ragged.of([np.array(members, np.int64) for members in first.values()])
 
 
 def closed_neighbourhoods(edges: NDArray[np.int64], nodes: int) -> Ragged:

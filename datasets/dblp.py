@@ -2,6 +2,10 @@
 
 The subset of Fu, Zhang, Meng, King, "MAGNN: Metapath Aggregated Graph Neural Network", WWW 2020, as
 HeCo publishes it (Wang et al., KDD 2021); prepared as the FedHGN study (arXiv 2408.05160) does.
+
+The study reads the library DHG's files, whose lists name an author once for each of his papers (the
+published checksum of the list by conference fits no other reading; for terms it is inferred), and does
+not remove repeats: ``dblp4k-repeats``. In ``dblp4k`` every author counts once.
 """
 
 from __future__ import annotations
@@ -45,6 +49,7 @@ class Dblp4k(CleanedHypergraph):
     homepage = "https://github.com/liun-online/HeCo"
     protocol = fedhgn_protocol(6)
     files: ClassVar = (FEATURES, AREAS, AUTHORS, TERMS)
+    multisets: ClassVar[bool] = False
 
     def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
         """The authors of every paper, then the authors of all papers with every term, both by id."""
@@ -56,5 +61,24 @@ class Dblp4k(CleanedHypergraph):
         features, areas, *_ = sources.get_all(self.files)
         words = sparse.csr_matrix(sparse.load_npz(features), dtype=np.float32)
         labels = np.load(areas, allow_pickle=False).astype(np.int64)
-        hyperedges = clean(self.raw_hyperedges(sources))
-        return Hypergraph(l1_normalise_rows(words), labels, hyperedges, int(labels.max()) + 1)
+        hyperedges = clean(self.raw_hyperedges(sources), self.multisets)
+        return Hypergraph(l1_normalise_rows(words), labels, hyperedges, int(labels.max()) + 1, self.multisets)
+
+
+class Dblp4kRepeats(Dblp4k):
+    """DBLP4k whose terms name an author once for each of his papers: 6,338 hyperedges, 96 of one author."""
+
+    name = "dblp4k-repeats"
+    title = "DBLP4k, members repeated as released"
+    multisets = True
+
+    def raw_hyperedges(self, sources: Sources) -> list[list[int]]:
+        """The authors of all papers with every term, paper after paper, then the authors of every paper.
+
+        Terms come first, as released: of two hyperedges of the same authors cleaning keeps the first.
+        """
+        authors, terms = (_incidence(path) for path in sources.get_all((AUTHORS, TERMS)))
+        authors_of = row_lists(authors)
+        papers_with = row_lists(sparse.csr_matrix(terms.T))
+        by_term = [[author for paper in papers for author in authors_of[paper]] for papers in papers_with]
+        return by_term + authors_of

@@ -37,7 +37,7 @@ from bench.errors import NotApplicableError
 from bench.federation.exposure import exposure
 from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
-from bench.nn.hypergraph import Propagation, Rows, dense_rows
+from bench.nn.hypergraph import Propagation, Rows, degrees, dense_rows
 
 from .fedavg import FedAvg, SampleWeights
 from .local import Local
@@ -55,6 +55,8 @@ Trimming = Literal["trim2", "trim1", "trimG", "drop"]
 ``trim1``: cut to its own nodes (the paper's words, Eq. 5).
 ``trimG``: cut to its own nodes, with true sizes and degrees (a block of L).
 ``drop``: not used.
+
+A node that a hyperedge names more than once counts as often, as in the released code.
 """
 
 
@@ -109,8 +111,8 @@ class Completed(HypergraphLearning):
     class Hyper(HyperParameters):
         """``completion`` as the paper has it or as released.
 
-        Parts of a border hyperedge with fewer than ``least_upload`` own nodes are not sent. With
-        ``audit`` the run also measures what the messages reveal, which takes long on large data.
+        Parts of a border hyperedge with fewer than ``least_upload`` different own nodes are not sent.
+        With ``audit`` the run also measures what the messages reveal, which takes long on large data.
         """
 
         completion: Literal["exact", "released"] = "exact"
@@ -221,7 +223,7 @@ def trimmed(known: ClientHyperedges, nodes: int, how: Trimming) -> Propagation:
     """
     if how == "trimG":
         return Propagation.of(known.members, nodes, known.sizes)
-    least = {"trim2": 2, "trim1": 1, "drop": nodes + 1}[how]
+    least = {"trim2": 2, "trim1": 1, "drop": np.inf}[how]
     kept = np.flatnonzero(~known.border | (known.members.sizes >= least))
     distinct = dict.fromkeys(tuple(sorted(known.members[index].tolist())) for index in kept.tolist())
     members = Ragged.of([np.array(left, np.int64) for left in distinct])
@@ -255,9 +257,13 @@ def complete(
     3. ``x_v' = d(v)^-1/2 sum of s(e)^-1 delta(e) over e that contain v``; the client itself knows the
        sum over a hyperedge of its own, and its part of a sum that it did not send.
 
-    This needs true degrees d and sizes s in ``operators``. Messages are int64 ids and float32 sums.
+    This needs true degrees d and sizes s in ``operators``. Messages are int64 ids and float32 sums, one
+    of each for a hyperedge, however often it names a node.
     """
-    sent = [own.border & (own.members.sizes >= least_upload) for own in known]
+    sent = [
+        own.border & (operator.incidence.getnnz(axis=0) >= least_upload)
+        for own, operator in zip(known, operators, strict=True)
+    ]
     asked = np.unique(np.concatenate([own.ids[mine] for own, mine in zip(known, sent, strict=True)]))
     delta = np.zeros((len(asked), rows[0].shape[1]))
     for own, mine, operator, x in zip(known, sent, operators, rows, strict=True):
@@ -297,7 +303,7 @@ def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
         pairs.append((client.ids[known.members.values], np.repeat(known.ids, known.members.sizes)))
     places = tuple(np.concatenate(part) for part in zip(*pairs, strict=True))
     incidence = sparse.csr_matrix((np.ones(len(places[0])), places), (nodes, edges))
-    whole = Propagation(incidence, np.diff(incidence.indptr), sizes)
+    whole = Propagation(incidence, degrees(incidence), sizes)
 
     raw = np.zeros((nodes, clients[0].features.shape[1]), np.float32)
     for client in clients:
@@ -313,7 +319,8 @@ def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
         here = np.union1d(client.ids, np.flatnonzero(np.diff(near.indptr)))
         foreign = ~np.isin(here, client.ids)
         needed.append(here[foreign])
-        operator = Propagation(near[here], np.diff(near.indptr)[here], known.sizes)
+        near = near[here]
+        operator = Propagation(near, degrees(near), known.sizes)
         rows = raw[here].astype(np.float64)
         for layer in range(LAYERS):
             if layer:

@@ -58,7 +58,12 @@ SIMPLE_GRAPH_CLIENTS = (3, 8)
 PARTITIONS = 10
 """Partition seeds ``0 .. 9`` over which FedHGN's counts are averaged; the paper prints one draw."""
 
-PUBLISHED_NAMES = {"coraca": "coauthorship_cora", "cora-whole": "cora", "citeseer-whole": "citeseer"}
+PUBLISHED_NAMES = {
+    "coraca": "coauthorship_cora",
+    "dblp4k-repeats": "dblp4k",
+    "cora-whole": "cora",
+    "citeseer-whole": "citeseer",
+}
 """Our name of a data set -> its name in the published file, where they differ."""
 
 

@@ -1,9 +1,10 @@
 """What hyperedge completion reveals: features that can be read from the sums that are sent (FedHGN).
 
 Everybody is honest but curious and knows which nodes are in which hyperedge. A client's message for
-a border hyperedge is the sum of its own nodes' scaled features, a linear equation with coefficients
-0 and 1, so that a node's features are known once its unit vector lies in the span of the equations.
-Scales do not matter: a node has the same in all its hyperedges.
+a border hyperedge is the sum of its own nodes' scaled features, a linear equation whose coefficients
+are how often the hyperedge names each (0 or 1 unless hyperedges are multisets), so that a node's
+features are known once its unit vector lies in the span of the equations. Scales do not matter: a
+node has the same in all its hyperedges.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
         parts = [client.ids[known.members[place]] for place in places.tolist()]
         border.extend(parts)
         sent = [
-            (edge, part) for edge, part in zip(known.ids[places], parts, strict=True) if len(part) >= least
+            (edge, part)
+            for edge, part in zip(known.ids[places], parts, strict=True)
+            if _distinct([part]) >= least
         ]
         uploads.append([part for _, part in sent])
         touching.append(known.ids[places])
@@ -70,7 +73,7 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
     sums = [np.concatenate([part for _, part in parts]) for parts in uploaded.values()]
     return Exposure(
         border=_distinct(border),
-        alone=_distinct([part for parts in uploads for part in parts if len(part) == 1]),
+        alone=_distinct([part for parts in uploads for part in parts if _distinct([part]) == 1]),
         recoverable=sum(len(determined(parts)) for parts in uploads),
         recoverable_from_sums=len(determined(sums)),
         peer=len(set(peers)),
@@ -79,7 +82,7 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
 
 
 def _others(parts: list[tuple[int, Nodes]], number: int) -> list[int]:
-    return [int(node) for owner, part in parts if owner != number for node in part]
+    return [node for owner, part in parts if owner != number for node in set(part.tolist())]
 
 
 def _distinct(parts: list[Nodes]) -> int:
@@ -87,7 +90,7 @@ def _distinct(parts: list[Nodes]) -> int:
 
 
 def determined(sums: Sequence[Nodes]) -> Nodes:
-    """The nodes whose value follows from the sums over these sets of nodes, ascending.
+    """The nodes whose value follows from the sums over these multisets of nodes, ascending.
 
     Nodes that are alone in a sum are taken out of all others until none is; the rest falls into
     connected systems, in each of which node j is determined exactly if the projection on the span
@@ -114,7 +117,7 @@ def determined(sums: Sequence[Nodes]) -> Nodes:
 
 
 def _kept_units(equations: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which unit vectors lie in the span of the rows of a 0/1 matrix."""
+    """Which unit vectors lie in the span of the rows of a matrix of whole numbers."""
     equations = np.unique(equations, axis=0)
     rows, columns = equations.shape
     if rows < columns:

@@ -22,10 +22,11 @@ LEAST = 10
 """A draw that leaves a client with fewer nodes is drawn again."""
 
 
-def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int) -> None:
+def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int, multisets: bool = False) -> None:
     """Refuse hyperedges that are not as ``Hypergraph`` promises: numbers of all studies depend on it.
 
-    Expected are distinct sets of ``least`` or more of the nodes ``0 .. nodes - 1``, none named twice.
+    Expected are distinct sets of ``least`` or more of the nodes ``0 .. nodes - 1``, none named twice;
+    with ``multisets``, distinct multisets of ``least`` or more members.
 
     Raises:
         RequestError: the first hyperedge that is something else, or offsets that do not fit the values.
@@ -46,7 +47,7 @@ def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int) -> None:
     for wrong, what in (
         (outside, f"has a member outside 0 to {nodes - 1}"),
         (np.flatnonzero(sizes < least), f"has fewer than {least} members"),
-        (twice, "names a member twice"),
+        ([] if multisets else twice, "names a member twice"),
         (repeats, "has the members of an earlier one"),
     ):
         if len(wrong):

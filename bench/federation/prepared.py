@@ -37,7 +37,8 @@ def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) ->
         check_graph(data, dataset.name)
     if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
         least = 2 if isinstance(data, Hypergraph) else 1  # an isolated node's neighbourhood is itself
-        check_hyperedges(data.hyperedges, len(data.labels), dataset.name, least)
+        multisets = isinstance(data, Hypergraph) and data.multisets
+        check_hyperedges(data.hyperedges, len(data.labels), dataset.name, least, multisets)
     features = features_checksum(data.pixels if isinstance(data, Images) else data.features)
     return Prepared(dataset, data, features, data_checksum(data, features))
 

@@ -24,7 +24,8 @@ class ClientHyperedges:
 
     ``ids`` ``[m]`` global hyperedge ids, ascending; ``members`` the client's own nodes in each, as
     positions in the client; ``sizes`` ``[m]`` how many nodes the hyperedge has over all clients
-    (public metadata of the hyperedge). A border hyperedge is one with foreign members.
+    (public metadata of the hyperedge). A node that a hyperedge names more than once is in both as
+    often. A border hyperedge is one with foreign members.
     """
 
     ids: NDArray[np.int64]

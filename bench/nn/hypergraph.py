@@ -1,8 +1,9 @@
 """Propagation over hyperedges: ``L = D^-1/2 H S^-1 H^T D^-1/2`` (Feng et al., HGNN, AAAI 2019).
 
-``H`` ``[nodes, hyperedges]`` is the 0/1 incidence matrix, ``D`` the nodes' degrees (how many
-hyperedges contain a node), ``S`` the hyperedges' sizes; all hyperedges weigh 1. A node of degree 0
-has a zero row: it keeps nothing, not even its own features.
+``H`` ``[nodes, hyperedges]`` is the incidence matrix: how often a hyperedge names a node, 0 or 1
+unless hyperedges are multisets. ``D`` are the nodes' degrees (row sums of ``H``), ``S`` the
+hyperedges' sizes (column sums, of all its rows); all hyperedges weigh 1. A node of degree 0 has a
+zero row: it keeps nothing, not even its own features.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Propagation:
         ones = np.ones(len(members.values))
         shape = (nodes, len(members))
         incidence = sparse.csr_matrix((ones, (members.values, hyperedge)), shape=shape)
-        return cls(incidence, np.bincount(members.values, minlength=nodes), sizes)
+        return cls(incidence, degrees(incidence), sizes)
 
     def gather(self, features: Rows) -> Rows:
         """``H^T D^-1/2 x``: for every hyperedge the sum over its members, ``[hyperedges, width]``."""
@@ -58,6 +59,11 @@ class Propagation:
         scale = np.zeros(len(self.degrees))
         scale[self.degrees > 0] = self.degrees[self.degrees > 0] ** -0.5
         return rows * scale[:, None]
+
+
+def degrees(incidence: sparse.csr_matrix) -> NDArray[np.int64]:
+    """How often each node is named ``[nodes]``."""
+    return np.asarray(incidence.sum(axis=1)).ravel().astype(np.int64)
 
 
 def dense_rows(features: sparse.csr_matrix | NDArray[np.float32]) -> Rows:

@@ -205,6 +205,38 @@ def test_wrong_hyperedges_are_refused(
     assert message in line
 
 
+def test_members_may_be_repeated_where_the_data_set_declares_it(use_toy: Callable[..., object]) -> None:
+    data = random_hypergraph()
+    plain = [data.hyperedges[j] for j in range(len(data.hyperedges))]
+    twice = [np.append(plain[0], plain[0][0]), *plain[1:]]
+    declared = replace(data, hyperedges=Ragged.of(twice), multisets=True)
+    use_toy(declared)
+    federation = build("toy", "label-dirichlet", 3, 0, (10, 20, 40))
+    known = [client.hyperedges for client in federation.clients]
+    assert sum(int(one.members.sizes[one.ids == 0].sum()) for one in known if one) == len(twice[0])
+    assert {int(size) for one in known if one for size in one.sizes[one.ids == 0]} == {len(twice[0])}
+    use_toy(data)
+    other = build("toy", "label-dirichlet", 3, 0, (10, 20, 40))
+    assert federation.hash != other.hash
+    for one, two in zip(federation.clients, other.clients, strict=True):
+        np.testing.assert_array_equal(one.ids, two.ids)
+        np.testing.assert_array_equal(one.roles, two.roles)
+
+
+@pytest.mark.parametrize(
+    ("lists", "message"),
+    [
+        ([[0, 0], [3, 120]], "hyperedge 1 has a member outside 0 to 119"),
+        ([[0, 0], [4]], "hyperedge 1 has fewer than 2 members"),
+        ([[0, 0, 2], [0, 2], [2, 0, 0]], "hyperedge 2 has the members of an earlier one"),
+    ],
+)
+def test_wrong_hyperedges_are_refused_where_members_may_be_repeated(
+    use_toy: Callable[..., object], suite_home: Path, lists: list[list[int]], message: str
+) -> None:
+    assert message in refused(use_toy, suite_home, replace(with_hyperedges(lists), multisets=True))
+
+
 @pytest.mark.parametrize(("start", "end"), [(1, 4), (0, 3), (0, 5)])
 def test_offsets_that_do_not_fit_are_refused(
     use_toy: Callable[..., object], suite_home: Path, start: int, end: int

@@ -218,3 +218,16 @@ def test_parts_of_cora_are_nearly_equal(clients: int, low: int, high: int) -> No
     assert sum(sizes) == 2485
     assert low <= min(sizes)
     assert max(sizes) <= high
+
+
+def test_repeats_leave_border_hyperedges_and_published_numbers(at_hand: Callable[[str], None]) -> None:
+    at_hand("dblp4k")
+    plain, repeats = (
+        {(row.scenario, row.clients, row.quantity): row for row in dataset_table(name).statistics}
+        for name in ("dblp4k", "dblp4k-repeats")
+    )
+    assert {key: row.published for key, row in repeats.items()} == {
+        key: row.published for key, row in plain.items()
+    }
+    changed = {key for key, row in repeats.items() if row.measured != plain[key].measured}
+    assert changed == {("global", 1, "cleaned_hyperedges")}

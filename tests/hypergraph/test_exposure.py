@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import astuple
 from fractions import Fraction
 
@@ -31,9 +32,9 @@ def rank(rows: list[list[int]]) -> int:
     return found
 
 
-def spanned(sums: list[frozenset[int]], nodes: int) -> list[int]:
+def spanned(sums: Sequence[Collection[int]], nodes: int) -> list[int]:
     """Nodes whose unit vector does not raise the rank of the equations."""
-    rows = [[int(node in part) for node in range(nodes)] for part in sums]
+    rows = [[list(part).count(node) for node in range(nodes)] for part in sums]
     whole = rank(rows)
     units = ([int(node == unit) for node in range(nodes)] for unit in range(nodes))
     return [unit for unit, row in enumerate(units) if rows and rank([*rows, row]) == whole]
@@ -43,6 +44,12 @@ def spanned(sums: list[frozenset[int]], nodes: int) -> list[int]:
 @given(st.lists(st.frozensets(st.integers(0, 7), min_size=1, max_size=5), max_size=9))
 def test_determined_nodes_are_those_in_the_span_of_the_equations(sums: list[frozenset[int]]) -> None:
     assert determined([np.array(sorted(part)) for part in sums]).tolist() == spanned(sums, 8)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=6), max_size=8))
+def test_a_node_counts_in_an_equation_as_often_as_it_is_named(sums: list[list[int]]) -> None:
+    assert determined([np.array(part) for part in sums]).tolist() == spanned(sums, 7)
 
 
 def test_exposure_by_hand() -> None:
@@ -59,6 +66,21 @@ def test_exposure_by_hand() -> None:
     # The sum over {0,1,4} is A's part alone, {1,2,5,6} and {0,1,2,3,4} are whole.
     assert exposure(clients, least=2) == Exposure(
         border=7, alone=0, recoverable=3, recoverable_from_sums=0, peer=0, pairs=0
+    )
+
+
+def test_exposure_of_repeated_members_by_hand() -> None:
+    # A = {0, 1}, B = {2, 3}. A uploads 2a, a + b and 2b: both nodes alone. B uploads c, c + d, c + d.
+    edges = [[0, 0, 2], [0, 1, 2, 3], [1, 1, 2, 3]]
+    clients = clients_of(hypergraph(np.eye(4), edges), [0, 0, 1, 1])
+    # Sums: 2a + c, a + b + c + d, 2b + c + d. The first and the third less twice the second are -d.
+    # A learns node 2 from the first; B learns 0 from the first and 1 from the third.
+    assert exposure(clients) == Exposure(
+        border=4, alone=3, recoverable=4, recoverable_from_sums=1, peer=3, pairs=3
+    )
+    # With two nodes at least, a node that is named twice is still one: A sends a + b, B twice c + d.
+    assert exposure(clients, least=2) == Exposure(
+        border=4, alone=0, recoverable=0, recoverable_from_sums=0, peer=0, pairs=0
     )
 
 

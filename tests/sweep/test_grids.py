@@ -230,6 +230,14 @@ def test_fedhgn_grid_redraws_clients_and_trains_the_global_model_longer() -> Non
     assert {spec.client.model for spec in specs} == {"hgnn_relu"}
 
 
+def test_dblp_with_repeats_runs_as_dblp_does() -> None:
+    tables = [plan.spec for plan in expand(load_grid("fedhgn_tables")) if plan.spec]
+    expected = {spec.hash for spec in tables if spec.dataset == "dblp4k"}
+    repeats = [plan.spec for plan in expand(load_grid("fedhgn_repeats")) if plan.spec]
+    assert {spec.dataset for spec in repeats} == {"dblp4k-repeats"}
+    assert {spec.model_copy(update={"dataset": "dblp4k"}).hash for spec in repeats} == expected
+
+
 def test_ad_hoc_grids() -> None:
     planned = expand(ad_hoc(Filters(datasets=("cora",), methods=("local",))))
     assert [plan.names for plan in planned] == [("cora", "non-overlapping", 10, "local", 0)]

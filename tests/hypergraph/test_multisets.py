@@ -1,0 +1,175 @@
+"""Hyperedges that name a node more than once: it counts as often, but is sent and counted as one node."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypergraph_toys import Recorder, clients_of, federation_of, hypergraph, rows_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from bench.data import Hypergraph, Ragged
+from bench.federation.types import ClientHyperedges
+from bench.methods.fedhgn import LAYERS, complete, trimmed
+from bench.nn.hypergraph import Propagation, dense_rows
+
+
+def counts(edges: list[list[int]], nodes: int) -> NDArray[np.float64]:
+    """``H`` ``[nodes, hyperedges]``, dense."""
+    return np.array([[edge.count(node) for edge in edges] for node in range(nodes)], float)
+
+
+def smoothing(incidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``D^-1/2 H S^-1 H^T D^-1/2``, dense, with degrees and sizes of this ``H``."""
+    degree = incidence.sum(axis=1)
+    scale = np.diag(np.where(degree > 0, np.maximum(degree, 1) ** -0.5, 0))
+    return scale @ incidence @ np.diag(1 / incidence.sum(axis=0)) @ incidence.T @ scale
+
+
+def edges_of(data: Hypergraph) -> list[list[int]]:
+    return [data.hyperedges[index].tolist() for index in range(len(data.hyperedges))]
+
+
+@st.composite
+def repeated(draw: st.DrawFn) -> tuple[Hypergraph, list[int]]:
+    """A hypergraph of up to 12 nodes whose lists name many twice or more, and the owner of every node."""
+    nodes = draw(st.integers(2, 12))
+    edge = st.lists(st.integers(0, nodes - 1), min_size=2, max_size=8).map(
+        lambda members: tuple(sorted(members))
+    )
+    edges = draw(st.lists(edge, min_size=1, max_size=12, unique=True))
+    count = draw(st.integers(1, min(4, nodes)))
+    rest = draw(st.lists(st.integers(0, count - 1), min_size=nodes - count, max_size=nodes - count))
+    features = np.random.default_rng(draw(st.integers(0, 99))).random((nodes, 3))
+    return hypergraph(features, edges), draw(st.permutations([*range(count), *rest]))
+
+
+# Node 0 is twice in the first of two hyperedges.
+HAND = [[0, 0, 1], [1, 2]]
+
+
+def test_propagation_by_hand() -> None:
+    operator = Propagation.of(Ragged.of([np.array(edge) for edge in HAND]), 3, np.array([3, 2]))
+    assert operator.degrees.tolist() == [2, 2, 1]
+    assert operator.incidence.toarray().tolist() == [[2, 0], [1, 1], [0, 1]]
+    x = np.array([[1.0], [2.0], [4.0]])
+    # Of 1/sqrt2, 2/sqrt2 and 4: twice the first and the second, and the second and the third.
+    first, second = 4 / sqrt(2), 2 / sqrt(2) + 4
+    assert operator.gather(x).ravel() == pytest.approx([first, second])
+    expected = [2 * first / 3 / sqrt(2), (first / 3 + second / 2) / sqrt(2), second / 2]
+    assert operator.propagate(x, 1).ravel() == pytest.approx(expected)
+    assert expected == pytest.approx([1.33333, 2.58088, 2.70711], abs=1e-5)
+
+
+def known(*parts: tuple[list[int], int]) -> ClientHyperedges:
+    members = Ragged.of([np.array(nodes, np.int64) for nodes, _ in parts])
+    return ClientHyperedges(np.arange(len(parts)), members, np.array([size for _, size in parts]))
+
+
+@pytest.mark.parametrize(
+    ("how", "left"),
+    [
+        ("trim2", [[0, 0], [0, 0, 1], [0, 1], [1, 1]]),
+        ("trim1", [[0, 0], [0], [0, 0, 1], [0, 1], [1, 1]]),
+        ("trimG", [[0, 0], [0], [0, 0, 1], [0, 1], [0, 0], [1, 1]]),
+        ("drop", [[1, 1]]),
+    ],
+)
+def test_trimming_counts_repeats(how: Any, left: list[list[int]]) -> None:
+    # A single own node with two papers stays (trim2); equal multisets become one, equal sets do not.
+    own = known(([0, 0], 3), ([0], 2), ([0, 0, 1], 4), ([0, 1], 3), ([0, 0], 5), ([1, 1], 2))
+    operator = trimmed(own, 2, how)
+    np.testing.assert_array_equal(operator.incidence.toarray(), counts(left, 2))
+    assert operator.degrees.tolist() == counts(left, 2).sum(axis=1).tolist()
+    sizes = own.sizes.tolist() if how == "trimG" else [len(edge) for edge in left]
+    assert operator.sizes.tolist() == sizes
+
+
+def test_no_part_of_a_border_hyperedge_is_too_large_to_drop() -> None:
+    assert trimmed(known(([0, 0, 0], 4)), 1, "drop").incidence.shape == (1, 0)
+
+
+def test_a_single_author_with_two_papers_keeps_his_features() -> None:
+    # Nodes 0 and 1 at A, 2 at B: of the border hyperedges A has node 0 twice, and node 1 once.
+    data = hypergraph([[1], [2], [4]], [[0, 0, 2], [1, 2]])
+    federation = federation_of(data, clients_of(data, [0, 0, 1]))
+    assert [rows.ravel().tolist() for rows in rows_of("local_hgnn", federation)] == [
+        [pytest.approx(1), 0],
+        [0],
+    ]
+    kept = [rows.ravel().tolist() for rows in rows_of("fedhgn_trim1", federation)]
+    assert kept == [pytest.approx([1, 2]), pytest.approx([4])]
+
+
+@pytest.mark.parametrize("least", [1, 2])
+@settings(deadline=None, max_examples=60)
+@given(case=repeated())
+def test_clients_train_on_their_own_trimmed_hypergraph(
+    least: int, case: tuple[Hypergraph, list[int]]
+) -> None:
+    data, owner = case
+    federation = federation_of(data, clients_of(data, owner))
+    method = {1: "fedhgn_trim1", 2: "local_hgnn"}[least]
+    for client, rows in zip(federation.clients, rows_of(method, federation), strict=True):
+        own = set(client.ids.tolist())
+        parts = {tuple(node for node in edge if node in own) for edge in edges_of(data)}
+        step = smoothing(counts([list(part) for part in parts if len(part) >= least], len(owner)))
+        np.testing.assert_allclose(rows, (step @ step @ data.features)[client.ids], atol=1e-6)
+
+
+@settings(deadline=None, max_examples=150)
+@given(case=repeated())
+def test_completion_is_centralised_propagation_and_sends_a_hyperedge_once(
+    case: tuple[Hypergraph, list[int]],
+) -> None:
+    data, owner = case
+    clients, wire = clients_of(data, owner), Recorder()
+    step = smoothing(counts(edges_of(data), len(owner)))
+    expected = step @ step @ data.features
+    rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire)
+    found = np.zeros_like(expected)
+    for client, part in zip(clients, rows, strict=True):
+        found[client.ids] = part
+    assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
+    at = [{owner[node] for node in edge} for edge in edges_of(data)]
+    pairs = [[e for e, own in enumerate(at) if len(own) > 1 and k in own] for k in range(len(clients))]
+    for messages in (wire.uploads, wire.downloads):
+        assert [ids.tolist() for ids, _ in messages] == LAYERS * pairs
+
+
+@settings(deadline=None, max_examples=60)
+@given(case=repeated())
+def test_released_completion_counts_repeats(case: tuple[Hypergraph, list[int]]) -> None:
+    data, owner = case
+    clients, wire = clients_of(data, owner), Recorder()
+    rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire, completion="released")
+    exact = smoothing(counts(edges_of(data), len(owner))) @ data.features
+    asked = []
+    for client, part in zip(clients, rows, strict=True):
+        own = set(client.ids.tolist())
+        touching = [edge for edge in edges_of(data) if own & set(edge)]
+        step = smoothing(counts(touching, len(owner))) if touching else np.zeros((len(owner), len(owner)))
+        first = step @ data.features
+        second = step @ np.array([first[v] if v in own else exact[v] for v in range(len(owner))])
+        np.testing.assert_allclose(part, second[client.ids], atol=1e-5)
+        asked.append(sorted({node for edge in touching for node in edge} - own))
+    # A foreign node's row goes to a client once, however often its hyperedges name the node.
+    assert sorted(ids.tolist() for ids, _ in wire.downloads) == sorted(LAYERS * asked)
+    wanted = set().union(*asked)
+    sent = [sorted(wanted & set(client.ids.tolist())) for client in clients]
+    assert sorted(ids.tolist() for ids, _ in wire.uploads) == sorted(LAYERS * sent)
+
+
+def test_least_upload_counts_different_nodes() -> None:
+    # A has node 0 twice in the first hyperedge: alone, whatever the count. In the second it has two nodes.
+    data = hypergraph([[1], [2], [4]], [[0, 0, 2], [0, 1, 2]])
+    clients, wire = clients_of(data, [0, 0, 1]), Recorder()
+    own = [client.hyperedges for client in clients if client.hyperedges is not None]
+    rows = [dense_rows(client.features).astype(np.float32) for client in clients]
+    operators = [Propagation.of(one.members, len(x), one.sizes) for one, x in zip(own, rows, strict=True)]
+    complete(own, operators, rows, wire, 0, least_upload=2)
+    assert [ids.tolist() for ids, _ in wire.uploads] == [[1], []]
