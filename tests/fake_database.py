@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench import registry
+from bench.engine import NUMERICS
 from bench.spec import Protocol, RunSpec
 
 RUN_COLUMNS = (
@@ -33,6 +35,8 @@ RUN_COLUMNS = (
     "bytes_down",
     "bundle",
     "bundle_state",
+    "method_numerics",
+    "engine_numerics",
 )
 RESULT_COLUMNS = ("run_id", "client", "stage", "split", "rule", "metric", "value", "samples")
 
@@ -76,11 +80,13 @@ class FakeDatabase:
         bundle_state: str = "",
         artefacts: dict[str, Any] | None = None,
         validation: Sequence[int] | None = None,
+        numerics: dict[str, int] | None = None,
     ) -> int:
         """Add a run whose client ``c`` has ``correct[c]`` of ``samples[c]`` (100 unless given) right.
 
         ``shift[stage, rule]`` is added to every client's count under that stage and rule. ``spec``
-        replaces everything that names the run; ``validation`` are correct ones of 100 each.
+        replaces everything that names the run; ``validation`` are correct ones of 100 each; ``numerics``
+        are the versions of ``method`` and ``engine``, the installed ones unless given.
         """
         spec = spec or RunSpec(
             dataset=dataset,
@@ -92,6 +98,8 @@ class FakeDatabase:
             hyper=hyper or {},
         )
         run = len(self._runs) + 1
+        kind = registry.methods().get(spec.method)
+        made = {"method": kind.numerics if kind else 1, "engine": NUMERICS, **(numerics or {})}
         self._runs.append(
             {
                 "id": run,
@@ -115,6 +123,8 @@ class FakeDatabase:
                 "bytes_down": bytes_down,
                 "bundle": bundle,
                 "bundle_state": bundle_state,
+                "method_numerics": made["method"],
+                "engine_numerics": made["engine"],
             }
         )
         for name, array in (artefacts or {}).items():

@@ -22,10 +22,10 @@ def upgrade(*, db: str | None = None) -> None:
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
     url = db or paths.default_database()
+    name = connect.database(url).name
     before, after = migrate.upgrade(url)
-    print(
-        f"{url}: schema {after}, nothing to do" if before == after else f"{url}: schema {before} to {after}"
-    )
+    change = f"{after}, nothing to do" if before == after else f"{before} to {after}"
+    print(f"{name}: schema {change}")
 
 
 @app.command
@@ -38,7 +38,8 @@ def check(*, db: str | None = None) -> None:
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
     url = db or paths.default_database()
-    print(f"{url}: schema {migrate.check(url)}, no damage found")
+    name = connect.database(url).name
+    print(f"{name}: schema {migrate.check(url)}, no damage found")
 
 
 @app.command

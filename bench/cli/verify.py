@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import paths
-from bench.store import open_store
+from bench.store import connect, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_marks import mark
 from bench.store.peek import knows_bundle
@@ -88,6 +88,7 @@ def _rows(checks: list[Check]) -> list[dict[str, str | None]]:
 
 
 def _marked(state: str | None, imported: bool, url: str) -> str:
+    name = connect.database(url).name
     if state is not None:
-        return f"marked {state} in {url}"
-    return "nothing marked" if imported else f"nothing marked: it was not imported into {url}"
+        return f"marked {state} in {name}"
+    return "nothing marked" if imported else f"nothing marked: it was not imported into {name}"

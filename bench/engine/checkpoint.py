@@ -55,21 +55,37 @@ class _Writer:
 
     def encode(self, value: Any) -> Any:
         """JSON for a value; raises ``_Derived`` where it holds anything but numbers and text."""
+        if isinstance(value, np.generic) and not isinstance(value, (np.flexible, np.object_)):
+            return {"scalar": [value.dtype.str, value.tobytes().hex()]}  # first: some are float, too
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, Tensor):
-            return self._array("tensor", value, value.detach().cpu().numpy())
-        if isinstance(value, np.ndarray) and value.dtype != object:
+            return self._tensor(value)
+        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             return self._array("array", value, value)
         if isinstance(value, torch.Generator):
             return self._array("generator", value, value.get_state().numpy())
         if isinstance(value, (nn.Module, torch.optim.Optimizer)):
             return {"state": self.encode(value.state_dict())}
-        if isinstance(value, dict) and all(isinstance(key, (str, int)) for key in value):
-            return {"dict": [[key, self.encode(item)] for key, item in value.items()]}
+        if isinstance(value, dict) and all(isinstance(key, (str, int, float, np.generic)) for key in value):
+            return {"dict": [[self.encode(key), self.encode(item)] for key, item in value.items()]}
         if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
             return {type(value).__name__: [self.encode(item) for item in value]}
         raise _Derived
+
+    def _tensor(self, value: Tensor) -> dict[str, Any]:
+        plain = value.detach().cpu()
+        if plain.layout == torch.sparse_coo:
+            # Its own fields: whatever is sorted or summed here would change the bits of later sums.
+            parts = [self._tensor(plain._indices()), self._tensor(plain._values())]
+            return {"coo": [*parts, list(plain.shape), plain.is_coalesced()]}
+        if plain.layout == torch.sparse_csr:
+            rows, columns = self._tensor(plain.crow_indices()), self._tensor(plain.col_indices())
+            return {"csr": [rows, columns, self._tensor(plain.values()), list(plain.shape)]}
+        plain = plain.resolve_conj().resolve_neg()
+        if plain.dtype == torch.bfloat16:  # NumPy has none
+            return self._array("bfloat16", value, plain.view(torch.int16).numpy())
+        return self._array("tensor", value, plain.numpy())
 
     def fields(self, owner: object) -> dict[str, Any]:
         """The attributes of an object that are numbers or made of them."""
@@ -95,8 +111,11 @@ class _Reader:
         if not isinstance(node, dict):
             return node
         ((kind, content),) = node.items()
-        if kind == "tensor":
-            return self._tensor(self._arrays[content], now)
+        if kind in ("tensor", "bfloat16", "coo", "csr"):
+            return self._placed(self._tensor(kind, content), now)
+        if kind == "scalar":
+            dtype, digits = content
+            return np.frombuffer(bytes.fromhex(digits), dtype)[0]
         if kind == "array":
             return self._arrays[content].copy()
         if kind == "generator":
@@ -107,14 +126,32 @@ class _Reader:
             return now
         if kind == "dict":
             known = now if isinstance(now, dict) else {}
-            return {key: self.decode(item, known.get(key)) for key, item in content}
+            pairs = [(self.decode(key), item) for key, item in content]
+            return {key: self.decode(item, known.get(key)) for key, item in pairs}
         same = isinstance(now, (list, tuple)) and len(now) == len(content)
         old = list(now) if same else [None] * len(content)
         values = [self.decode(item, one) for item, one in zip(content, old, strict=True)]
         return tuple(values) if kind == "tuple" else values
 
-    def _tensor(self, array: NDArray[Any], now: Any) -> Tensor:
-        value = torch.from_numpy(array.copy())
+    def _tensor(self, kind: str, content: Any) -> Tensor:
+        if kind == "coo":
+            indices, values, size, coalesced = content
+            return torch.sparse_coo_tensor(
+                self.decode(indices),
+                self.decode(values),
+                size,
+                is_coalesced=coalesced,
+                check_invariants=True,
+            )
+        if kind == "csr":
+            rows, columns, values, size = content
+            return torch.sparse_csr_tensor(
+                self.decode(rows), self.decode(columns), self.decode(values), size, check_invariants=True
+            )
+        value = torch.from_numpy(self._arrays[content].copy())
+        return value.view(torch.bfloat16) if kind == "bfloat16" else value
+
+    def _placed(self, value: Tensor, now: Any) -> Tensor:
         if isinstance(now, Tensor) and now.is_leaf and now.requires_grad:
             with torch.no_grad():
                 now.copy_(value)
@@ -181,19 +218,23 @@ class Checkpoint:
     identity: str
     minutes: float = MINUTES
     _last: float = field(default_factory=time.monotonic, init=False)
+    _warned: bool = field(default=False, init=False)
 
     def keep(self, run: Run, round: int, seconds: float) -> None:
         """Save the run if so many minutes have passed since it began or was last saved.
 
-        Where that fails the run goes on with a warning: losing it would be worse.
+        Where that fails, for whatever reason, the run goes on with one warning: losing it would be worse.
         """
         if time.monotonic() - self._last < 60 * self.minutes:
             return
         self._last = time.monotonic()
         try:
             self.save(run, round, seconds)
-        except OSError as error:
-            warnings.warn(f"no checkpoint after round {round}: {error}", stacklevel=2)
+        except Exception as error:
+            if not self._warned:
+                what = f"{type(error).__name__}: {error}"
+                warnings.warn(f"no checkpoint after round {round}: {what}", stacklevel=2)
+            self._warned = True
 
     def save(self, run: Run, round: int, seconds: float) -> None:
         """Replace the file by the state after a round, or leave the old one.
@@ -202,6 +243,7 @@ class Checkpoint:
 
         Raises:
             OSError: it cannot be written.
+            TypeError: a tensor has a layout or type that is not known here.
         """
         state, arrays = _state(run, round, seconds, self.identity)
         self.path.parent.mkdir(parents=True, exist_ok=True)

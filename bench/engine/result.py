@@ -46,3 +46,11 @@ class RunResult:
     partition_hash: str = ""
     artefacts: dict[str, NDArray[Any]] = field(default_factory=dict)
     code: Code | None = None
+
+    def __post_init__(self) -> None:
+        self.reason, self.traceback = _printable(self.reason), _printable(self.traceback)
+
+
+def _printable(text: str) -> str:
+    """Text that every terminal and database takes: NUL characters and halves of characters as escapes."""
+    return text.replace("\0", r"\x00").encode(errors="backslashreplace").decode()

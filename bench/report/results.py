@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench import registry
+from bench.engine import NUMERICS
 from bench.report.expected import Expectation, Expected
 from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
@@ -70,6 +72,17 @@ class Group:
     def seeds(self) -> tuple[int, ...]:
         """Seeds that have numbers."""
         return tuple(int(seed) for seed in self.done["seed"])
+
+    @property
+    def older(self) -> str:
+        """Which runs were made by code of older numbers; empty where none was, or the method is unknown."""
+        kind = registry.methods().get(self.method)
+        found = []
+        for name, now in (("method", kind.numerics if kind else 0), ("engine", NUMERICS)):
+            made = self.done[f"{name}_numerics"]
+            if len(made) and made.min() < now:
+                found.append(f"{name} numerics {made.min()}, now {now}")
+        return " and ".join(found)
 
     def failure(self) -> tuple[str, str]:
         """State and reason that stand for the runs without numbers: the most frequent, then by name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -348,13 +348,12 @@ def notes(study: Study, board: Board) -> tuple[str, ...]:
 
 
 def noted(cells: Iterable[tuple[str, str, Cell]], every: list[str]) -> tuple[str, ...]:
-    """One note a verdict and reason, with its cells: line and column. ``every`` are all columns."""
+    """One note a verdict and reason, or version of numbers, with its cells: line and column. ``every`` are
+    all columns.
+    """
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for line, column, cell in cells:
-        if cell.reason or cell.measured is None:
-            # What is not implemented says so of itself, in other words for each.
-            reason = "" if cell.verdict == STATES["not_implemented"] else cell.reason
-            head = f"{cell.verdict} ({reason})" if reason else cell.verdict
+        for head in _heads(cell):
             where = found[head][line]
             if column not in where:
                 where.append(column)
@@ -366,6 +365,16 @@ def noted(cells: Iterable[tuple[str, str, Cell]], every: list[str]) -> tuple[str
         text = "; ".join(f"{', '.join(titles)} ({where})" for where, titles in by_cells.items())
         result.append(f"{head}: {text}")
     return tuple(result)
+
+
+def _heads(cell: Cell) -> Iterator[str]:
+    """What is to be said of a cell besides its numbers."""
+    if cell.reason or cell.measured is None:
+        # What is not implemented says so of itself, in other words for each.
+        reason = "" if cell.verdict == STATES["not_implemented"] else cell.reason
+        yield f"{cell.verdict} ({reason})" if reason else cell.verdict
+    if cell.group is not None and cell.group.older:
+        yield f"older numbers ({cell.group.older}; a sweep makes them again)"
 
 
 def _with_runs(board: Board) -> Board:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -10,6 +11,9 @@ from sqlalchemy import Connection, Engine
 
 WRITES = "bench_writes"
 """Execution option: the transaction will write, and waits for other writers when it begins."""
+
+BUSY_SECONDS = 30
+"""How long a transaction waits for a lock before it ends with a ``RequestError`` that says "locked"."""
 
 
 class Database(ABC):
@@ -59,7 +63,8 @@ class Database(ABC):
         """Copy the database into a file.
 
         Raises:
-            RequestError: it cannot be read, or this is another program's task.
+            RequestError: it cannot be read, the file cannot be written or is a part of it, or this is
+                another program's task.
         """
 
 
@@ -73,6 +78,12 @@ def database(url: str) -> Database:
     from bench.store.sqlite import SQLite
 
     return Postgres(url) if url.startswith("postgres") else SQLite(url)
+
+
+def without_password(url: str) -> str:
+    """A URL, well-formed or not, with asterisks in place of its passwords."""
+    shown = re.sub(r"([?&]\w*password=)[^&]*", r"\1***", url)
+    return re.sub(r"^([^:/@]*:/*[^:/@]*):.*@", r"\1:***@", shown)
 
 
 def writing(engine: Engine) -> Engine:

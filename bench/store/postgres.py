@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from bench.errors import RequestError
-from bench.store.connect import WRITES, Database
+from bench.store.connect import BUSY_SECONDS, WRITES, Database, without_password
 
 CONNECT_SECONDS = 10
 LOCK = 0x62656E6368
 """Key of the advisory lock that writers hold one after the other, as SQLite's have to."""
+
+LOCKED = "55P03"
+"""SQLSTATE of a statement that has waited too long for a lock."""
 
 DRIVER = "postgresql+psycopg"
 
@@ -24,13 +27,15 @@ class Postgres(Database):
     """A database on a PostgreSQL server, by its URL."""
 
     def __init__(self, url: str) -> None:
+        self.url = self.name = without_password(url)
         try:
             self._url = make_url(url)
-        except ArgumentError:
-            raise RequestError(f"--db expects {DRIVER}://USER@HOST/DATABASE, got '{url}'") from None
-        self.url = self.name = self._url.render_as_string(hide_password=True)
+        except (ArgumentError, ValueError):  # the latter is of a port that is no number
+            raise RequestError(f"--db expects {DRIVER}://USER@HOST/DATABASE, got '{self.name}'") from None
         if self._url.drivername != DRIVER:
             raise RequestError(f"--db expects {DRIVER}://USER@HOST/DATABASE, got '{self.name}'")
+        if "@" in (self._url.host or ""):  # the rest of a password, which the driver would print
+            raise RequestError(f"--db '{self.name}': write @ in a password as %40")
         if find_spec("psycopg") is None:
             raise RequestError("PostgreSQL needs the extra 'postgres': pip install 'pfl-bench[postgres]'")
 
@@ -62,8 +67,10 @@ class Postgres(Database):
             )
 
     def engine(self, write: bool) -> Engine:
-        """An engine; every transaction that writes waits for the others at its start."""
-        options = "" if write else "-c default_transaction_read_only=on"
+        """An engine; every transaction that writes waits for the others at its start, though not for ever."""
+        options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
+        if not write:
+            options += " -c default_transaction_read_only=on"
         made = create_engine(
             self._url,
             connect_args={"connect_timeout": CONNECT_SECONDS, "options": options},
@@ -75,6 +82,11 @@ class Postgres(Database):
         def begun(connection: Connection) -> None:
             if connection.get_execution_options().get(WRITES):
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
+
+        @event.listens_for(made, "handle_error")
+        def failed(context: ExceptionContext) -> None:
+            if getattr(context.original_exception, "sqlstate", None) == LOCKED:
+                raise RequestError(f"cannot write to the database {self.name}: database is locked")
 
         return made
 

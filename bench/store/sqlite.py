@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,10 +15,11 @@ from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
 from bench.errors import RequestError
-from bench.store.connect import WRITES, Database
+from bench.store.connect import BUSY_SECONDS, WRITES, Database, without_password
 
-BUSY_SECONDS = 30
 MAGIC = b"SQLite format 3\0"
+PARTS = ("", "-journal", "-shm", "-wal")
+"""Endings of the files that a database consists of while it is open."""
 
 
 class SQLite(Database):
@@ -27,7 +28,8 @@ class SQLite(Database):
     def __init__(self, url: str) -> None:
         scheme, _, path = url.partition(":///")
         if scheme != "sqlite" or path in ("", ":memory:"):
-            raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{url}'")
+            shown = without_password(url)
+            raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{shown}'")
         self.path = Path(path).expanduser()
         self.url, self.name = url, str(self.path)
 
@@ -136,16 +138,33 @@ class SQLite(Database):
     def backup(self, target: Path) -> None:
         """Copy the database as it is at one moment, while others write; the copy is complete or absent."""
         self.check(write=False)
+        try:
+            self._refuse(target)
+            self._copy(target)
+        except (OSError, sqlite3.Error) as error:
+            raise RequestError(f"database {self.name}: cannot copy it to {target}: {error}") from None
+
+    def _refuse(self, target: Path) -> None:
+        """Refuse a file that cannot take a copy, or that belongs to the database itself."""
+        if target.is_dir():
+            raise RequestError(f"--out expects a file, got a folder: {target}")
+        if not target.parent.is_dir():
+            raise RequestError(f"--out {target}: there is no folder {target.parent}, make it first")
+        own = self.path.resolve()
+        part = target.resolve() in [own.with_name(own.name + ending) for ending in PARTS]
+        if part or (target.exists() and target.samefile(own)):
+            raise RequestError(f"--out {target} is the database itself: name another file")
+
+    def _copy(self, target: Path) -> None:
         beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        url = f"file:{quote(str(self.path.absolute()))}?mode=ro"
         try:
             with (
-                sqlite3.connect(f"file:{quote(str(self.path.absolute()))}?mode=ro", uri=True) as source,
-                sqlite3.connect(beside) as copy,
+                closing(sqlite3.connect(url, uri=True)) as source,
+                closing(sqlite3.connect(beside)) as copy,
             ):
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
-            source.close()
-            copy.close()
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 import torch
 from toy_federations import make_spec, random_federation
 
+from bench import registry
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.result import RunResult
 from bench.engine.run import Run, run
@@ -260,3 +262,104 @@ def test_what_a_method_derives_from_its_data_is_left_to_it(federation: Federatio
     kept = set(loaded[0]["method"])
     assert {"model", "pairs", "prototypes"} <= kept
     assert kept.isdisjoint({"members", "wire", "views", "task", "hyper"})
+
+
+def kept_as(value: Any, federation: Federation, folder: Path) -> Any:
+    """What an attribute of a method with this value is after its run is saved and taken up again."""
+    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+    checkpoint = Checkpoint(folder / "run.npz", "same")
+    saved, resumed = Run(spec, federation), Run(spec, federation)
+    for it in (saved, resumed):
+        it.warm_up()
+    saved.method.state = value  # type: ignore[attr-defined]
+    resumed.method.state = None  # type: ignore[attr-defined]
+    checkpoint.save(saved, 0, 0.0)
+    assert checkpoint.resume(resumed) is not None
+    return resumed.method.state  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.int64(3),
+        np.float64(-0.0),
+        np.float32(0.1),
+        np.bool_(True),
+        np.complex128(1 - 2j),
+        np.datetime64("2026-01-02", "D"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_number_of_numpy_comes_back_with_its_type_and_bits(
+    value: np.generic, federation: Federation, tmp_path: Path
+) -> None:
+    for number in (kept_as(value, federation, tmp_path), *kept_as({value: [value]}, federation, tmp_path)):
+        assert type(number) is type(value)
+        assert number.dtype == value.dtype
+        assert number.tobytes() == value.tobytes()
+
+
+def test_a_number_of_another_precision_comes_back(federation: Federation, tmp_path: Path) -> None:
+    bits = np.array([0, 1, -32768, 0x3F80, 0x7FC1, 0x7F80], np.int16)  # zeros, the least, 1, NaN, infinity
+    for shape in ((6,), (2, 3)):
+        value = torch.from_numpy(bits.reshape(shape)).view(torch.bfloat16)
+        back = kept_as(value, federation, tmp_path)
+        assert back.dtype == torch.bfloat16
+        assert np.array_equal(back.view(torch.int16).numpy(), bits.reshape(shape))
+    assert kept_as(torch.tensor(1.5, dtype=torch.bfloat16), federation, tmp_path).item() == 1.5
+
+
+def test_a_conjugate_comes_back(federation: Federation, tmp_path: Path) -> None:
+    view = torch.tensor([1 + 2j, -3 - 4j]).conj()  # a view that only says so
+    assert kept_as(view, federation, tmp_path).tolist() == [1 - 2j, -3 + 4j]
+    assert kept_as(view.imag, federation, tmp_path).tolist() == [-2.0, 4.0]
+
+
+@pytest.mark.parametrize("coalesced", [True, False])
+def test_a_list_of_entries_comes_back(coalesced: bool, federation: Federation, tmp_path: Path) -> None:
+    """Entries in their order, doubled and zero ones too: sums over them must not change."""
+    indices = [[0, 1, 2], [2, 0, 1]] if coalesced else [[1, 0, 1], [2, 0, 2]]
+    values = torch.tensor([[0.1, 0.0], [-0.0, 2.0], [3.0, 4.0]], dtype=torch.bfloat16)
+    value = torch.sparse_coo_tensor(
+        torch.tensor(indices), values, (3, 4, 2), is_coalesced=coalesced, check_invariants=True
+    )
+    back = kept_as({"a": [value, value]}, federation, tmp_path)["a"][1]
+    assert (back.layout, back.shape, back.is_coalesced()) == (torch.sparse_coo, (3, 4, 2), coalesced)
+    assert back._indices().tolist() == indices
+    assert torch.equal(back._values().view(torch.int16), values.view(torch.int16))
+
+
+@pytest.mark.parametrize("integers", [torch.int32, torch.int64])
+def test_compressed_rows_come_back(integers: torch.dtype, federation: Federation, tmp_path: Path) -> None:
+    rows, columns = torch.tensor([0, 2, 2, 3], dtype=integers), torch.tensor([0, 3, 1], dtype=integers)
+    value = torch.sparse_csr_tensor(
+        rows, columns, torch.tensor([0.5, 0.0, -1.0]), (3, 4), check_invariants=True
+    )
+    back = kept_as(value, federation, tmp_path)
+    assert (back.layout, back.shape) == (torch.sparse_csr, (3, 4))
+    assert (back.crow_indices().dtype, back.col_indices().dtype) == (integers, integers)
+    assert back.to_dense().tolist() == [[0.5, 0, 0, 0], [0, 0, 0, 0], [0, -1.0, 0, 0]]
+    assert back.values().tolist() == [0.5, 0.0, -1.0]
+
+
+def test_what_cannot_be_saved_costs_a_warning_and_not_the_run(
+    federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = registry.method("fedavg")
+    real = method.send
+
+    def send(self: Any, round: int) -> Any:
+        self.blocks = torch.eye(4).to_sparse_csc()
+        return real(self, round)
+
+    monkeypatch.setattr(method, "send", send)
+    spec = make_spec("fedavg", federation, rounds=ROUNDS)
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same", minutes=0.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = run(spec, federation, checkpoint=checkpoint)
+    told = [str(one.message) for one in caught if "no checkpoint" in str(one.message)]
+    assert len(told) == 1  # of twelve rounds
+    assert told[0].startswith("no checkpoint after round 0: TypeError: ")
+    assert not list(tmp_path.iterdir())
+    assert equal(result, run(spec, federation))

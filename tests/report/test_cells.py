@@ -5,12 +5,14 @@ import pytest
 from fake_database import CORA, FakeDatabase
 
 from bench import registry
+from bench.engine import NUMERICS
 from bench.report.cells import Board, Cell, Selection
 from bench.report.expected import Expectation, Expected
 from bench.report.published import accuracies
 from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
+from bench.report.views import notes
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
 from bench.spec import Protocol, RunSpec
@@ -145,6 +147,24 @@ def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
         for reading in (("trained", "best_val"), ("trained", "best_test"), ("received", "best_val"))
     }
     assert [round(found.mean, 6) for found in means.values() if found] == [72.0, 74.0, 42.0]
+
+
+def test_cells_that_older_numbers_went_into_say_so() -> None:
+    database = FakeDatabase()
+    now = registry.method("fggp").numerics
+    for seed in (0, 1):
+        database.add("local", seed, [70, 74])
+        database.add("fedavg", seed, [70, 74], numerics={"engine": NUMERICS - seed})
+        database.add("fggp", seed, [70, 74], numerics={"method": now - 1, "engine": NUMERICS - 1})
+    database.add("fedper", 0, None, state="failed", reason="x", numerics={"method": 0})
+    made = board(database, columns=frozenset({CORA_10}))
+    found = [note for note in notes(FedSheafHN(), made) if note.startswith("older numbers")]
+    engine = f"engine numerics {NUMERICS - 1}, now {NUMERICS}"
+    tail = "; a sweep makes them again)"
+    assert found == [
+        f"older numbers ({engine}{tail}: FedAvg, FedAvg + fine-tuning (Cora 10)",
+        f"older numbers (method numerics {now - 1}, now {now} and {engine}{tail}: FGGP (Cora 10)",
+    ]
 
 
 def test_fedavg_ft_reads_fedavgs_own_runs_after_training() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ from test_store import SPLITS, context_of, spec_of
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store import connect, migrate, open_store
+from bench.store import connect, migrate, open_store, postgres, sqlite
 from bench.store.claims import Claims
 from bench.store.peek import stored_runs
 
@@ -80,6 +81,46 @@ def test_what_goes_in_comes_out_of_both(url: str, tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(ours, theirs)
 
 
+def test_text_that_no_database_holds_is_stored_with_escapes(url: str) -> None:
+    """What an exception says may hold anything: half of a character from a file's name, or a NUL."""
+    reason, trace = "no file 'a\udcff\0b', \\ é \U0001f600", 'File "\ud800.py"\n\0'
+    with open_store(url, create=True) as store:
+        store.save(spec_of(3), RunResult("failed", reason, trace), context_of())
+    with open_store(url, create=False) as store:
+        row = store.runs().iloc[0]
+        assert row["reason"] == "no file 'a\\udcff\\x00b', \\ é \U0001f600"
+        assert row["traceback"] == 'File "\\ud800.py"\n\\x00'
+
+
+def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(url, create=True) as holder:
+        for kind in (sqlite, postgres):
+            monkeypatch.setattr(kind, "BUSY_SECONDS", 0.3)
+        with open_store(url, create=True) as waiting:
+            with holder.transaction() as session:
+                session.connection()
+                began = time.monotonic()
+                with pytest.raises(RequestError, match="locked") as error:
+                    waiting.save(spec_of(3), done(), context_of())
+                assert 0.2 < time.monotonic() - began < 25
+                assert "\n" not in str(error.value)
+                assert waiting.runs().empty  # it can be read meanwhile
+            waiting.save(spec_of(3), done(), context_of())  # with the same connections
+            assert holder.runs()["state"].tolist() == ["done"]
+
+
+def test_making_tables_does_not_wait_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (sqlite, postgres):
+        monkeypatch.setattr(kind, "BUSY_SECONDS", 0.3)
+    place = connect.database(url)
+    engine = place.engine(write=True)
+    with connect.writing(engine).begin(), pytest.raises(RequestError, match="locked"):
+        open_store(url, create=True)
+    engine.dispose()
+
+
 def test_reading_writes_nothing(url: str) -> None:
     with open_store(url, create=True):
         pass
@@ -114,18 +155,26 @@ def test_a_newer_schema_is_refused(url: str) -> None:
         open_store(url, create=True)
 
 
-def test_commands_name_the_database(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_name_the_database_without_its_password(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = url.replace("postgres@", "postgres:secret@")
+    name = url.removeprefix("sqlite:///").replace("secret", "***")
     with open_store(url, create=True) as store:
         store.save(spec_of(3), done(), context_of())
     for command, expected in (
-        (["db", "check"], "no damage found"),
-        (["db", "upgrade"], "nothing to do"),
+        (["db", "check"], f"{name}: schema {migrate.HEAD}, no damage found\n"),
+        (["db", "upgrade"], f"{name}: schema {migrate.HEAD}, nothing to do\n"),
+        (["db", "backup", "--out", str(tmp_path / "copy.db")], f"{name}: "),
         (["runs", "list"], "local"),
+        (["runs", "show", "7"], "no run 7 in "),
     ):
         with pytest.raises(SystemExit) as end:
             main([*command, "--db", url])
-        assert end.value.code == 0
-        assert expected in capsys.readouterr().out
+        printed = capsys.readouterr()
+        assert end.value.code == (2 if printed.err else 0)
+        assert expected in printed.out + printed.err
+        assert "secret" not in printed.out + printed.err
 
 
 @pytest.mark.parametrize(
@@ -134,6 +183,12 @@ def test_commands_name_the_database(url: str, capsys: pytest.CaptureFixture[str]
         ("mysql://host/x", "expects sqlite:///PATH or postgresql"),
         ("postgresql://host/x", r"expects postgresql\+psycopg://"),
         ("postgresql+psycopg://me:secret@127.0.0.1:1/x", r"cannot open it"),
+        ("postgresql+psycopg://127.0.0.1:1/x?user=me&password=secret", r"x\?user=me&password=\*\*\*: cannot"),
+        ("postgresql+psycopg://me:s@secret@127.0.0.1:1/x", r"me:\*\*\*@127.0.0.1:1/x': write @ .* as %40"),
+        ("postgresql+psycopg://me:secret@127.0.0.1:port/x", r"expects .*got '.*me:\*\*\*@127.0.0.1:port/x'"),
+        ("postgresql://me:se/secret@host/x", r"got 'postgresql://me:\*\*\*@host/x'"),
+        ("postgresql:/me:secret@host/x", r"got 'postgresql:/me:\*\*\*@host/x'"),
+        ("mysql://me:s@secret@host/x", r"got 'mysql://me:\*\*\*@host/x'"),
     ],
 )
 def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
@@ -141,6 +196,82 @@ def test_what_is_no_database_takes_one_line(url: str, message: str) -> None:
         open_store(url, create=True)
     assert "\n" not in str(error.value)
     assert "secret" not in str(error.value)
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Path:
+    """A folder with a database that is open, and other names for it."""
+    folder = tmp_path / "home"
+    (folder / "sub").mkdir(parents=True)
+    with open_store(f"sqlite:///{folder / 'runs.db'}", create=True) as store:
+        store.save(spec_of(3), done(), context_of())
+    (folder / "file").touch()
+    (folder / "link.db").symlink_to("runs.db")
+    (folder / "hard.db").hardlink_to(folder / "runs.db")
+    (tmp_path / "elsewhere").symlink_to(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("none/copy.db", "no folder"),
+        ("file/copy.db", "no folder"),
+        ("sub", "got a folder"),
+        ("runs.db", "is the database itself"),
+        ("./sub/../runs.db", "is the database itself"),
+        ("link.db", "is the database itself"),
+        ("hard.db", "is the database itself"),
+        ("../elsewhere/runs.db", "is the database itself"),
+        ("../elsewhere/runs.db-wal", "is the database itself"),
+        ("runs.db-journal", "is the database itself"),
+    ],
+)
+def test_a_backup_that_cannot_be_written_takes_one_line(
+    out: str, message: str, crowded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(crowded)
+    before = sorted(os.listdir(crowded)), (crowded / "runs.db").read_bytes()
+    for path, url in ((out, f"sqlite:///{crowded / 'runs.db'}"), (str(crowded / out), "sqlite:///link.db")):
+        with pytest.raises(SystemExit) as end:
+            main(["db", "backup", "--out", path, "--db", url])
+        printed = capsys.readouterr()
+        assert (end.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
+        assert message in printed.err
+    assert (sorted(os.listdir(crowded)), (crowded / "runs.db").read_bytes()) == before
+
+
+def test_a_backup_that_breaks_leaves_the_older_one(
+    crowded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = crowded / "sub" / "copy.db"
+    copy.write_bytes(b"older")
+
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    for cause in ("No space left on device", "file is not a database"):
+        if cause.startswith("file"):
+            (crowded / "runs.db").write_bytes((crowded / "runs.db").read_bytes()[:16] + b"x" * 5000)
+        with pytest.raises(SystemExit) as end:
+            main(["db", "backup", "--out", str(copy), "--db", f"sqlite:///{crowded / 'runs.db'}"])
+        printed = capsys.readouterr()
+        assert (end.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
+        assert f"cannot copy it to {copy}: " in printed.err
+        assert cause in printed.err
+    assert copy.read_bytes() == b"older"
+    assert os.listdir(copy.parent) == ["copy.db"]
+
+
+def test_a_backup_may_replace_a_file_and_be_named_by_a_link(crowded: Path) -> None:
+    (crowded / "sub" / "copy.db").write_bytes(b"older")
+    (crowded / "latest.db").symlink_to(crowded / "sub" / "copy.db")
+    for out in (crowded / "sub" / "copy.db", crowded / "latest.db", crowded / "new.db"):
+        with pytest.raises(SystemExit) as end:
+            main(["db", "backup", "--out", str(out), "--db", f"sqlite:///{crowded / 'runs.db'}"])
+        assert end.value.code == 0
+        assert migrate.check(f"sqlite:///{out}") == migrate.HEAD
 
 
 def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:

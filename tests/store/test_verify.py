@@ -189,7 +189,7 @@ def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.Captur
     assert code == 0
     assert run.startswith("local on cora, non-overlapping, 3 clients, seed 0 (")
     assert run.endswith("): equal: every count is the same")
-    assert last.startswith("real: agreed, 1 of 1 finished runs drawn; marked verified in sqlite:///")
+    assert last.startswith("real: agreed, 1 of 1 finished runs drawn; marked verified in /")
     with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
         assert store.runs()["bundle_state"].tolist() == ["verified"]
         assert json.loads(store.bundles()["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
