@@ -29,6 +29,7 @@ def test_a_full_disk_under_its_log_fails_no_run(capfd: pytest.CaptureFixture[str
 
 
 def test_the_outcome_says_which_code_made_it() -> None:
+    worker._federation.cache_clear()  # of what other tests have put there
     spec = resolve("cora", "non-overlapping", 3, "majority", 0)
     made = worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1), None, True)
     assert made.state == "done", made.traceback
