@@ -241,15 +241,15 @@ def _protocol(group: Group) -> tuple[int, str]:
 
 
 def _protocols(study: Study, groups: list[Group]) -> str:
-    """The protocol of the runs by data set: the most frequent one of the usual setting."""
+    """The protocols of the runs of the usual setting by data set, the most frequent first."""
     found: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
     for group in groups:
         if not group.setting:
             found[group.column.dataset][_protocol(group)] += 1
     parts = []
     for dataset, protocols in sorted(found.items()):
-        (_, text), _ = max(protocols.items(), key=lambda item: (item[1], item[0]))
-        parts.append(f"{study.title_of(dataset)}: {text}")
+        texts = [text for (_, text), _ in sorted(protocols.items(), key=lambda item: (-item[1], item[0]))]
+        parts.append(f"{study.title_of(dataset)}: {'; also '.join(texts)}")
     return "; ".join(parts)
 
 

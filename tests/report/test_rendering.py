@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_database import FakeDatabase
+from fake_database import CORA, FakeDatabase
 from rich.console import Console
 
 from bench.errors import RequestError
@@ -119,6 +119,14 @@ def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(tmp_path: Path)
     assert "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora 10)" in document.notes
     text = (tmp_path / "fedsheafhn_table1.md").read_text(encoding="utf-8")
     assert r"failed (seed 0: Key\_Error: 100% of {x} & y): Flow (Cora 10)" in text
+
+
+def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: Path) -> None:
+    source = database()
+    source.add("fedper", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 600}))
+    caption = " ".join(report(tmp_path, source=source).documents[0].caption)
+    rest = "3 local epochs, split 40/30/30, partition seed 123"
+    assert f"Protocol: Cora: 100 rounds, {rest}; also 600 rounds, {rest}. Seeds: 0-1." in caption
 
 
 def test_captions_say_what_is_compared_and_how_it_was_run(tmp_path: Path) -> None:
