@@ -74,6 +74,12 @@ class Group:
         return tuple(int(seed) for seed in self.done["seed"])
 
     @property
+    def trains(self) -> bool:
+        """Whether the method trains anything, as every method does of which nothing is known."""
+        kind = registry.methods().get(self.method)
+        return kind is None or kind.trains
+
+    @property
     def older(self) -> str:
         """Which runs were made by code of older numbers; empty where none was, or the method is unknown."""
         kind = registry.methods().get(self.method)

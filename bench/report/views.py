@@ -230,27 +230,31 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
-def _protocol(group: Group) -> tuple[int, str]:
+def _protocol(group: Group) -> tuple[int, int, str]:
     get = group.settings.get
     split = "/".join(f"{share:g}" for share in get("protocol.split", ()))
-    rounds = int(get("protocol.rounds", 0))
-    return rounds, (
-        f"{rounds} rounds, {get('protocol.local_epochs')} local epochs, split {split}, "
-        f"partition seed {get(PARTITION)}"
-    )
+    rounds, epochs = int(get("protocol.rounds", 0)), int(get("protocol.local_epochs", 0))
+    text = f"{rounds} rounds, {epochs} local epochs, split {split}, partition seed {get(PARTITION)}"
+    return rounds, epochs, text
 
 
 def _protocols(study: Study, groups: list[Group]) -> str:
-    """The protocols of the runs of the usual setting by data set, the most frequent first."""
-    found: dict[str, Counter[tuple[int, str]]] = defaultdict(Counter)
+    """The protocols of the runs of the usual setting by data set, the most frequent first; others with the
+    methods that have no other. Methods that do not train have none.
+    """
+    found: dict[str, dict[tuple[int, int, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for group in groups:
-        if not group.setting:
-            found[group.column.dataset][_protocol(group)] += 1
+        if not group.setting and group.trains:
+            found[group.column.dataset][_protocol(group)].append(group.method)
     parts = []
     for dataset, protocols in sorted(found.items()):
-        texts = [text for (_, text), _ in sorted(protocols.items(), key=lambda item: (-item[1], item[0]))]
+        (first, usual), *others = sorted(protocols.items(), key=lambda item: (-len(item[1]), item[0]))
+        texts = [first[-1]]
+        for (*_, text), methods in others:
+            only = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
+            texts.append(text if set(methods) & set(usual) else f"{text} ({only})")
         parts.append(f"{study.title_of(dataset)}: {'; also '.join(texts)}")
-    return "; ".join(parts)
+    return "; ".join(parts) or "nothing is trained"
 
 
 def _partitions(study: Study, groups: Iterable[Group]) -> str:

@@ -124,9 +124,10 @@ def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(tmp_path: Path)
 def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: Path) -> None:
     source = database()
     source.add("fedper", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 600}))
+    source.add("majority", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 1}))
     caption = " ".join(report(tmp_path, source=source).documents[0].caption)
     rest = "3 local epochs, split 40/30/30, partition seed 123"
-    assert f"Protocol: Cora: 100 rounds, {rest}; also 600 rounds, {rest}. Seeds: 0-1." in caption
+    assert f"Protocol: Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer). Seeds: 0-1." in caption
 
 
 def test_captions_say_what_is_compared_and_how_it_was_run(tmp_path: Path) -> None:
