@@ -6,6 +6,7 @@ a time, so that memory grows with the nodes and the candidate edges, never with 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -52,7 +53,10 @@ def undirected_pairs(arcs: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
 class PairSoftplus(torch.autograd.Function):
     """``sum_ij softplus(h_i . h_j)`` over all ordered pairs of a client's nodes, i = j included.
 
-    The gradient, ``2 sum_j sigmoid(h_i . h_j) h_j``, is computed in the same pass over the rows.
+    The gradient, ``2 sum_j sigmoid(h_i . h_j) h_j``, is computed in the same pass over the rows. The
+    value comes from the same sigmoids, since softplus(x) = x - log sigmoid(x), and the sum of all
+    products is ``||sum_i h_i||^2``. No product may be far below 0 (-80, where a sigmoid ends): there
+    is none below 0 where ``h`` is what a ReLU returns.
     """
 
     @staticmethod
@@ -61,14 +65,13 @@ class PairSoftplus(torch.autograd.Function):
         clients, nodes, _ = hidden.shape
         columns = inside.to(hidden.dtype)[:, :, None]
         hidden = hidden * columns
-        total = hidden.new_zeros(clients)
+        padding = nodes**2 - inside.sum(dim=1).square()  # pairs with the product 0
+        total = hidden.sum(dim=1).square().sum(dim=1) - padding * math.log(2)
         gradient = torch.empty_like(hidden)
         for rows in row_slices(nodes, clients * nodes):
-            logits = torch.bmm(hidden[:, rows], hidden.transpose(1, 2))
-            share = torch.sigmoid(logits)
+            share = torch.bmm(hidden[:, rows], hidden.transpose(1, 2)).sigmoid_()
             gradient[:, rows] = 2 * torch.bmm(share, hidden) * columns[:, rows]
-            each = torch.bmm(functional.softplus(logits), columns) * columns[:, rows]
-            total += each.sum(dim=(1, 2))
+            total -= share.log_().sum(dim=(1, 2))
         ctx.save_for_backward(gradient)
         return total
 
