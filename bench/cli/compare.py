@@ -95,8 +95,9 @@ def compare(
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
     stored, history = stored_runs(database, write=True)
-    plan = make_plan(runs, stored, history, data_at_hand(roots))
+    plan = make_plan(runs, stored, data_at_hand(roots))
     slots = choose(devices, jobs, threads, len(plan.to_run))
+    plan = plan.timed(history, slots.sort)
     outcome = sweep(plan, database, roots, slots, reporter(console), home=paths.home())
     if set(outcome.counts) != {"done"}:
         states = ", ".join(f"{count} {state}" for state, count in sorted(outcome.counts.items()))

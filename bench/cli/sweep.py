@@ -133,16 +133,17 @@ def sweep(
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
     stored, history = stored_runs(database, write=not dry_run)
-    plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
+    plan = make_plan(planned, stored, data_at_hand(roots), rerun)
     refuse_unimplemented(plan)
     where = Request(engine, address, slurm or (), devices, jobs, threads)
     if probe and engine != "local":
         raise RequestError("--probe measures this machine: it goes with --engine local")
     out, notes = Console(), Console(stderr=as_json)
     with opened(where, len(plan.to_run), paths.home()) as (slots, make_workers):
+        plan = plan.timed(history, slots.sort)
         if probe:
-            history = [*history, *run_probe(plan, roots, slots, reporter(Console(stderr=True)))]
-            plan = make_plan(planned, stored, history, data_at_hand(roots), rerun)
+            measured = run_probe(plan, roots, slots, reporter(Console(stderr=True)))
+            plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
             each = bytes_a_run(database, len(stored))
             if as_json:

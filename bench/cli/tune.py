@@ -107,7 +107,7 @@ def tune(
         return 0
     if dry_run:
         _, history = stored_runs(db or paths.default_database(), write=False)
-        estimator, lacking = Estimator(history), data_at_hand(roots)
+        estimator, lacking = Estimator(history, slots.sort), data_at_hand(roots)
         done = stored_trials(home / "tuning", studies)
         every = [
             show.standing(each, done[each.name], estimator, lacking(each.spec.dataset)) for each in studies

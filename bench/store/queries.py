@@ -50,7 +50,7 @@ class Timing(NamedTuple):
     method: str
     spec: str
     seconds: float
-    device: str = ""
+    device: str = "cpu"
     peak_memory: int = 0
 
 

@@ -31,12 +31,22 @@ class Slots:
     elsewhere: bool = False
 
     @property
+    def sort(self) -> str:
+        """``cpu`` or ``cuda``: slots are all of one sort."""
+        return sort_of(self.devices[0])
+
+    @property
     def shared(self) -> tuple[Device, ...]:
         """Every device once, with its slots and the memory that its runs may use together."""
         return tuple(
             Device(name, slots, self.memory[name] - slots * CONTEXT_BYTES if name in self.memory else None)
             for name, slots in Counter(self.devices).items()
         )
+
+
+def sort_of(device: str) -> str:
+    """``cuda`` of ``cuda:0``."""
+    return device.partition(":")[0]
 
 
 def cores() -> int:

@@ -10,6 +10,7 @@ from statistics import median
 from bench.spec import RunSpec
 from bench.store import connect
 from bench.store.queries import Timing
+from bench.sweep.devices import sort_of
 
 Kind = tuple[str, str, int, str]
 
@@ -23,37 +24,38 @@ def kind_of(spec: RunSpec) -> Kind:
 
 
 class Estimator:
-    """Seconds of a run: the median over runs of the same kind of their seconds per local epoch,
-    times the run's rounds and local epochs. Bytes: the peak of those made on an accelerator, and a
-    margin.
+    """What a run takes on a sort of device (``cpu``, ``cuda``), from runs of the same kind there alone.
+
+    Seconds: the median of their seconds per local epoch, times the run's rounds and local epochs.
+    Bytes: the greatest of their peaks, and a margin.
     """
 
-    def __init__(self, history: Iterable[Timing]) -> None:
+    def __init__(self, history: Iterable[Timing], device: str) -> None:
+        self._device = device
         self._rates: defaultdict[Kind, list[float]] = defaultdict(list)
         self._medians: dict[Kind, float] = {}
         self._peaks: dict[Kind, int] = {}
         for timing in history:
             protocol = json.loads(timing.spec)["protocol"]
             kind = (timing.dataset, timing.scenario, timing.clients, timing.method)
-            self._add(kind, protocol["rounds"] * protocol["local_epochs"], timing.seconds)
-            self._add_peak(kind, timing.device, timing.peak_memory)
+            steps = protocol["rounds"] * protocol["local_epochs"]
+            self._add(kind, steps, timing.seconds, timing.device, timing.peak_memory)
 
     def add(self, spec: RunSpec, seconds: float, device: str, peak_memory: int) -> None:
         """Take a run that has just ended into account."""
-        kind = kind_of(spec)
-        self._add(kind, spec.protocol.rounds * spec.protocol.local_epochs, seconds)
-        self._add_peak(kind, device, peak_memory)
+        steps = spec.protocol.rounds * spec.protocol.local_epochs
+        self._add(kind_of(spec), steps, seconds, device, peak_memory)
 
-    def _add(self, kind: Kind, steps: int, seconds: float) -> None:
+    def _add(self, kind: Kind, steps: int, seconds: float, device: str, peak_memory: int) -> None:
+        if sort_of(device) != self._device:
+            return
         self._rates[kind].append(seconds / steps)
         self._medians.pop(kind, None)
-
-    def _add_peak(self, kind: Kind, device: str, peak_memory: int) -> None:
-        if device.startswith("cuda") and peak_memory:
+        if peak_memory:
             self._peaks[kind] = max(peak_memory, self._peaks.get(kind, 0))
 
     def seconds(self, spec: RunSpec) -> float | None:
-        """Expected seconds; None where no like run is known."""
+        """Expected seconds; None where no like run is known on such a device."""
         kind = kind_of(spec)
         if kind not in self._rates:
             return None
@@ -62,7 +64,7 @@ class Estimator:
         return self._medians[kind] * spec.protocol.rounds * spec.protocol.local_epochs
 
     def memory(self, spec: RunSpec) -> int | None:
-        """Bytes to set aside on an accelerator; None where no like run was measured on one."""
+        """Bytes to set aside; None where no like run was measured on such a device."""
         peak = self._peaks.get(kind_of(spec))
         return None if peak is None else int(MARGIN * peak)
 

@@ -68,6 +68,16 @@ class Plan:
     steps: tuple[Step, ...]
     history: tuple[Timing, ...] = ()
 
+    def timed(self, history: Iterable[Timing], device: str) -> Plan:
+        """The plan with what its runs would take on a sort of ``device`` (``cpu``, ``cuda``)."""
+        known = tuple(history)
+        estimator = Estimator(known, device)
+
+        def expected(spec: RunSpec | None) -> float | None:
+            return None if spec is None else estimator.seconds(spec)
+
+        return Plan(tuple(replace(step, seconds=expected(step.planned.spec)) for step in self.steps), known)
+
     @property
     def counts(self) -> dict[str, int]:
         """Number of runs by status."""
@@ -114,7 +124,6 @@ def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
 def make_plan(
     planned: Iterable[Planned],
     stored: Mapping[str, Stored],
-    history: Iterable[Timing],
     lacking: Callable[[str], str],
     rerun: Level | None = None,
 ) -> Plan:
@@ -124,10 +133,8 @@ def make_plan(
     numerics version was older than the installed code's. ``lacking`` says why a data set is not at
     hand. To run is whatever is not settled or stale; with ``rerun`` exactly the runs of that level.
     """
-    known = tuple(history)
-    estimator = Estimator(known)
-    steps = (_step(each, stored, estimator, lacking) for each in planned)
-    return Plan(tuple(replace(step, to_run=_wanted(step, rerun)) for step in steps), known)
+    steps = (_step(each, stored, lacking) for each in planned)
+    return Plan(tuple(replace(step, to_run=_wanted(step, rerun)) for step in steps))
 
 
 def _wanted(step: Step, rerun: Level | None) -> bool:
@@ -140,29 +147,26 @@ def _wanted(step: Step, rerun: Level | None) -> bool:
     return step.status not in SETTLED and step.status != "not_implemented"
 
 
-def _step(
-    planned: Planned, stored: Mapping[str, Stored], estimator: Estimator, lacking: Callable[[str], str]
-) -> Step:
+def _step(planned: Planned, stored: Mapping[str, Stored], lacking: Callable[[str], str]) -> Step:
     spec = planned.spec
     if spec is None:
         return Step(planned, "not_implemented", planned.reason)
     old = stored.get(spec.hash)
-    seconds = estimator.seconds(spec)
     run_id = old.id if old else None
     if old is not None and old.state in SETTLED:
         code = fingerprint.code(spec.method)
         stale = _stale(old, code)
         if not stale:
             changed = old.source_hash != code.source
-            return Step(planned, cast(Status, old.state), old.reason, run_id, seconds, changed)
+            return Step(planned, cast(Status, old.state), old.reason, run_id, changed=changed)
     missing = lacking(spec.dataset)
     if missing:
-        return Step(planned, "no_data", missing, run_id, seconds)
+        return Step(planned, "no_data", missing, run_id)
     if old is None or old.state == "no_data":
-        return Step(planned, "missing", "", run_id, seconds)
+        return Step(planned, "missing", "", run_id)
     if old.state in SETTLED:
-        return Step(planned, "stale", stale, run_id, seconds)
-    return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, run_id, seconds)
+        return Step(planned, "stale", stale, run_id)
+    return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, run_id)
 
 
 def serves(old: Stored, step: Step) -> bool:

@@ -48,7 +48,7 @@ def probe(
     if not kinds:
         return []
     runs = [_short(spec, rounds) for rounds in (2, 1, ROUNDS) for spec in kinds.values()]
-    short = make_plan(runs, {}, [], lambda dataset: "")
+    short = make_plan(runs, {}, lambda dataset: "")
     one = replace(slots, devices=slots.devices[:1])
     with tempfile.TemporaryDirectory(prefix="bench-probe-") as folder:
         url = f"sqlite:///{Path(folder, 'probe.db')}"

@@ -108,7 +108,7 @@ def sweep(
             make_workers(len(slots.devices), execute, limits.timeout),
             limits,
             deadline,
-            Estimator(plan.history),
+            Estimator(plan.history, slots.sort),
             interrupts,
             writer,
             reporter.note,

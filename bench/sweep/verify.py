@@ -111,7 +111,7 @@ def make_again(
     """
     check_consistent(bundle)
     planned = [_planned(RunSpec.model_validate_json(text)) for text in sample["spec"]]
-    plan = make_plan(planned, {}, [], lambda dataset: "")
+    plan = make_plan(planned, {}, lambda dataset: "")
     with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
         url = f"sqlite:///{Path(folder, 'again.db')}"
         sweep(plan, url, roots, slots, reporter, execute, build)

@@ -53,7 +53,8 @@ def grid(
 def plan_for(database: str, planned: list[Planned] | None = None) -> Plan:
     """The plan of some runs against a database."""
     stored, history = stored_runs(database, write=True)
-    return make_plan(expand(grid()) if planned is None else planned, stored, history, lambda dataset: "")
+    planned = expand(grid()) if planned is None else planned
+    return make_plan(planned, stored, lambda dataset: "").timed(history, "cpu")
 
 
 def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:

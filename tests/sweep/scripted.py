@@ -33,7 +33,7 @@ class Scripted:
 
     def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
         stored, history = stored_runs(self.url, write=True)
-        return make_plan(planned, stored, history, lambda dataset: "", rerun)
+        return make_plan(planned, stored, lambda dataset: "", rerun).timed(history, "cpu")
 
     def sweep(
         self,

@@ -39,7 +39,7 @@ def stored(state: str, method: int = 1, numerics: int = engine.NUMERICS, source:
 def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
     planned = expand(grid(methods=("local",), seeds=(0,)))
     assert planned[0].spec is not None
-    plan = make_plan(planned, {planned[0].spec.hash: old} if old else {}, [], lacking)
+    plan = make_plan(planned, {planned[0].spec.hash: old} if old else {}, lacking)
     return plan.steps[0].status, plan.steps[0].to_run, plan.steps[0].changed
 
 
@@ -84,14 +84,12 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
     # Seconds per local epoch: 0.5, 1 and 3; the median is 1.
     history = [timing(10, 2, 10.0), timing(5, 1, 5.0), timing(2, 1, 6.0), timing(1, 1, 99.0, clients=4)]
     overrides = {"protocol.rounds": 20, "protocol.local_epochs": 2}
-    plan = make_plan(expand(grid(), overrides=overrides), {}, history, have)
+    plan = make_plan(expand(grid(), overrides=overrides), {}, have).timed(history, "cpu")
     times = {step.planned.names[3:]: step.seconds for step in plan.steps}
     assert times == {("local", 0): 40.0, ("local", 1): 40.0, ("fedavg", 0): None, ("fedavg", 1): None}
     assert (plan.seconds, plan.unknown_times) == (80.0, 2)
     assert show.to_do(plan, 2) == "4 to run, time 40 s on 2 at a time and 2 runs whose time is unknown"
-    waiting = make_plan(
-        expand(grid(datasets=("cora", "citeseer"))), {}, [], lambda name: "no" * (name != "cora")
-    )
+    waiting = make_plan(expand(grid(datasets=("cora", "citeseer"))), {}, lambda name: "no" * (name != "cora"))
     assert len(waiting.to_run) == 8
     assert show.to_do(waiting, 2) == (
         "4 to run, time unknown, no like run is stored; 4 more need data that the sweep tries to download"
@@ -103,7 +101,7 @@ def test_the_table_and_the_json_name_every_cell() -> None:
         *expand(grid()),
         Planned("cora", "overlapping", 30, "flow", 0, None, "method 'flow' is missing"),
     ]
-    plan = make_plan(planned, {}, [], have)
+    plan = make_plan(planned, {}, have)
     out = io.StringIO()
     Console(file=out, width=120).print(show.table(plan))
     rows = [line.split() for line in out.getvalue().splitlines() if "cora" in line]
@@ -119,7 +117,7 @@ def test_the_table_and_the_json_name_every_cell() -> None:
 
 
 def test_runs_of_one_spec_are_done_once() -> None:
-    plan = make_plan(expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,))), {}, [], have)
+    plan = make_plan(expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,))), {}, have)
     assert len(plan.steps) == 2
     assert [step.planned.method for step in plan.to_run] == ["fedavg"]
     assert Plan(()).to_run == []
@@ -240,9 +238,7 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
 @pytest.mark.parametrize("state", ["done", "diverged", "not_applicable", "failed", "no_data"])
 @pytest.mark.parametrize("asked", ["missing", "failed", "no_data", "stale", "done"])
 def test_when_a_run_of_another_sweep_serves(asked: Status, state: str) -> None:
-    step = replace(
-        make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, [], have).steps[0], status=asked
-    )
+    step = replace(make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, have).steps[0], status=asked)
     settled = state in ("done", "diverged", "not_applicable")
     now = {"method": 2, "numerics": engine.NUMERICS}
     assert serves(stored(state, **now), step) == settled
@@ -254,7 +250,7 @@ def test_when_a_run_of_another_sweep_serves(asked: Status, state: str) -> None:
 def test_a_finished_run_is_summed_up_in_a_line() -> None:
     from bench.sweep.progress import line
 
-    step = make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, [], have).steps[0]
+    step = make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, have).steps[0]
     result = outcome("x")
     for stage, split in result.correct:
         result.correct[stage, split][:] = 0
@@ -303,14 +299,30 @@ def test_memory_to_set_aside_is_the_greatest_peak_on_a_gpu_and_a_quarter() -> No
 
     wanted = resolve("cora", "non-overlapping", 3, "local", 7)
     history = [timing(0, "cpu", 10**9), timing(1, "cuda:0", 400), timing(2, "cuda:1", 800)]
-    assert Estimator(history[:1]).memory(wanted) is None, "what a CPU took says nothing"
-    estimator = Estimator(history)
+    assert Estimator(history[:1], "cuda").memory(wanted) is None, "what a CPU took says nothing"
+    estimator = Estimator(history, "cuda")
     assert estimator.memory(wanted) == 1000
     assert estimator.memory(resolve("cora", "non-overlapping", 4, "local", 7)) is None
     estimator.add(wanted, 5.0, "cuda:0", 1600)
     assert estimator.memory(wanted) == 2000
-    # 1 s three times and 5 s: the median run takes 1 s, whatever its seed.
+    # 1 s twice and 5 s: the median run takes 1 s, whatever its seed.
     assert estimator.seconds(wanted) == pytest.approx(1.0)
+
+
+def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
+    """Else a laptop's history would tell what a GPU takes, and the other way round."""
+    specs = [resolve("cora", "non-overlapping", 3, "local", seed) for seed in range(3)]
+    history = [
+        Timing("cora", "non-overlapping", 3, "local", spec.canonical(), seconds, device)
+        for spec, seconds, device in zip(specs, (90.0, 6.0, 8.0), ("cpu", "cuda:0", "cuda:1"), strict=True)
+    ]
+    plan = make_plan(expand(grid(methods=("local",), seeds=(7,))), {}, have)
+    assert plan.timed(history, "cpu").seconds == pytest.approx(90)
+    assert plan.timed(history, "cuda").seconds == pytest.approx(7)
+    assert plan.timed(history[:1], "cuda").unknown_times == 1, "a probe is to measure it"
+    estimator = Estimator(history[:1], "cuda")
+    estimator.add(specs[1], 6.0, "cpu", 0)
+    assert estimator.seconds(specs[0]) is None
 
 
 def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -> None:
@@ -331,7 +343,7 @@ def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -
     spec = planned[0].spec
     assert spec is not None
     history = [Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 120.0)]
-    plan = make_plan(planned, states, history, have)
+    plan = make_plan(planned, states, have).timed(history, "cpu")
     assert {level: found["runs"] for level, found in show.levels(plan).items()} == {
         "exact": 2,
         "compatible": 1,

@@ -149,7 +149,7 @@ def test_a_probe_counts_what_later_rounds_take() -> None:
     # 10 s once and 2 s a round; a first round that was held up; only one round asked for.
     probed = [timing("local", 2, 99.0), timing("local", 1, 12.0), timing("local", 3, 16.0)]
     probed += [timing("fedavg", 3, 6.0), timing("fedavg", 1, 7.0), timing("fedprox", 1, 4.0)]
-    estimator = Estimator(_steady(probed))
+    estimator = Estimator(_steady(probed), "cpu")
 
     def wanted(method: str) -> RunSpec:
         overrides = {"protocol.rounds": 60, "protocol.local_epochs": 2}

@@ -191,7 +191,7 @@ def test_an_interrupt_stops_the_workers_and_keeps_what_is_stored(database: str) 
 def test_the_bar_prints_the_same_lines() -> None:
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    step = make_plan(planned, {}, [], lambda dataset: "").steps[0]
+    step = make_plan(planned, {}, lambda dataset: "").steps[0]
     with Bar(terminal) as bar:
         bar.started(1)
         bar.finished(step, RunResult("failed", "reason [red]"))
