@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from bench.engine.clients import Clients
 from bench.engine.method import Method, Stack
-from bench.errors import NotApplicableError
 from bench.hyper import HyperParameters, tunable
 from bench.nn.attention import ClientAttention, FreeMatrix
 from bench.nn.collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork, Separate
@@ -213,12 +212,17 @@ class FedSheafHN(Method):
         clip_gradients([*self.theta, *self.phi], self.hyper.clip)
         self.optimiser.step()
 
+    def refuses_newcomers(self) -> str:
+        """One-hot inputs and the attention matrix are of the clients that were there at the start."""
+        if self.hyper.inputs == "one-hot":
+            return f"{self.name} knows its clients by number, so it cannot serve new ones"
+        if self.hyper.attention == "matrix":
+            return f"{self.name} has an attention matrix of the clients it was made for"
+        return ""
+
     def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
         """A generated backbone for each newcomer, which stands in the graph with all known clients."""
-        if reports is None:
-            raise NotApplicableError(f"{self.name} knows its clients by number, so it cannot serve new ones")
-        if self.hyper.attention == "matrix":
-            raise NotApplicableError(f"{self.name} has an attention matrix of the clients it was made for")
+        assert reports is not None
         everybody = torch.cat([self.x0, reports])
         features = self.features(everybody, self.task.rounds, dropout=False)
         return self.network.emit(features[len(self.x0) :])

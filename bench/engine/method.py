@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from bench.data import FAMILIES, Family
-from bench.errors import NotApplicableError
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
 
@@ -109,12 +108,18 @@ class Method:
         """Predictions ``[clients of the block, items, classes]``. Default: the client model's."""
         return block.forward(models).logits
 
+    def refuses_newcomers(self) -> str:
+        """Why the server has nothing for clients that it has never seen; empty where it has."""
+        unwelcome = type(self).welcome is Method.welcome
+        return f"{self.name} has nothing for clients that it has never seen" if unwelcome else ""
+
     def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
         """What the server, which no longer learns, sends clients that it has never seen.
 
         ``reports`` are theirs after their warm-up; what is left out is completed from their own models.
+        Methods that do not say it are not asked (``refuses_newcomers``).
         """
-        raise NotApplicableError(f"{self.name} has nothing for clients that it has never seen")
+        raise NotImplementedError
 
     def artefacts(self) -> dict[str, Tensor]:
         """Arrays kept with the run, such as the last collaboration matrix. Default: none."""

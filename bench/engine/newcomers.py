@@ -44,12 +44,9 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     """What newcomers score when a run is over: as they are welcomed, and as they train.
 
     Each warms up and reports as the method says, receives what the server has for it, and trains
-    local epochs. Returned are correct predictions ``[rows, clients]`` by stage and split, one row
-    of ``received`` and one of ``trained`` an epoch, and samples ``[clients]`` by split; clients
-    that were there before have no samples.
-
-    Raises:
-        NotApplicableError: the server has nothing for clients that it has never seen.
+    local epochs as the method does. Returned are correct predictions ``[rows, clients]`` by stage and
+    split, one row of ``received`` and one of ``trained`` an epoch, and samples ``[clients]`` by split;
+    clients that were there before have no samples.
     """
     spec, method = run.spec, run.method
     assert spec.newcomers is not None
@@ -58,7 +55,9 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     sizes = torch.tensor([client.count(TRAIN) for client in joining.clients], dtype=torch.float32)
     task = Task(spec, run.model, sizes.to(run.device), run.device, known)
     members = method.inputs(hide_held_out(joining), run.wire).clients
-    clients = Clients(spec, run.model, members, federation.classes, run.device, run.block_size, known)
+    protocol = spec.protocol.model_copy(update={"local_epochs": spec.newcomers.epochs})
+    theirs = spec.model_copy(update={"protocol": protocol})
+    clients = Clients(theirs, run.model, members, federation.classes, run.device, run.block_size, known)
     evaluator = Evaluator(joining.clients, clients.blocks, run.device)
 
     clients.begin_round(-1)
@@ -82,7 +81,7 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     clients.begin_round(spec.protocol.rounds)
     clients.after_epoch = evaluate
     with run.watch.part("client"):
-        clients.fit(received, epochs=spec.newcomers.epochs)
+        method.train(clients, received)
 
     correct: Correct = {}
     for stage, counts in (("received", welcomed), ("trained", trained)):

@@ -76,8 +76,6 @@ class Run:
                 f"{spec.method} works on the layers of client model {' or '.join(kind.client_models)}, "
                 f"not {spec.client.model}"
             )
-        if spec.newcomers and kind.welcome is Method.welcome:
-            raise NotApplicableError(f"{spec.method} has nothing for clients that it has never seen")
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
@@ -89,6 +87,8 @@ class Run:
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
+        if spec.newcomers and (reason := self.method.refuses_newcomers()):
+            raise NotApplicableError(reason)
         members: tuple[Client, ...] = self.method.inputs(hide_held_out(federation), self.wire).clients
         parameters = sum(int(np.prod(shape)) for shape in self.model.shapes.values())
         items = max(len(client.ids) for client in members)

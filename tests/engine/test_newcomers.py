@@ -108,6 +108,17 @@ def test_fedsheafhn_generates_newcomers_backbones_among_all_clients(federation: 
         assert torch.equal(parameter, before)
 
 
+def test_newcomers_train_as_the_method_does(federation: Federation) -> None:
+    """FedProx without its term is FedAvg; with it, newcomers are held where the average is."""
+
+    def trained(method: str, **hyper: object) -> np.ndarray:
+        return run(joining(method, federation, 12, **hyper), federation).correct["trained", "train"]
+
+    average = trained("fedavg")
+    assert np.array_equal(trained("fedprox", mu=0.0), average)
+    assert trained("fedprox", mu=1e4)[-1].sum() < average[-1].sum()
+
+
 @pytest.mark.parametrize(
     ("method", "hyper", "reason"),
     [
@@ -118,8 +129,13 @@ def test_fedsheafhn_generates_newcomers_backbones_among_all_clients(federation: 
     ],
 )
 def test_servers_that_know_their_clients_cannot_serve_new_ones(
-    federation: Federation, method: str, hyper: dict[str, object], reason: str
+    federation: Federation,
+    method: str,
+    hyper: dict[str, object],
+    reason: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Run, "step", lambda it, round: pytest.fail("trained before it was refused"))
     result = run(joining(method, federation, **hyper), federation)
     assert result.state == "not_applicable"
     assert reason in result.reason
