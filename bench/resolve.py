@@ -71,19 +71,20 @@ def _some_clients(model: type[Part], section: str, clients: int, overrides: Over
     """An attack or newcomers; None where they are no clients.
 
     Raises:
-        RequestError: a ratio that stands for no client, or leaves none.
+        RequestError: a ratio that stands for no client, or leaves none; or settings without a ratio.
     """
     part: Part = _section(model, {}, section, overrides)
+    given = [key for key in overrides if key.startswith(f"{section}.")]
+    if given and f"{section}.ratio" not in given:
+        raise RequestError(f"{section}.ratio: expected beside {given[0]}, which says nothing without it")
     if part.ratio == 0:
         return None
     count = part.count(clients)
     if not 1 <= count < clients:
         rest = "honest" if section == "attack" else "to train before the others join"
         problem = f"leaves no client {rest}" if count else "is not one client"
-        raise RequestError(
-            f"{section}.ratio: {part.ratio:g} of {clients} clients {problem}; "
-            f"allowed are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}"
-        )
+        others = f"are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}" if clients > 1 else "is 0 alone"
+        raise RequestError(f"{section}.ratio: {part.ratio:g} of {clients} clients {problem}; allowed {others}")
     return part
 
 

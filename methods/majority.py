@@ -26,6 +26,10 @@ class Majority(Method):
         """Nothing to train."""
         return received
 
+    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+        """Nothing: a newcomer counts its own classes."""
+        return {}
+
     def logits(self, models: Stack, block: Block) -> Tensor:
         """One for the majority class, zero for the others, for every item."""
         majority = block.label_counts.argmax(dim=1)

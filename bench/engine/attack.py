@@ -38,7 +38,7 @@ class Attacker:
         self.replaced = True
         return replaced
 
-    def check(self) -> None:
-        """Raises ``NotApplicableError`` where no client reported anything."""
-        if not self.replaced:
+    def check(self, reports: bool) -> None:
+        """Raises ``NotApplicableError`` where there are no ``reports`` to replace."""
+        if not reports:
             raise NotApplicableError("its clients report nothing beside their models: no attack is possible")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -45,8 +46,9 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
 
     Each warms up and reports as the method says, receives what the server has for it, and trains
     local epochs as the method does. Returned are correct predictions ``[rows, clients]`` by stage and
-    split, one row of ``received`` and one of ``trained`` an epoch, and samples ``[clients]`` by split;
-    clients that were there before have no samples.
+    split, one row of ``received`` and one of ``trained`` an epoch (one in all for a method that trains
+    in several phases or not at all), and samples ``[clients]`` by split; clients that were there before
+    have no samples.
     """
     spec, method = run.spec, run.method
     assert spec.newcomers is not None
@@ -73,15 +75,21 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     with run.watch.part("evaluation"):
         welcomed = evaluator.all(method, clients.blocks, received)[None]
 
-    trained = np.zeros((spec.newcomers.epochs, len(SPLITS), clients.count), np.int32)
+    shape = len(SPLITS), clients.count
+    epochs: defaultdict[int, NDArray[np.int32]] = defaultdict(lambda: np.zeros(shape, np.int32))
 
     def evaluate(epoch: int, block: Block, models: Mapping[str, Tensor]) -> None:
-        trained[epoch][:, block.clients] = evaluator.block(method, block, models)
+        epochs[epoch][:, block.clients] = evaluator.block(method, block, models)
 
     clients.begin_round(spec.protocol.rounds)
     clients.after_epoch = evaluate
     with run.watch.part("client"):
-        method.train(clients, received)
+        models = method.train(clients, received)
+    with run.watch.part("evaluation"):
+        ended = evaluator.all(method, clients.blocks, models)
+    earlier = [epochs[epoch] for epoch in range(spec.newcomers.epochs - 1) if epoch in epochs]
+    whole = len(epochs) == spec.newcomers.epochs
+    trained = np.stack([*earlier, ended] if whole else [ended])
 
     correct: Correct = {}
     for stage, counts in (("received", welcomed), ("trained", trained)):

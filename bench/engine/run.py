@@ -87,6 +87,8 @@ class Run:
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
+        if self.attacker is not None:
+            self.attacker.check(kind.report is not Method.report)
         if spec.newcomers and (reason := self.method.refuses_newcomers()):
             raise NotApplicableError(reason)
         members: tuple[Client, ...] = self.method.inputs(hide_held_out(federation), self.wire).clients
@@ -116,8 +118,7 @@ class Run:
             self.own = self.method.warm_up(self.clients, self.own)
             self.enrolled = self._reports(self.own) if self.warms_up else None
         self.count_up({}, self.enrolled)
-        with self.watch.part("server"):
-            self.method.enrol(self.enrolled)
+        self.method.enrol(self.enrolled)  # in no part, as ``start`` is: the server's seconds are its rounds'
 
     @property
     def warms_up(self) -> bool:
@@ -226,7 +227,7 @@ def run(
                 if checkpoint:
                     checkpoint.keep(it, round, total.elapsed("total"))
             if it.attacker is not None:
-                it.attacker.check()
+                it.attacker.check(it.attacker.replaced)
             correct, samples = it.correct(), it.evaluator.samples
             if late is not None:
                 correct, samples = arrive(it, federation, late)

@@ -109,6 +109,7 @@ class Overlapping(_Metis):
 
     name = "overlapping"
     disjoint: ClassVar[bool] = False
+    samples: ClassVar[int] = SAMPLES
 
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
         """Five clients of every part."""

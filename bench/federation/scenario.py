@@ -34,12 +34,16 @@ class Assignment:
 class Scenario(ABC, Generic[D]):
     """A way to draw clients from some families of data. ``disjoint``: no two clients share an item.
 
+    ``samples``: so many clients, one after the other, are samples of one part of the data. They are
+    not independent of each other, and tests between methods count them as one.
+
     A subclass with a ``name`` of its own, made without arguments, is found by the registry.
     """
 
     name: ClassVar[str]
     families: ClassVar[tuple[Family, ...]]
     disjoint: ClassVar[bool] = True
+    samples: ClassVar[int] = 1
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """Libraries and options that decide the draw besides the request.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from bench.federation.scenarios import parse
 from bench.report.cells import Board, Cell, Line, Selection
 from bench.report.results import Average, Results
 from bench.report.settings import Column
@@ -79,11 +80,15 @@ def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
     """A measured cell's test results with the columns ``bench.statistics.paired.COLUMNS``.
 
     Runs whose partition is not known cannot be paired and are left out.
+
+    Raises:
+        RequestError: the scenario is not installed, so that nobody knows which clients share items.
     """
     assert cell.group is not None
     done = cell.group.done
     rows = results.clients(cell.group, cell.stage, cell.rule)
     partition = rows["run_id"].map(dict(zip(done["id"], done["partition_hash"], strict=True)))
     weight = rows["samples"].astype(float) if average == "samples" else np.ones(len(rows))
-    rows = rows.assign(partition=partition, value=100.0 * rows["value"], weight=weight)
+    part = rows["client"] // parse(cell.column.scenario).samples
+    rows = rows.assign(partition=partition, part=part, value=100.0 * rows["value"], weight=weight)
     return rows.loc[rows["partition"] != "", list(COLUMNS)]

@@ -265,8 +265,10 @@ def _caption(study: Study, found: Ranking, results: Results) -> tuple[str, ...]:
         "measured there, ties sharing their mean; nothing is imputed. Tasks: ranked of planned.",
         "Paired t test, two-sided, of the difference of two methods with the same seeds and clients, fixed "
         "before looking at numbers. Its unit is the client (mean over seeds) where all runs of a task share "
-        "one partition, else the partition (mean over clients, then over its seeds); fewer than two units: "
-        "no test. Holm's correction over all pairs of a task. " + tests + ".",
+        "one partition; where clients are samples of one part of the graph (overlapping), which share test "
+        "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
+        "partition (mean over clients, then over its seeds). Fewer than two units: no test. Holm's "
+        "correction over all pairs of a task. " + tests + ".",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither. "
         "Equivalent and undecided count as ties: with few units many are, and then a tie says little.",

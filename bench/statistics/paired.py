@@ -2,8 +2,9 @@
 
 The test is fixed here, before any numbers: a two-sided paired t test over independent units. Where
 all runs of the cell share one partition, the units are its clients, and the claim is about clients
-of that partition. Where there are several partitions, they are the units: clients of one partition
-are not independent of each other, and the partition is what another user draws anew.
+of that partition; clients that are samples of one part of the data (overlapping scenarios) share test
+items, so their part is the unit. Where there are several partitions, they are the units: clients of
+one partition are not independent of each other, and the partition is what another user draws anew.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ ALPHA = 0.05
 REGION = 0.5
 """Points within which two methods are practically equivalent."""
 
-COLUMNS = ("partition", "seed", "client", "value", "weight")
+COLUMNS = ("partition", "seed", "client", "part", "value", "weight")
 """Columns of a method's scores in a cell, one row a client of a run. ``partition`` is a hash,
-``value`` in percent, ``weight`` the client's in the average over its partition."""
+``part`` the number of what the client's items were drawn from (another one for every client where
+clients share nothing), ``value`` in percent, ``weight`` the client's in the average over its
+partition."""
 
 KEYS = ["partition", "seed", "client"]
 
-Unit = Literal["client", "partition"]
+Unit = Literal["client", "part", "partition"]
 Verdict = Literal["better", "worse", "equivalent", "undecided", "no test"]
 
 
@@ -80,23 +83,27 @@ class Comparison:
 
 def unit_of(scores: Iterable[pd.DataFrame]) -> Unit:
     """The unit of a cell, from all its methods' scores."""
-    partitions = {digest for frame in scores for digest in frame["partition"]}
-    return "client" if len(partitions) < 2 else "partition"
+    frames = list(scores)
+    if len({digest for frame in frames for digest in frame["partition"]}) > 1:
+        return "partition"
+    shared = any((frame.groupby("part")["client"].nunique() > 1).any() for frame in frames)
+    return "part" if shared else "client"
 
 
 def differences(first: pd.DataFrame, second: pd.DataFrame, unit: Unit) -> NDArray[np.float64]:
     """First minus second ``[units]`` in points, over what both have: partition, seed and client.
 
-    Unit ``client``: each client's mean over seeds, every client counting once. Unit ``partition``:
-    the weighted average over clients, then the mean over the seeds of that partition.
+    Unit ``client`` or ``part``: its mean over seeds, and over the clients of a part, every client
+    counting once. Unit ``partition``: the weighted average over clients, then the mean over the seeds
+    of that partition.
     """
     if len(first) == len(second) and all(np.array_equal(first[key], second[key]) for key in KEYS):
         both = first.assign(value_second=second["value"].to_numpy())  # the usual case, without a merge
     else:
         both = first.merge(second, on=KEYS, suffixes=("", "_second"))
     both = both.assign(difference=both["value"] - both["value_second"])
-    if unit == "client":
-        return both.groupby("client")["difference"].mean().to_numpy(np.float64)
+    if unit != "partition":
+        return both.groupby(unit)["difference"].mean().to_numpy(np.float64)
     both = both.assign(weighted=both["weight"] * both["difference"])
     runs = both.groupby(["partition", "seed"])[["weighted", "weight"]].sum()
     by_run = runs["weighted"] / runs["weight"]

@@ -62,6 +62,22 @@ def test_the_server_works_with_what_it_gets(federation: Federation) -> None:
     assert ratio == pytest.approx(1.0, rel=1e-4) or ratio == pytest.approx(np.exp(2 * tau), rel=1e-3)
 
 
+def test_the_first_embeddings_are_attacked_too(federation: Federation) -> None:
+    """FedSheafHN's clients report after their warm-up, before there is a round."""
+    spec = attacked("fedsheafhn", federation, kind="gaussian", ratio=0.5, tau=5.0)
+    spec = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 2}})
+    attack = spec.attack
+    assert attack is not None
+    honest, it = Run(spec.model_copy(update={"attack": None}), federation), Run(spec, federation)
+    honest.warm_up()
+    it.warm_up()
+    attacker = Attacker(attack, spec.seed, len(federation))
+    assert attacker.malicious.any()
+    assert not attacker.malicious.all()
+    assert torch.equal(it.method.x0, attacker.replace(honest.method.x0, -1))
+    assert not torch.equal(it.method.x0, honest.method.x0)
+
+
 def test_an_attack_keeps_who_was_malicious_and_leaves_models_alone(federation: Federation) -> None:
     plain = make_spec("fedpub", federation, client={"hidden": 8}, rounds=3)
     spec = attacked("fedpub", federation, kind="gaussian", ratio=0.25, tau=5.0)
@@ -74,7 +90,13 @@ def test_an_attack_keeps_who_was_malicious_and_leaves_models_alone(federation: F
         assert np.array_equal(first, usual.correct["trained", split][0])
 
 
-def test_methods_without_reports_cannot_be_attacked(federation: Federation) -> None:
+def test_methods_without_reports_cannot_be_attacked(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = attacked("fedsheafhn", federation, ratio=0.5)
+    one_hot = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 1, "inputs": "one-hot"}})
+    assert "report nothing" in run(one_hot, federation).reason
+    monkeypatch.setattr(Run, "step", lambda it, round: pytest.fail("trained before it was refused"))
     result = run(attacked("fedavg", federation, ratio=0.5), federation)
     assert result.state == "not_applicable"
     assert "report nothing" in result.reason
@@ -98,6 +120,8 @@ def test_specs_without_attack_keep_their_canonical_form() -> None:
         ({"attack.ratio": 0.04}, "is not one client"),
         ({"attack.ratio": 1.0}, "less than 1"),
         ({"attack.tau": 0}, "greater than 0"),
+        ({"attack.tau": 5.0}, "attack.ratio: expected beside attack.tau"),
+        ({"newcomers.epochs": 9}, "newcomers.ratio: expected beside newcomers.epochs"),
         ({"attack.kind": "sign-flip"}, "'same' or 'gaussian'"),
         ({"attack.share": 0.2}, "ratio"),
         ({"newcomers.ratio": 0.96}, "no client to train"),

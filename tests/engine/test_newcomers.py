@@ -7,11 +7,14 @@ import pytest
 import torch
 from toy_federations import make_spec
 
-from bench import streams
+from bench import registry, streams
+from bench.engine.clients import Clients
+from bench.engine.method import Stack
 from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.run import Run, run
-from bench.federation.types import SPLITS, TEST, Federation
+from bench.federation.types import SPLITS, TEST, TRAIN, Federation
 from bench.spec import Newcomers, RunSpec
+from methods.fedavg import FedAvg
 
 
 def joining(method: str, federation: Federation, epochs: int = 4, **hyper: object) -> RunSpec:
@@ -30,6 +33,43 @@ def over(spec: RunSpec, federation: Federation) -> Run:
     for round in range(spec.protocol.rounds):
         it.step(round)
     return it
+
+
+class TwoPhases(FedAvg):
+    """Trains the head for one epoch, then everything for longer than newcomers are to."""
+
+    name = "two_phases"
+
+    def train(self, clients: Clients, received: Stack) -> Stack:
+        """Head, then all."""
+        head = clients.fit(received, epochs=1, trainable=self.task.head)
+        return clients.fit({name: value.clone() for name, value in head.items()}, epochs=40)
+
+
+def test_newcomers_of_a_method_of_several_phases_are_judged_when_all_are_over(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forty epochs fit a dozen training nodes; one epoch of the head does not."""
+    monkeypatch.setitem(registry.methods(), "two_phases", TwoPhases)
+    spec = joining("fedavg", federation)
+    longer = run(spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=40)}), federation)
+    result = run(spec.model_copy(update={"method": "two_phases"}), federation)
+    assert result.correct["trained", "train"].shape == (1, 5)
+    late = late_of(spec, federation)
+    fitted = longer.correct["trained", "train"][-1, late]
+    assert (fitted > longer.correct["received", "train"][0, late]).any()
+    assert result.correct["trained", "train"][0, late].sum() >= fitted.sum()
+
+
+def test_newcomers_of_majority_are_predicted_their_own_majority(federation: Federation) -> None:
+    spec = joining("majority", federation)
+    result = run(spec, federation)
+    for client in np.flatnonzero(late_of(spec, federation)):
+        one = federation.clients[client]
+        counts = np.bincount(one.labels[one.roles == TRAIN])
+        expected = (one.labels[one.roles == TEST] == counts.argmax()).sum()
+        for stage in ("received", "trained"):
+            assert result.correct[stage, "test"][:, client].tolist() == [expected]
 
 
 @pytest.mark.parametrize("method", ["local", "fedavg", "fedper", "fedsheafhn"])

@@ -54,13 +54,17 @@ LEVELS = {"local": 80, "fedavg": 60, "fedper": 60, "fedsheafhn": 80}
 
 
 def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> FakeDatabase:
-    """Two seeds of four methods and the majority: differences of 20 points with little noise."""
+    """Two seeds of four methods and the majority: differences of 20 points with little noise.
+
+    With overlap five clients are samples of one part: six parts, whose samples score the same.
+    """
     database = FakeDatabase()
     draw = np.random.default_rng(0)
     for scenario, clients in where:
         for method, level in {**LEVELS, "majority": 90}.items():
             for seed in (0, 1):
-                correct = [level + int(noise) for noise in draw.integers(-2, 3, 6)]
+                drawn = [level + int(noise) for noise in draw.integers(-2, 3, 6)]
+                correct = [value for value in drawn for _ in range(5 if scenario == OVER else 1)]
                 database.add(method, seed, correct, scenario=scenario, clients=clients)
     return database
 
@@ -233,6 +237,7 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
         "Holm's correction over all pairs of a task",
         "±0.5 points",
         "Cora 10: 6 tests over 6 clients",
+        "Cora 30: 6 tests over 6 parts",
         "Tasks: 4.",
         "Friedman on the 4 tasks that all methods have",
         "Partitions: Cora 10: abcdef01",

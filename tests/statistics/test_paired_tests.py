@@ -12,19 +12,22 @@ from bench.statistics.paired import COLUMNS, Comparison, compare, differences, t
 Rows = list[tuple[str, int, int, float, float]]
 
 
-def frame(rows: Rows) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+def frame(rows: Rows, samples: int = 1) -> pd.DataFrame:
+    """Scores; so many clients, one after the other, are samples of one part."""
+    made = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "part"])
+    return made.assign(part=made["client"] // samples)
 
 
-def plain(values: list[list[float]], partition: str = "p", first_seed: int = 0) -> pd.DataFrame:
+def plain(
+    values: list[list[float]], partition: str = "p", first_seed: int = 0, samples: int = 1
+) -> pd.DataFrame:
     """Scores ``values[seed][client]`` on one partition."""
-    return frame(
-        [
-            (partition, first_seed + seed, client, value, 1.0)
-            for seed, clients in enumerate(values)
-            for client, value in enumerate(clients)
-        ]
-    )
+    rows: Rows = [
+        (partition, first_seed + seed, client, value, 1.0)
+        for seed, clients in enumerate(values)
+        for client, value in enumerate(clients)
+    ]
+    return frame(rows, samples)
 
 
 def test_clients_of_one_partition_are_the_units() -> None:
@@ -36,6 +39,20 @@ def test_clients_of_one_partition_are_the_units() -> None:
     assert found.p == pytest.approx(reference.pvalue)
     assert found.corrected == pytest.approx(reference.pvalue)  # one pair: nothing to correct
     assert found.interval == pytest.approx(tuple(reference.confidence_interval()))
+
+
+def test_samples_of_one_part_count_as_one() -> None:
+    """Two parts of two clients: four values that look alike are two."""
+    first, second = [[70, 72, 90, 92], [72, 74, 90, 92]], [[69, 71, 86, 88], [70, 72, 88, 90]]
+    (found,) = compare({"a": plain(first, samples=2), "b": plain(second, samples=2)})
+    # Part 0: (1 + 1 + 2 + 2)/4, part 1: (4 + 4 + 2 + 2)/4.
+    assert (found.unit, found.units, found.difference) == ("part", 2, pytest.approx((1.5 + 3) / 2))
+    assert found.p == pytest.approx(stats.ttest_1samp([1.5, 3.0], 0).pvalue)
+    (alone,) = compare({"a": plain(first), "b": plain(second)})
+    assert alone.unit == "client"
+    assert alone.p is not None
+    assert found.p is not None
+    assert alone.p < found.p
 
 
 def test_several_partitions_are_the_units() -> None:

@@ -169,13 +169,14 @@ def test_a_full_disk_under_the_status_file_stops_nothing(
     assert Scripted(tmp_path).sweep(expand(grid())).counts == {"done": 4}
 
 
-def lock(path: Path, seconds: float) -> threading.Thread:
-    """Hold the write lock of a database for so long, from now on."""
+def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> threading.Thread:
+    """Hold the write lock of a database for so long, from now on, or until it is ``enough``."""
+    until = enough or threading.Event()
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
 
     def release() -> None:
-        time.sleep(seconds)
+        until.wait(seconds)
         connection.execute("ROLLBACK")
         connection.close()
 
@@ -222,13 +223,15 @@ def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 3.0)
     monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
     began = time.monotonic()
-    thread = lock(tmp_path / "bench.db", 5.0)
+    enough = threading.Event()
+    thread = lock(tmp_path / "bench.db", 60.0, enough)
     with pytest.raises(KeyboardInterrupt):
         work.sweep(expand(grid(seeds=(0,))))
-    assert time.monotonic() - began < 2.0, "of ten waits the first"
+    assert time.monotonic() - began < 20.0, "of ten waits of 3 s the first"
+    enough.set()
     thread.join()
 
 

@@ -293,13 +293,6 @@ def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shippe
     assert "my_own-cora-non-overlapping-3.json" in configurations(home).by_file
 
 
-def test_what_comes_with_the_suite_is_whole() -> None:
-    for several in configurations(Path("/nowhere")).by_file.values():
-        for each in several:
-            assert not each.own
-            assert each.record.seeds == (1000, 1001)
-
-
 def test_a_costly_study_is_whole_too(tmp_path: Path) -> None:
     made = finished(tmp_path, tuning(trials=5), costly)
     assert (made.used.trials, made.used.client_epochs) == (3, 108.0)  # of 120, a trial takes 36
