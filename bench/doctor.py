@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from bench import environment, paths, registry
@@ -87,18 +86,23 @@ def data() -> Iterator[Sign]:
 
 
 def plugins() -> Iterator[Sign]:
-    """Methods, data sets and studies that are found, and files of one's own."""
+    """How much of every group is found, and what of it is not the suite's own, with where that comes from."""
     counts = (
         f"{len(found())} {what}"
         for found, what in (
             (registry.methods, "methods"),
             (registry.datasets, "data sets"),
+            (registry.scenarios, "scenarios"),
             (registry.studies, "studies"),
         )
     )
     yield Sign("plug-ins", "ok", ", ".join(counts))
-    for file in filter(None, os.environ.get(registry.PLUGINS, "").split(os.pathsep)):
-        yield Sign("plug-ins", "ok", f"{registry.PLUGINS}: {Path(file).name}")
+    added = registry.additions()
+    for each in added:
+        yield Sign("plug-ins", "ok", f"{each.what} {each.name} from {each.origin}")
+    for file in registry.plugin_files():
+        if file not in {each.origin for each in added}:
+            yield Sign("plug-ins", "note", f"{file} adds nothing: a class needs a name of its own")
 
 
 TOPICS: tuple[tuple[str, Callable[[], Iterator[Sign]]], ...] = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from bench.errors import RequestError
+
 
 def home() -> Path:
     """The suite's own folder: ``$BENCH_HOME``, else ``~/.bench``. Not created here."""
@@ -12,7 +14,13 @@ def home() -> Path:
 
 
 def data_roots(data_root: Path | None = None) -> tuple[Path, ...]:
-    """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``."""
+    """Folders searched for raw files, in order: the option, ``$BENCH_DATA``, ``BENCH_HOME/data``.
+
+    Raises:
+        RequestError: the option names no folder.
+    """
+    if data_root is not None and not data_root.is_dir():
+        raise RequestError(f"--data-root expects a folder, got {data_root}")
     roots = [data_root] if data_root else []
     if os.environ.get("BENCH_DATA"):
         roots.append(Path(os.environ["BENCH_DATA"]).expanduser())

@@ -14,12 +14,13 @@ import inspect
 import os
 import pkgutil
 import sys
+from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.errors import RequestError, unknown
 
@@ -33,12 +34,20 @@ if TYPE_CHECKING:
 PLUGINS = "BENCH_PLUGINS"
 """Environment variable: Python files with such classes, separated as in ``PATH``."""
 
+GROUPS = {
+    "method": ("bench.methods", "bench.methods", "bench.engine.method:Method"),
+    "data set": ("bench.datasets", "bench.datasets", "bench.dataset:Dataset"),
+    "scenario": ("bench.scenarios", "bench.federation", "bench.federation.scenario:Scenario"),
+    "study": ("bench.reports", "bench.reports", "bench.report.study:Study"),
+}
+"""Group of entry points, package of the suite's own and base class (imported on use) of what is found."""
 
-def plugin(path: Path) -> ModuleType:
-    """A Python file as a module; it is run once.
+
+def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
+    """A Python file as a module; it is run once. ``named_by`` is what the user named it by.
 
     Raises:
-        RequestError: there is no such file, or running it fails.
+        RequestError: there is no such file, or running it fails or ends the program.
     """
     path = path.resolve()
     name = f"bench_plugin_{path.stem}"
@@ -46,21 +55,25 @@ def plugin(path: Path) -> ModuleType:
         return sys.modules[name]
     spec = spec_from_file_location(name, path)
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
-        raise RequestError(f"{PLUGINS}: expected a Python file, got {path}")
+        raise RequestError(f"{named_by}: expected a Python file, got {path}")
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise RequestError(f"{path.name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise _not_imported(path.name, error) from error
     return module
+
+
+def _not_imported(what: str, error: BaseException) -> RequestError:
+    return RequestError(f"{what} cannot be imported: {type(error).__name__}: {error}")
 
 
 def add_plugin(path: Path) -> ModuleType:
     """Let this process, and those that it starts, find what a Python file holds; raises as ``plugin``."""
     module = plugin(path)
-    files = [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
+    files = plugin_files()
     if str(path.resolve()) not in files:
         os.environ[PLUGINS] = os.pathsep.join([*files, str(path.resolve())])
         for found in (methods, datasets, scenarios, studies):
@@ -68,68 +81,109 @@ def add_plugin(path: Path) -> ModuleType:
     return module
 
 
-def _modules(group: str, built_in: str) -> list[ModuleType | type]:
-    """The public modules of the package ``built_in``, what entry points name, and plug-in files."""
-    package = importlib.import_module(built_in)
-    found: list[ModuleType | type] = [
-        importlib.import_module(f"{built_in}.{module.name}")
-        for module in pkgutil.iter_modules(package.__path__)
-        if not module.name.startswith("_")
-    ]
-    own = [plugin(Path(file)) for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
-    return [*found, *(entry.load() for entry in entry_points(group=group)), *own]
+def plugin_files() -> list[str]:
+    """The files that ``BENCH_PLUGINS`` names."""
+    return [file for file in os.environ.get(PLUGINS, "").split(os.pathsep) if file]
 
 
-def _classes(group: str, base: type, built_in: str = "") -> dict[str, Any]:
-    """Every concrete subclass of ``base`` in the group that declares its own ``name``.
+def _load(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except (Exception, SystemExit) as error:
+        raise _not_imported(f"entry point {entry.name} of {_package(entry)}", error) from error
 
-    ``built_in`` is the package that holds the suite's own, where it is not called as the group.
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+
+
+def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str]]:
+    """The public modules of the package ``built_in``, what entry points name, and plug-in files.
+
+    With each, where it comes from: a package or a file; empty for the suite's own.
     """
-    found: dict[str, Any] = {}
-    for source in _modules(group, built_in or group):
+    package = importlib.import_module(built_in)
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            yield importlib.import_module(f"{built_in}.{module.name}"), ""
+    for entry in entry_points(group=group):
+        yield _load(entry), _package(entry)
+    for file in plugin_files():
+        yield plugin(Path(file), PLUGINS), file
+
+
+class _Found(NamedTuple):
+    kind: Any
+    origin: str
+
+
+def _find(what: str) -> dict[str, _Found]:
+    """Every concrete subclass in a group of ``GROUPS`` that declares its own ``name``."""
+    group, built_in, base_name = GROUPS[what]
+    base = pkgutil.resolve_name(base_name)
+    found: dict[str, _Found] = {}
+    for source, origin in _sources(group, built_in):
         members = vars(source).values() if isinstance(source, ModuleType) else [source]
         for member in members:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
             name = vars(member).get("name")
-            if name is not None and found.setdefault(name, member) is not member:
+            if name is not None and found.setdefault(name, _Found(member, origin)).kind is not member:
                 raise RequestError(
                     f"two {group} plug-ins are called '{name}': "
-                    f"{found[name].__module__} and {member.__module__}; rename one"
+                    f"{found[name].kind.__module__} and {member.__module__}; rename one"
                 )
     return dict(sorted(found.items()))
+
+
+def _classes(what: str) -> dict[str, Any]:
+    return {name: each.kind for name, each in _find(what).items()}
+
+
+class Addition(NamedTuple):
+    """What is not the suite's own: a ``GROUPS`` word, its name, and the package or file that has it."""
+
+    what: str
+    name: str
+    origin: str
+
+
+def additions() -> list[Addition]:
+    """What installed packages and plug-in files add, by group and name.
+
+    Raises:
+        RequestError: one of them cannot be imported, or two have one name.
+    """
+    return [
+        Addition(what, name, each.origin)
+        for what in GROUPS
+        for name, each in _find(what).items()
+        if each.origin
+    ]
 
 
 @cache
 def methods() -> dict[str, type[Method]]:
     """Every method by name."""
-    from bench.engine.method import Method
-
-    return _classes("bench.methods", Method)
+    return _classes("method")
 
 
 @cache
 def datasets() -> dict[str, type[Dataset]]:
     """Every data set by name."""
-    from bench.dataset import Dataset
-
-    return _classes("bench.datasets", Dataset)
+    return _classes("data set")
 
 
 @cache
 def scenarios() -> dict[str, type[Scenario[Any]]]:
     """Every scenario by name, but those whose name holds a number."""
-    from bench.federation.scenario import Scenario
-
-    return _classes("bench.scenarios", Scenario, "bench.federation")
+    return _classes("scenario")
 
 
 @cache
 def studies() -> dict[str, type[Study]]:
     """Every study (a report over grids and published numbers) by name."""
-    from bench.report.study import Study
-
-    return _classes("bench.reports", Study)
+    return _classes("study")
 
 
 def method(name: str) -> type[Method]:

@@ -83,8 +83,9 @@ def _some_clients(model: type[Part], section: str, clients: int, overrides: Over
     if not 1 <= count < clients:
         rest = "honest" if section == "attack" else "to train before the others join"
         problem = f"leaves no client {rest}" if count else "is not one client"
-        others = f"are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}" if clients > 1 else "is 0 alone"
-        raise RequestError(f"{section}.ratio: {part.ratio:g} of {clients} clients {problem}; allowed {others}")
+        allowed = f"are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}" if clients > 1 else "is 0 alone"
+        asked = f"{part.ratio:g} of {clients} clients"
+        raise RequestError(f"{section}.ratio: {asked} {problem}; allowed {allowed}")
     return part
 
 

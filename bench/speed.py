@@ -1,6 +1,7 @@
-"""Seconds a round: the stacked engine against the sequential reference, in one process, in turns.
+"""Seconds a round or of a whole run.
 
-Beside each figure stands the bound that the machine sets, max(bytes / copy bandwidth, operations /
+Rounds: the stacked engine against the sequential reference, in one process, in turns. Beside each
+figure of the study's GCN stands the bound that the machine sets, max(bytes / copy bandwidth, operations /
 matrix rate), with both rates measured on the spot. Bytes count the traffic that no order of work
 avoids once a block fits the cache: every trained parameter is written once and read once a round
 (evaluation and averaging), its two moments are read and written once. A server's output layers
@@ -14,7 +15,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -23,28 +24,42 @@ import numpy as np
 import torch
 
 from bench import registry
+from bench.data import Family
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.method import Method
 from bench.engine.reference import SequentialClients
-from bench.engine.run import Run
-from bench.errors import RequestError
+from bench.engine.run import Run, run
+from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
-from bench.resolve import resolve
+from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec
 
 WARM_UP_ROUNDS = 2
+WHOLE_RUNS = 3
+STUDIED = "gcn"
+"""The client model that the sequential reference and the bound are for."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of the table; ``ratio`` is sequential over stacked seconds.
+class Case:
+    """What is timed."""
 
-    The sequential reference trains whole models with cross-entropy only: a method that asks for
-    more has no such figures.
+    dataset: str
+    scenario: str
+    method: str
+    clients: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table of rounds; ``ratio`` is sequential over stacked seconds.
+
+    The sequential reference trains whole GCNs with cross-entropy only: a method that asks for more
+    has no such figures, and another model has no bound either.
     """
 
     method: str
@@ -53,8 +68,20 @@ class Row:
     sequential_seconds_per_round: float | None
     ratio: float | None
     peak_mib: float
-    bound_seconds: float
-    bound_share: float
+    bound_seconds: float | None
+    bound_share: float | None
+
+
+@dataclass(frozen=True)
+class WholeRow:
+    """One line of the table of whole runs: warm-up, rounds and evaluation, as the protocol says."""
+
+    method: str
+    clients: int
+    rounds: int
+    local_epochs: int
+    seconds: float
+    peak_mib: float
 
 
 @dataclass(frozen=True)
@@ -120,19 +147,24 @@ def _synchronise(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def prepare(dataset: str, method: str, clients: int, roots: tuple[Path, ...]) -> tuple[RunSpec, Federation]:
-    """A data set over ``clients``, with the first partition seed that leaves each a training node."""
-    overrides = {"method.warm_up_epochs": 1} if method.startswith("fedsheafhn") else {}
-    spec = resolve(dataset, "non-overlapping", clients, method, 0, overrides)
+def prepare(
+    case: Case, roots: tuple[Path, ...], overrides: Overrides | None = None
+) -> tuple[RunSpec, Federation]:
+    """The spec and the federation of the first of fifty partition seeds that is not refused.
+
+    Raises:
+        RequestError: all are, and why the last one is; or there are no such data or names.
+    """
+    spec = resolve(case.dataset, case.scenario, case.clients, case.method, 0, overrides)
+    refusals = []
     for seed in range(123, 173):
         try:
-            federation = build(dataset, "non-overlapping", clients, seed, spec.protocol.split, roots)
-        except RequestError:
-            continue
-        return spec, federation
-    raise RequestError(
-        f"no partition of {dataset} gives each of {clients} clients a training node: use fewer"
-    )
+            return spec, build(case.dataset, case.scenario, case.clients, seed, spec.protocol.split, roots)
+        except NoDataError:
+            raise
+        except RequestError as error:
+            refusals.append(error)
+    raise refusals[-1]
 
 
 def apart(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
@@ -142,9 +174,7 @@ def apart(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
 
 
 def measure(
-    dataset: str,
-    method: str,
-    clients: int,
+    case: Case,
     rounds: int,
     machine: Machine,
     roots: tuple[Path, ...],
@@ -157,29 +187,63 @@ def measure(
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
+        RequestError: a run has fewer rounds, or there is no such federation.
     """
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)  # as in a run
-    spec, federation = prepare(dataset, method, clients, roots)
+    overrides = {"method.warm_up_epochs": 1} if case.method.startswith("fedsheafhn") else {}
+    spec, federation = prepare(case, roots, overrides)
+    if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
+        raise RequestError(
+            f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
+            f"{case.method} on {case.dataset}, which has {spec.protocol.rounds}; got {rounds}"
+        )
+    studied = spec.client.model == STUDIED
     where = torch.device(device)
     reset_peak_memory(where)
     runs = [_warm(Run(spec, federation, device))]
     mebibytes = peak_memory(where) / 2**20
-    if sequential_too:
+    if sequential_too and studied and is_plain(case.method):
         runs.append(_warm(Run(spec, federation, device, clients_type=SequentialClients)))
     times: list[list[float]] = [[] for _ in runs]
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
-        for run, taken in zip(runs, times, strict=True):
+        for one, taken in zip(runs, times, strict=True):
             _synchronise(where)
             begin = time.perf_counter()
-            run.step(index)
+            one.step(index)
             _synchronise(where)
             taken.append(time.perf_counter() - begin)
     stacked, *others = (statistics.median(taken) for taken in times)
     sequential = others[0] if others else None
-    least = bound(runs[0], federation, machine)
+    least = bound(runs[0], federation, machine) if studied else None
     ratio = sequential / stacked if sequential else None
-    return Row(method, clients, stacked, sequential, ratio, mebibytes, least, least / stacked)
+    share = least / stacked if least else None
+    return Row(case.method, case.clients, stacked, sequential, ratio, mebibytes, least, share)
+
+
+def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:
+    """Median seconds of ``WHOLE_RUNS`` whole runs after one to warm up, and the highest peak memory.
+
+    Raises:
+        NotApplicableError: the method cannot run on this data set.
+        RequestError: its runs do not end, or there is no such federation.
+    """
+    torch.set_num_threads(threads)
+    spec, federation = prepare(case, roots)
+    results = [run(spec, federation, device) for _ in range(1 + WHOLE_RUNS)]
+    for result in results:
+        if result.state == "not_applicable":
+            raise NotApplicableError(result.reason)
+        if result.state != "done":
+            raise RequestError(f"{case.method} on {case.dataset}: {result.state} ({result.reason})")
+    return WholeRow(
+        case.method,
+        case.clients,
+        spec.protocol.rounds,
+        spec.protocol.local_epochs,
+        statistics.median(result.seconds["total"] for result in results[1:]),
+        max(result.peak_memory for result in results) / 2**20,
+    )
 
 
 def _warm(run: Run) -> Run:
@@ -194,16 +258,11 @@ def is_plain(method: str) -> bool:
     return registry.method(method).train is Method.train
 
 
-def every_method() -> list[str]:
-    """Methods that train on graphs, FedAvg first: it is what the others are compared with."""
+def every_method(family: Family) -> list[str]:
+    """Methods that train on such data, FedAvg first: it is what the others are compared with."""
     names = [
         name
         for name, kind in registry.methods().items()
-        if "graph" in kind.families and kind.trains and kind.reads is None
+        if family in kind.families and kind.trains and kind.reads is None
     ]
     return sorted(names, key=lambda name: (name != "fedavg", name))
-
-
-def as_rows(rows: list[Row]) -> list[dict[str, object]]:
-    """Rows as plain dictionaries, for JSON."""
-    return [asdict(row) for row in rows]

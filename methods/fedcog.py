@@ -101,19 +101,18 @@ def _incidence(rows: Indices, columns: Indices, shape: tuple[int, int]) -> spars
 def propagated(parts: Sequence[Decoupled], holders: Holders, rows: Parts, wire: Wire, layer: int) -> Parts:
     """One step of propagation: every client's rows of ``A x``, ``[nodes, width]``.
 
-    1. The holder of u sends ``d(u)^-1/2 x_u`` through the server, once to every client that has a
-       neighbour of u.
+    1. The holder of u sends ``d(u)^-1/2 x_u`` once; the server passes it on to every client that has
+       a neighbour of u.
     2. ``x_v' = d(v)^-1/2 (sum over v and its internal neighbours + sum over its border neighbours)``
        of those scaled rows.
 
     Messages are int64 ids and float32 rows.
     """
     scaled = [(part.scale * x).astype(np.float32) for part, x in zip(parts, rows, strict=True)]
+    fetched = fetch(holders, [part.foreign for part in parts], scaled, wire, exchange=layer)
     result = []
-    for part, own in zip(parts, scaled, strict=True):
-        total = part.internal @ own
-        if len(part.foreign):
-            total += part.border @ fetch(holders, part.foreign, scaled, wire, exchange=layer)
+    for part, own, foreign in zip(parts, scaled, fetched, strict=True):
+        total = part.internal @ own + part.border @ foreign
         result.append((part.scale * total).astype(np.float32))
     return result
 

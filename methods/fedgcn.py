@@ -51,7 +51,8 @@ class FedGCN2Hop(FedGCN0Hop):
     neighbours at third clients, and for nodes of the second hop.
 
     Counted for every client: ids and rows of its foreign nodes, and as two ids each the edges among
-    foreign nodes, which it cannot know by itself, up from a holder and down to the client.
+    foreign nodes, which it cannot know by itself. What several clients get goes down to each of them,
+    and up from a holder once.
     """
 
     name = "fedgcn_2hop"
@@ -65,23 +66,28 @@ class FedGCN2Hop(FedGCN0Hop):
         holders = Holders.of(clients, self.name)
         inside, across = edges_by_id(clients, crossing)
         rows = [client.features for client in clients]
-        result = []
-        for client, (own, neighbours) in zip(clients, crossing, strict=True):
+        foreign, linked = [], []
+        for _, neighbours in crossing:
             border = np.unique(neighbours)
             second = inside[:, np.isin(inside[0], border)]
-            foreign = np.union1d(border, second[1])
-            beyond = across[:, np.isin(across[0], border) & np.isin(across[1], foreign)]
+            foreign.append(np.union1d(border, second[1]))
+            beyond = across[:, np.isin(across[0], border) & np.isin(across[1], foreign[-1])]
             arcs = np.sort(np.concatenate([second, beyond], axis=1), axis=0)
-            edges = np.unique(arcs, axis=1)  # once for both directions
-            if len(foreign):
-                wire.upload(*edges, exchange=0)
+            linked.append(np.unique(arcs, axis=1))  # once for both directions
+        if any(map(len, foreign)):
+            wire.upload(*np.unique(np.concatenate(linked, axis=1), axis=1), exchange=0)
+        fetched = fetch(holders, foreign, rows, wire, exchange=0)
+        result = []
+        for client, (own, neighbours), ids, edges, features in zip(
+            clients, crossing, foreign, linked, fetched, strict=True
+        ):
+            if len(ids):
                 wire.download(*edges, exchange=0)
-            features = fetch(holders, foreign, rows, wire, exchange=0)
-            own_to_border = np.stack([own, np.searchsorted(foreign, neighbours)])
-            links = np.concatenate([own_to_border, np.searchsorted(foreign, edges)], axis=1)
+            own_to_border = np.stack([own, np.searchsorted(ids, neighbours)])
+            links = np.concatenate([own_to_border, np.searchsorted(ids, edges)], axis=1)
             links[1] += len(client.ids)
             links[0, len(own) :] += len(client.ids)
-            result.append(extended(client, foreign, features, links))
+            result.append(extended(client, ids, features, links))
         return replace(federation, clients=tuple(result))
 
 

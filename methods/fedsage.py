@@ -51,9 +51,9 @@ class FedSagePlusStandIn(FedSage):
       edges that touch an own node are taken (FedGCN's second hop is what looks beyond).
 
     The code has all features in one place. Here every client asks for its foreign nodes' ids and
-    rows, which are counted at their holder and at the client, and adds the noise itself: it stands
-    for the error of a generator and protects nobody. Noisy rows are dense, and so is then the layout
-    of all features. Paper FedSage+ sends generators instead.
+    rows, which are counted once at their holder and at every client that gets them, and adds the
+    noise itself: it stands for the error of a generator and protects nobody. Noisy rows are dense,
+    and so is then the layout of all features. Paper FedSage+ sends generators instead.
     """
 
     name = "fedsage_plus_standin"
@@ -76,13 +76,14 @@ class FedSagePlusStandIn(FedSage):
         if not any(cross.size for cross in crossing):
             return federation
         rows = [client.features for client in clients]
+        foreign = [np.unique(neighbours) for _, neighbours in crossing]
+        fetched = fetch(holders, foreign, rows, wire, exchange=0)
         result = []
-        for client, (own, neighbours) in zip(clients, crossing, strict=True):
-            ids, place = np.unique(neighbours, return_inverse=True)
-            features = fetch(holders, ids, rows, wire, exchange=0)
+        for client, (own, neighbours), ids, features in zip(clients, crossing, foreign, fetched, strict=True):
+            links = np.stack([own, len(client.ids) + np.searchsorted(ids, neighbours)])
             features += self._noise(client, features.shape)
             dense = replace(client, features=dense_rows(client.features, np.arange(len(client.ids))))
-            result.append(extended(dense, ids, features, np.stack([own, len(client.ids) + place])))
+            result.append(extended(dense, ids, features, links))
         return replace(federation, clients=tuple(result))
 
     def _noise(self, client: Client, shape: tuple[int, ...]) -> NDArray[np.float32]:

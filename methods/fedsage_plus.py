@@ -43,7 +43,7 @@ class FedSagePlus(FedAvg):
        other client in place of its own hidden ones (FedGen);
     4. mends its graph: to every node int(n_v) generated neighbours, ``slots`` at most.
 
-    Then the common GCN is averaged as in FedAvg.
+    Then the client model is averaged as in FedAvg.
 
     What paper and code have otherwise, and what is done here:
     - FedGen. The paper exchanges codes and gradients; the release, as here, raw features of other
@@ -62,7 +62,9 @@ class FedSagePlus(FedAvg):
       starts above 0 (``bench.nn.neighgen``).
     - Scale. The mean over F makes the feature loss weak against the cross-entropy, and tanh has
       room up to 1: generated features are far larger than row-normalised true ones, as released.
-    - Classifier: the study's GCN in place of GraphSAGE with sampled neighbours.
+    - Classifier: the run's client model (``client.model``), in place of GraphSAGE with sampled
+      neighbours: the study's GCN in FedSheafHN's tables, GraphSAGE over all neighbours (``sage``) in
+      FedHGN's.
 
     NeighGen runs over clients in a loop: at CiteSeer's width one client's fGen has 38 million
     weights, so all clients' at once would need gigabytes, and its products are large enough to

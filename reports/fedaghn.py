@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.published import Published
 from bench.report.settings import Column
 from bench.report.study import Study
 
@@ -54,6 +55,6 @@ class FedAGHN(Study):
     titles: ClassVar[Mapping[str, str]] = {"cifar10": "CIFAR-10", "cifar10-sample": "CIFAR-10 sample"}
     remarks = ("FedAvg and FedProx are read from the received model, all others after local training.",)
 
-    def paper_protocol(self, paper: str, column: Column, row: Row) -> Mapping[str, Any]:
+    def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs and split (section 4, appendices C.1 and C.3)."""
         return {"protocol.rounds": 200, "protocol.local_epochs": 5, "protocol.split": [70.0, 10.0, 20.0]}

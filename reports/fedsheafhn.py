@@ -29,6 +29,9 @@ LOCAL_EPOCHS = dict(zip(DATASETS, (3, 3, 15, 10, 10, 10), strict=True))
 TAKEN_OVER = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
 """Why a cell is no target: it equals FED-PUB's table digit for digit, and so has its protocol."""
 
+UNKNOWN_EPOCHS = "published value taken over from the FED-PUB paper: 1 to 3 local epochs, which is not known"
+"""Why a cell is no target even under FED-PUB's split: its local epochs are known for Cora and CiteSeer."""
+
 EVERYWHERE = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
 
 FOREIGN: Mapping[tuple[str, str], frozenset[tuple[str, int]]] = {
@@ -52,25 +55,23 @@ FED_PUB_SPLIT_ARXIV = [5.0, 47.5, 47.5]
 
 FED_PUB_SETTINGS = {
     "protocol.local_epochs=1;protocol.split=[20.0,40.0,40.0]": "20/40/40 split, 1 local epoch",
-    "protocol.split=[20.0,40.0,40.0]": "20/40/40 split",
-    "protocol.split=[5.0,47.5,47.5]": "5/47.5/47.5 split",
+    "protocol.local_epochs=1;protocol.split=[5.0,47.5,47.5]": "5/47.5/47.5 split, 1 local epoch",
 }
 """Names of the settings of the grid ``fedpub_split``."""
 
 
-def foreign(paper: str, method: str, column: Column) -> bool:
-    """Whether the value that the paper prints is FED-PUB's."""
-    return (column.dataset, column.clients) in FOREIGN.get((paper, method), frozenset())
+def foreign(target: Published, column: Column) -> bool:
+    """Whether the value that the paper prints is FED-PUB's, which knows no attack."""
+    printed_for = dict(part.split("=") for part in target.setting.split(";") if part)
+    if float(printed_for.get("ratio", 0)) > 0:
+        return False
+    return (column.dataset, column.clients) in FOREIGN.get((target.paper, target.method), frozenset())
 
 
 def fed_pub_protocol(dataset: str) -> dict[str, Any]:
     """What is known of the protocol behind FED-PUB's tables."""
-    stated: dict[str, Any] = {
-        "protocol.split": FED_PUB_SPLIT_ARXIV if dataset == "ogbn-arxiv" else FED_PUB_SPLIT
-    }
-    if dataset in ("cora", "citeseer"):
-        stated["protocol.local_epochs"] = 1
-    return stated
+    split = FED_PUB_SPLIT_ARXIV if dataset == "ogbn-arxiv" else FED_PUB_SPLIT
+    return {"protocol.split": split, "protocol.local_epochs": 1}
 
 
 def _table(name: str, number: str, title: str, scenario: str, clients: tuple[int, ...]) -> PaperTable:
@@ -135,7 +136,7 @@ VARIANCE = Experiment(
         Line("flow"),
         Line("fedsheafhn"),
         _part("w/o sheaf collaboration", ONE_HOT, "FedSheafHN w/o sheaf collaboration"),
-        Line("local"),
+        *CONTROLS,
     ),
     targets=(_paper("Table 3"), _paper("Fig. 1 (caption)")),
 )
@@ -226,8 +227,10 @@ NEW_CLIENTS = Experiment(
         Line(
             "fedsheafhn", "FedSheafHN, common initial model (50 + 3 epochs)", {"protocol.initial": "common"}
         ),
+        Line("fedsheafhn_released", "FedSheafHN, released code"),
         Line("fedavg", "FedAvg (3 epochs)"),
         Line("local", "Local (53 epochs)", {"newcomers.epochs": 53}),
+        Line("majority"),
     ),
     points=tuple(
         Point(f"{ratio:g}", {"newcomers.ratio": ratio}, x=ratio) for ratio in (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -245,7 +248,7 @@ LOCAL_EPOCHS_VARIED = Experiment(
     title="Fig. 6 (local epochs)",
     grid="local_epochs",
     measures=(measures.TEST,),
-    lines=(Line("local"), Line("fedavg"), Line("fedpub"), Line("fedsheafhn")),
+    lines=(Line("local"), Line("fedavg"), Line("fedpub"), Line("fedsheafhn"), Line("majority")),
     points=tuple(
         Point(f"{epochs}", {"protocol.local_epochs": epochs}, x=epochs) for epochs in (1, 3, 5, 10, 20)
     ),
@@ -259,16 +262,19 @@ MALICIOUS = Experiment(
     title="Fig. 7, earlier Tables 6 and 7 (malicious clients)",
     grid="malicious",
     measures=(measures.TEST, measures.HONEST),
-    lines=tuple(
-        Line(
-            method,
-            f"{title} ({kind}, tau {tau:g})",
-            {"attack.kind": kind, "attack.tau": tau},
-            (f"attack={kind};tau={tau:g}",),
-        )
-        for kind in ("same", "gaussian")
-        for tau in (5.0, 20.0)
-        for method, title in (("fedsheafhn", "FedSheafHN"), ("fedpub", "FED-PUB"))
+    lines=(
+        *(
+            Line(
+                method,
+                f"{title} ({kind}, tau {tau:g})",
+                {"attack.kind": kind, "attack.tau": tau},
+                (f"attack={kind};tau={tau:g}",),
+            )
+            for kind in ("same", "gaussian")
+            for tau in (5.0, 20.0)
+            for method, title in (("fedsheafhn", "FedSheafHN"), ("fedpub", "FED-PUB"))
+        ),
+        *CONTROLS,
     ),
     points=tuple(
         Point(f"{ratio:g}", {"attack.ratio": ratio}, f"ratio={ratio:g}", x=ratio)
@@ -278,7 +284,8 @@ MALICIOUS = Experiment(
     axis="share of malicious clients",
     remarks=(
         "Rows: method, kind of attack and tau; columns: share of clients whose reports are replaced. A "
-        "share of 0 is the plain run, the same for every attack.",
+        "share of 0 is the plain run, the same for every attack, and all that there is of the references, "
+        "which report nothing.",
     ),
 )
 
@@ -383,19 +390,20 @@ class FedSheafHN(Study):
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """A value that the paper took over, unless the runs follow the protocol that it came from."""
-        if not foreign(target.paper, target.method, column):
+        if not foreign(target, column):
             return ""
-        split = fed_pub_protocol(column.dataset)["protocol.split"]
-        return "" if settings.get("protocol.split") == split else TAKEN_OVER
+        if settings.get("protocol.split") != fed_pub_protocol(column.dataset)["protocol.split"]:
+            return TAKEN_OVER
+        return "" if column.dataset in ("cora", "citeseer") else UNKNOWN_EPOCHS
 
-    def paper_protocol(self, paper: str, column: Column, row: Row) -> Mapping[str, Any]:
+    def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs (final version only) and split of section 4.1; FED-PUB's for its values."""
-        if foreign(paper, row.published_name, column):
+        if foreign(target, column):
             return fed_pub_protocol(column.dataset)
         stated: dict[str, Any] = {
-            "protocol.rounds": ROUNDS[paper][column.dataset],
+            "protocol.rounds": ROUNDS[target.paper][column.dataset],
             "protocol.split": [40.0, 30.0, 30.0],
         }
-        if paper == "fedsheafhn_final":
+        if target.paper == "fedsheafhn_final":
             stated["protocol.local_epochs"] = LOCAL_EPOCHS[column.dataset]
         return stated

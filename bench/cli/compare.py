@@ -43,13 +43,13 @@ def compare(
     dataset
         Data set.
     study
-        Study whose main grid gives the settings: fedsheafhn or fedhgn.
+        Study whose first grid with the data set gives the settings, such as fedsheafhn, fedhgn or fedaghn.
     clients
         Only this number of clients.
     scenario
         Only this scenario.
     seed
-        This seed, or a range such as 0-4, in place of the five of the study.
+        This seed, or a range such as 0-4, in place of those of the study.
     set_
         Override of a setting of your method, such as method.mu=0.1.
     out

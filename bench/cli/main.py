@@ -34,14 +34,23 @@ for name, place, summary in (
     ("doctor", "bench.cli.doctor:doctor", "Report the environment and say what to fix."),
     ("data", "bench.cli.data:app", "List, fetch, check and describe the data sets."),
     ("db", "bench.cli.db:app", "Check the database or bring its schema up to date."),
-    ("speed", "bench.cli.speed:speed", "Measure seconds a round against a sequential reference."),
+    ("speed", "bench.cli.speed:speed", "Measure seconds a round, or of whole runs."),
 ):
     app.command(place, name=name, help=summary)  # imported on use: each needs other libraries
+
+
+def _say_all(arguments: list[str] | None) -> None:
+    """Let the command that is asked for show its docstring: the summary is for the list of commands."""
+    _, (_, *asked), _ = app.parse_commands(arguments)
+    for command in asked[:1]:
+        if command.default_command is not None:
+            command.help = command.default_command.__doc__
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
     try:
+        _say_all(arguments)
         outcome = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
     except (RequestError, cyclopts.CycloptsError) as error:
         print("bench: " + " ".join(str(error).split()), file=sys.stderr)

@@ -15,9 +15,11 @@ from rich.text import Text
 
 from bench import paths
 from bench.cli.seeds import Seeds
+from bench.engine.result import State
 from bench.errors import RequestError
 from bench.report.shipped import opened
 from bench.store import open_store
+from bench.store.bundle_choice import Choice, choose
 from bench.sweep import status_show
 from bench.sweep.cell import cell
 from bench.sweep.detail import run_detail, run_list
@@ -51,7 +53,7 @@ def list_(
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
     seed: Seeds = None,
-    state: Annotated[list[str] | None, Parameter(negative="")] = None,
+    state: Annotated[list[State] | None, Parameter(negative="")] = None,
     db: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
@@ -70,7 +72,7 @@ def list_(
     seed
         Only this seed, or a range such as 0-4.
     state
-        Only this state: done, failed, diverged, oom, no_data, not_applicable.
+        Only this state.
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     as_json
@@ -84,7 +86,16 @@ def list_(
         "seed": seed,
         "state": state,
     }
+    chosen = Choice(
+        tuple(dataset or ()),
+        tuple(scenario or ()),
+        tuple(clients or ()),
+        tuple(method or ()),
+        tuple(seed or ()),
+    )
     with open_store(db or paths.default_database(), create=False) as store:
+        if chosen != Choice():
+            choose(store.runs(), chosen)  # refuses what no stored run has; a state may have none
         runs = run_list(store, {key: value for key, value in filters.items() if value})
     if as_json:
         print(json.dumps(runs, indent=1))
@@ -100,6 +111,9 @@ def list_(
         f"{len(runs):,} runs; test: percent, trained model, round of best validation", highlight=False
     )
 
+
+LONGEST_ID = 18
+"""Digits that a database's numbers have room for."""
 
 ACCURACY_COLUMNS = ("mean", "std", "min")
 
@@ -126,6 +140,8 @@ def show(
     if not run.isdecimal():
         _show_cell(run, db, as_json)
         return
+    if len(run) > LONGEST_ID:
+        raise RequestError(f"no run {run}: 'bench runs list' prints the ids")
     with open_store(db or paths.default_database(), create=False) as store:
         detail = run_detail(store, int(run))
     if as_json:

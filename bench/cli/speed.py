@@ -5,8 +5,11 @@ from __future__ import annotations
 import json as json_format
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -15,33 +18,47 @@ from rich.table import Table
 from bench.errors import NotApplicableError, RequestError
 from bench.paths import data_roots
 
+if TYPE_CHECKING:
+    from bench.speed import Case, Row, WholeRow
+
+    T = TypeVar("T", Row, WholeRow)
+
 WIDTH = 105
 """Columns that the table takes, whatever the terminal says."""
+
+ROUNDS = 9
 
 
 def speed(
     *,
     dataset: Annotated[str, Parameter(name=["--dataset", "-d"])] = "cora",
+    scenario: Annotated[str | None, Parameter(name=["--scenario", "-s"])] = None,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"])] = None,
     methods: Annotated[list[str] | None, Parameter(name=["--methods", "--method", "-m"])] = None,
-    rounds: int = 9,
+    rounds: int | None = None,
+    whole: Annotated[bool, Parameter(negative="")] = False,
     threads: int | None = None,
     device: str = "cpu",
     json: Path | None = None,
 ) -> None:
-    """Measure seconds a round: the stacked engine against the sequential reference.
+    """Measure seconds a round, on graphs against a sequential reference, or seconds of whole runs.
 
     Parameters
     ----------
     dataset:
-        Graph data set; arxiv-size is a synthetic one with ogbn-arxiv's size.
+        Data set; arxiv-size is a synthetic graph with ogbn-arxiv's size.
+    scenario:
+        How it is spread over clients; the data set's first scenario by default.
     clients:
         Client counts; 10 20 50 100 200 by default.
     methods:
-        Methods, or 'all' for every one at 10, 50 and 100 clients; by default FedAvg at every count
-        and FedSheafHN at the first.
+        Methods, or 'all' for every one, by default at 10, 50 and 100 clients and without the reference;
+        by default FedAvg at every count and, on graphs, FedSheafHN at the first.
     rounds:
-        Rounds measured, after two to warm up; the median is reported.
+        Rounds measured, after two to warm up; the median is reported. 9 by default.
+    whole:
+        Time whole runs instead, with all rounds of the data set's protocol: the median of three, after
+        one to warm up.
     threads:
         Threads of one process; all cores by default.
     device:
@@ -52,64 +69,105 @@ def speed(
     import torch
 
     from bench import registry
-    from bench.speed import apart, as_rows, every_method, is_plain, measure, measure_machine
+    from bench.speed import WHOLE_RUNS, Case, every_method, measure, measure_machine, measure_whole
 
+    if whole and rounds is not None:
+        raise RequestError("--whole times all rounds of the protocol: leave out --rounds")
+    rounds = ROUNDS if rounds is None else rounds
     data = registry.dataset(dataset)
+    scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
     every = methods == ["all"]
     counts = clients or ([10, 50, 100] if every else [10, 20, 50, 100, 200])
-    names = every_method() if every else methods
-    cells = (
-        [(name, count) for count in counts for name in names]
-        if names
-        else [*(("fedavg", count) for count in counts), ("fedsheafhn", counts[0])]
-    )
-    machine = measure_machine(torch.device(device))
+    names = every_method(data.family) if every else methods
+    cases = [Case(dataset, scenario, name, count) for count in counts for name in names or ["fedavg"]]
+    if not names and data.family == "graph":
+        cases.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
+    subject, place = f"{data.title}, {scenario}", f"{threads} threads, {device}"
+    rows: list[Row] | list[WholeRow]
+    if whole:
+        work = partial(measure_whole, roots=data_roots(), device=device, threads=threads)
+        rows = _measured(work, cases, every)
+        table = _table_of_runs(rows)
+        table.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
+    else:
+        machine = measure_machine(torch.device(device))
+        work_on_rounds = partial(
+            measure,
+            rounds=rounds,
+            machine=machine,
+            roots=data_roots(),
+            device=device,
+            threads=threads,
+            sequential_too=not every,
+        )
+        rows = _measured(work_on_rounds, cases, every)
+        table = _table_of_rounds(rows)
+        table.title = (
+            f"{subject}, {data.protocol.local_epochs} local epochs, both evaluations; "
+            f"medians of {rounds} rounds, {place}; "
+            f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
+        )
+    Console(width=max(Console().width, WIDTH)).print(table)
+    if json:
+        json.write_text(json_format.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def _measured(work: Callable[[Case], T], cases: list[Case], every: bool) -> list[T]:
+    """A row of each case, made in a process of its own; of ``every`` method, those that can run."""
+    from bench.speed import apart
+
     rows = []
-    for name, count in cells:
-        sequential_too = is_plain(name) and not every
+    for case in cases:
         try:
-            row = apart(
-                measure, dataset, name, count, rounds, machine, data_roots(), device, threads, sequential_too
-            )
+            row = apart(work, case)
         except NotApplicableError as error:
             if every:
                 continue
             raise RequestError(str(error)) from None
         rows.append(row)
         if every:  # minutes a line where a method trains a generator first
-            print(f"{name} {count}: {row.seconds_per_round * 1e3:.1f} ms a round", file=sys.stderr)
-    table = Table(
-        title=f"{data.title}, {data.protocol.local_epochs} local epochs, both evaluations; "
-        f"medians of {rounds} rounds, "
-        f"{threads} threads, {device}; "
-        f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
-    )
-    for heading in (
-        "method",
-        "clients",
-        "ms a round",
-        "sequential",
-        "ratio",
-        "peak MiB",
-        "bound ms",
-        "share",
-    ):
+            print(row, file=sys.stderr)
+    return rows
+
+
+def _table(*headings: str) -> Table:
+    table = Table()
+    for heading in headings:
         table.add_column(heading, justify="left" if heading == "method" else "right")
+    return table
+
+
+def _table_of_rounds(rows: list[Row]) -> Table:
+    table = _table("method", "clients", "ms a round", "sequential", "ratio", "peak MiB", "bound ms", "share")
     for row in rows:
         table.add_row(
             row.method,
             str(row.clients),
-            f"{row.seconds_per_round * 1e3:.1f}",
-            "-"
-            if row.sequential_seconds_per_round is None
-            else f"{row.sequential_seconds_per_round * 1e3:.1f}",
+            _milliseconds(row.seconds_per_round),
+            _milliseconds(row.sequential_seconds_per_round),
             "-" if row.ratio is None else f"{row.ratio:.2f}",
             f"{row.peak_mib:.0f}",
-            f"{row.bound_seconds * 1e3:.1f}",
-            f"{row.bound_share:.0%}",
+            _milliseconds(row.bound_seconds),
+            "-" if row.bound_share is None else f"{row.bound_share:.0%}",
         )
-    Console(width=max(Console().width, WIDTH)).print(table)
-    if json:
-        json.write_text(json_format.dumps(as_rows(rows), indent=1) + "\n")
+    return table
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e3:.1f}"
+
+
+def _table_of_runs(rows: list[WholeRow]) -> Table:
+    table = _table("method", "clients", "rounds", "local epochs", "seconds a run", "peak MiB")
+    for row in rows:
+        table.add_row(
+            row.method,
+            str(row.clients),
+            str(row.rounds),
+            str(row.local_epochs),
+            f"{row.seconds:.2f}",
+            f"{row.peak_mib:.0f}",
+        )
+    return table

@@ -114,7 +114,7 @@ def sweep(
     dry_run
         Print what is done, what would be run and what that costs, and run nothing.
     probe
-        First run three rounds of every kind whose time is unknown, and store nothing of them.
+        First run two, one and three rounds of every kind whose time is unknown, and store nothing of them.
     as_json
         Print the plan (--dry-run) or the counts by state as JSON on standard output.
     """

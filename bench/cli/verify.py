@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 from rich.console import Console
 
 from bench import paths
@@ -25,7 +26,7 @@ def verify(
     /,
     *,
     sample: int = 3,
-    seed: int = 0,
+    seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     db: str | None = None,
     data_root: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
@@ -34,18 +35,17 @@ def verify(
 
     A run agrees if its clients are the same (partition hash) and either every count is the same
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
-    within 1 point by the other rules (or two predictions, on small test splits). Where the bundle
-    was imported, the database keeps what came of every run and calls the bundle verified or
-    contradicted. Exit code 0: all agree; 1: one differs, or one could not be made here, and then
-    nothing is marked verified.
+    within 1 point by the other rules, or two predictions, on small test splits
+    (docs/results-format.md). Where the bundle was imported, the database keeps what came of every
+    run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
+    one could not be made here, and then nothing is marked verified.
 
     Parameters
     ----------
     bundle
         The bundle's folder.
     sample
-        How many runs; every finished run is as likely as any other. They agree if every count is
-        equal, or test accuracies are within 0.5 points (docs/results-format.md).
+        How many runs; every finished run is as likely as any other.
     seed
         Seed of the draw.
     db

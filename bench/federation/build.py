@@ -91,6 +91,7 @@ def federate(
         if stored is not None:
             return stored
         assignment = recipe.draw(prepared.data, clients, partition_seed, split)
+        recipe.check(prepared.data, assignment)
         provenance = {
             "made": "drawn",
             "partition_seed": partition_seed,

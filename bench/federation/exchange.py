@@ -223,8 +223,8 @@ def import_federation(path: Path, roots: tuple[Path, ...] | None = None) -> Fede
     """The federation of a file, rebuilt from the data set and checked against all that the file says.
 
     Raises:
-        RequestError: the file is not a federation file, does not fit the data set at hand, or its
-            hash is not the one of what it holds.
+        RequestError: the file is not a federation file, does not fit the data set at hand, its hash is
+            not the one of what it holds, or its clients are none that the scenario allows.
     """
     file = _File(path)
     name, scenario, split = file.text("dataset"), file.text("scenario"), file.split()
@@ -241,6 +241,7 @@ def import_federation(path: Path, roots: tuple[Path, ...] | None = None) -> Fede
         federation.hash == file.text("hash"),
         f"its hash is {file.text('hash')[:64]}, but what it holds on this data set has {federation.hash}",
     )
+    recipe.check(prepared.data, assignment)
     check_training(federation)
     return federation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -77,23 +77,37 @@ class Holders:
 
 
 def fetch(
-    holders: Holders, wanted: Indices, rows: Sequence[Features], wire: Wire, exchange: int
-) -> NDArray[np.float32]:
-    """Rows ``[wanted, width]`` that other clients hold, sent to one client through the server.
+    holders: Holders, wanted: Sequence[Indices], rows: Sequence[Features], wire: Wire, exchange: int
+) -> Iterator[NDArray[np.float32]]:
+    """For every client the rows ``[wanted, width]`` that others hold, sent through the server.
 
-    ``rows`` are every client's, one a node. Each holder sends ids (int64) and dense rows (float32);
-    the server passes them on.
+    ``wanted`` are every client's ids, ``rows`` every client's features, one a node. A holder sends ids
+    (int64) and dense rows (float32) once, however many clients want them; the server passes them on to
+    each. A client's rows are made when it is its turn: all clients' at once can be larger than the
+    features.
+
+    Raises:
+        NotApplicableError: no client holds a wanted node.
     """
-    client, position = holders.find(wanted)
-    result = np.empty((len(wanted), rows[0].shape[1]), np.float32)
+    once = np.unique(np.concatenate(wanted))
+    client, position = holders.find(once)
     for holder in np.unique(client):
         asked = client == holder
-        some = rows[holder][position[asked]]
-        result[asked] = some if isinstance(some, np.ndarray) else some.toarray()
-        message = wanted[asked], result[asked]
-        wire.upload(*message, exchange=exchange)
-        wire.download(*message, exchange=exchange)
-    return result
+        wire.upload(once[asked], _dense(rows[holder][position[asked]]), exchange=exchange)
+    for ids in wanted:
+        client, position = holders.find(ids)
+        result = np.empty((len(ids), rows[0].shape[1]), np.float32)
+        for holder in np.unique(client):
+            asked = client == holder
+            result[asked] = _dense(rows[holder][position[asked]])
+        if len(ids):
+            wire.download(ids, result, exchange=exchange)
+        yield result
+
+
+def _dense(rows: Features) -> NDArray[np.float32]:
+    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    return dense.astype(np.float32, copy=False)
 
 
 def extended(client: Client, ids: Indices, features: NDArray[np.float32], links: Indices) -> Client:

@@ -92,7 +92,7 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
         self.concentration = concentration
 
     def draw(self, data: Graph | Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """One client holds everything; more share the nodes. See also ``check_clients``."""
+        """One client holds everything; more share the nodes."""
         stream = streams.generator(partition_seed, "partition", "label-dirichlet")
         least = LEAST if clients > 1 else 1
         ids = label_dirichlet(data.labels, clients, self.concentration, least, stream)
@@ -100,9 +100,11 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
             floored_roles(len(part), split, streams.generator(partition_seed, "split", client))
             for client, part in enumerate(ids)
         ]
-        assignment = Assignment(tuple(ids), tuple(roles))
+        return Assignment(tuple(ids), tuple(roles))
+
+    def check(self, data: Graph | Hypergraph, assignment: Assignment) -> None:
+        """See ``check_clients``."""
         check_clients(data, assignment)
-        return assignment
 
 
 def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> ClientHyperedges:

@@ -63,3 +63,10 @@ class Scenario(ABC, Generic[D]):
         Raises:
             RequestError: the scenario cannot give that many clients.
         """
+
+    def check(self, data: D, assignment: Assignment) -> None:
+        """Refuse clients that the scenario does not allow, drawn or imported. Default: none.
+
+        Raises:
+            RequestError: which client and why.
+        """

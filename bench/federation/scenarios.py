@@ -13,15 +13,18 @@ from bench.federation.images import Dirichlet
 from bench.federation.scenario import Scenario
 
 WITH_NUMBER: dict[str, type[LabelDirichlet] | type[Dirichlet]] = {
-    "label-dirichletB": LabelDirichlet,
-    "dirichletB": Dirichlet,
+    "label-dirichlet": LabelDirichlet,
+    "dirichlet": Dirichlet,
 }
-"""Scenarios whose name ends in a concentration B such as 0.1."""
+"""Scenarios whose name goes on with a concentration such as 0.1."""
+
+NUMBER = "0.1 stands for any positive number"
 
 
 def forms(family: Family | None = None) -> list[str]:
-    """How the names of a family's scenarios are written; of all families where none is named."""
-    every: dict[str, type[Scenario[Any]]] = {**registry.scenarios(), **WITH_NUMBER}
+    """The names of a family's scenarios, with 0.1 for a number; of all families where none is named."""
+    with_number = {f"{start}0.1": kind for start, kind in WITH_NUMBER.items()}
+    every: dict[str, type[Scenario[Any]]] = {**registry.scenarios(), **with_number}
     return [name for name, kind in every.items() if family is None or family in kind.families]
 
 
@@ -38,9 +41,9 @@ def parse(name: str) -> Scenario[Any]:
     if name in registry.scenarios():
         return registry.scenarios()[name]()
     match = re.fullmatch(r"(.*?)([0-9]+(?:\.[0-9]+)?)", name, re.ASCII)
-    if match is None or f"{match[1]}B" not in WITH_NUMBER:
-        raise unknown("scenario", name, forms())
-    return WITH_NUMBER[f"{match[1]}B"](_concentration(name, match[2]))
+    if match is None or match[1] not in WITH_NUMBER:
+        raise RequestError(f"{unknown('scenario', name, forms())}; {NUMBER}")
+    return WITH_NUMBER[match[1]](_concentration(name, match[2]))
 
 
 def find(name: str, dataset: str, family: Family) -> Scenario[Any]:
@@ -53,6 +56,6 @@ def find(name: str, dataset: str, family: Family) -> Scenario[Any]:
     if family not in scenario.families:
         raise RequestError(
             f"scenario '{name}' is for {' or '.join(scenario.families)} data, but {dataset} is {family} "
-            f"data: use {' or '.join(forms(family))}"
+            f"data: use {' or '.join(forms(family))}; {NUMBER}"
         )
     return scenario

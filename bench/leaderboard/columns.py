@@ -138,7 +138,13 @@ def columns(study: Study) -> list[BoardColumn]:
         *readings,
         number("seconds", "Seconds", "Of a run, median over seeds.", lambda row: row.seconds, 1),
         number("megabytes", "MB", "Both directions, training included.", lambda row: row.megabytes, 1),
-        number("memory", "Peak MiB", "Peak memory of a run, data included.", lambda row: row.memory, 0),
+        number(
+            "memory",
+            "Peak MiB",
+            "Peak memory; on a CPU the process's, libraries and data included.",
+            lambda row: row.memory,
+            0,
+        ),
         BoardColumn("origin", "Origin", "Who made the runs.", lambda row: Shown(row.origin or NONE), "text"),
         BoardColumn("protocol", "Protocol", "Of the runs.", lambda row: Shown(row.protocol or NONE), "text"),
     ]

@@ -52,17 +52,17 @@ def definitions() -> Sequence[Definition]:
             "Tie group",
             "group 1: the best mean and all that are not significantly worse",
             "Within one task (data set, scenario, number of clients). All pairs of methods are compared by a "
-            "two-sided paired t test over clients (mean over seeds), or over partitions where the task has "
-            f"several; Holm's correction over all pairs. Worse: corrected p below {ALPHA:g} and a mean "
-            f"difference of more than {REGION:g} points. No group: a method in other settings, a reference, "
-            "or a task with fewer than two methods.",
+            "two-sided paired t test over clients (mean over seeds; samples of one part count as one), or "
+            "over partitions where the task has several; Holm's correction over all pairs. Worse: corrected p "
+            f"below {ALPHA:g} and a mean difference of more than {REGION:g} points. No group: a method in "
+            "other settings, a reference, or a task with fewer than two methods.",
         ),
         (
             "Verdict",
             f"reproduced: |m − p| ≤ max({FLOOR:g} point, {SPREADS:g} √(s_p² + s² + s_d²))",
-            "p ± s_p is the published value, s_d the spread over partitions where several were run. Else "
-            "above or below. Not comparable: the protocol differs in something that matters, the published "
-            "value comes from elsewhere, or there are fewer than two seeds; the reason says which.",
+            "p ± s_p is the published value, s_d the spread over partitions where at least three were run. "
+            "Else above or below. Not comparable: the protocol differs in something that matters, the "
+            "published value comes from elsewhere, or there are fewer than two seeds; the reason says which.",
         ),
         (
             "Worst client, bottom 10 %, clients below the baseline, std over clients",
@@ -75,7 +75,7 @@ def definitions() -> Sequence[Definition]:
             "",
             "Seconds of a run in all: clients, server and evaluation; machines differ and were shared. "
             "Megabytes are counted where messages pass between client and server, both directions. Peak "
-            "memory is the process's, data included.",
+            "memory is, on a CPU, all that the process holds: Python, libraries and data included.",
         ),
         (
             "Mean rank",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.published import Published
-from bench.report.results import Aggregate, Group, Results
+from bench.report.results import Aggregate, Group, PartitionSpread, Results
 from bench.report.settings import Column, difference
 from bench.report.verdicts import Verdict, judge, missing
 
@@ -28,6 +28,8 @@ HEADER = (
     "n",
     "mean",
     "std",
+    "s_d",
+    "partitions",
     "published_mean",
     "published_std",
     "difference",
@@ -63,7 +65,11 @@ class Selection:
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell under one reading, beside one published table."""
+    """One cell under one reading, beside one published table.
+
+    ``spread`` is what its verdict's tolerance holds of other partitions, ``planned`` the number of seeds
+    that a grid plans for it (0: none does).
+    """
 
     study: str
     table: str
@@ -77,6 +83,18 @@ class Cell:
     verdict: str
     reason: str
     group: Group | None = field(repr=False, default=None)
+    spread: PartitionSpread = field(default_factory=PartitionSpread)
+    planned: int = 0
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds that have numbers."""
+        return self.group.seeds if self.group else ()
+
+    @property
+    def lost(self) -> int:
+        """Number of runs without numbers."""
+        return len(self.group.runs) - len(self.group.done) if self.group else 0
 
     @property
     def difference(self) -> float | None:
@@ -105,6 +123,8 @@ class Cell:
             str(measured.n if measured else 0),
             number(measured.mean if measured else None),
             number(measured.std if measured else None),
+            number(self.spread.std),
+            str(self.spread.partitions or ""),
             number(target.mean if target else None),
             number(target.std if target else None),
             number(self.difference),
@@ -115,11 +135,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table together with the setting it shows (empty: the usual one) and its name."""
+    """A row of a table together with the setting it shows (empty: the usual one) and its name.
+
+    ``own`` are the study's rows, and methods that the request names; others were found in the database.
+    """
 
     row: Row
     setting: str = ""
     name: str = ""
+    own: bool = True
+
+    @property
+    def competes(self) -> bool:
+        """Whether the line can be best or second best, as it can have a rank."""
+        return self.own and self.row.ranked and not self.setting
 
     @property
     def title(self) -> str:
@@ -151,14 +180,15 @@ def _lines(study: Study, results: Results, columns: tuple[Column, ...], selectio
     known = {row.method for row in study.rows}
     found = {method for column in columns for method in results.methods(column)} - known
     rows = [*study.rows, *(Row(name, study.title_of(name)) for name in sorted(found))]
-    lines = []
+    own = known | (selection.methods or frozenset())
+    lines: list[Line] = []
     for row in rows:
         if not selection.has_method(row.method):
             continue
         settings = {group.setting for column in columns for group in results.lines(column, row.runs)}
-        lines.append(Line(row))
         lines.extend(
-            Line(row, setting, study.settings.get(setting, "")) for setting in sorted(settings - {""})
+            Line(row, setting, study.settings.get(setting, ""), row.method in own)
+            for setting in sorted({"", *settings})
         )
     return lines
 
@@ -171,12 +201,12 @@ def _stage(study: Study, reading: Reading, row: Row) -> str | None:
 
 
 def protocol_differs(
-    study: Study, paper: str, column: Column, row: Row, group: Group, varied: Collection[str] = ()
+    study: Study, target: Published, column: Column, group: Group, varied: Collection[str] = ()
 ) -> str:
     """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty if not at all."""
     paper_has = {
         key: value
-        for key, value in study.paper_protocol(paper, column, row).items()
+        for key, value in study.paper_protocol(target, column).items()
         if key in group.settings and key not in varied
     }
     run = {key: group.settings[key] for key in paper_has}
@@ -208,7 +238,8 @@ def _cell(
     value = study.target(target, column, line.row)
     if group is None and (line.setting or not (value or results.planned(column, line.row.runs))):
         return None
-    measured = None
+    measured, spread = None, PartitionSpread()
+    seeds = () if line.setting else results.expected(column, line.row.runs).seeds
     if group is None or group.done.empty:
         verdict = _unmeasured(results, column, line.row, group)
     else:
@@ -216,16 +247,14 @@ def _cell(
         if measured is None:
             verdict = missing("not_applicable", f"no results of stage {stage} and rule {reading.rule}")
         else:
-            barred = study.barred(value, column, group.settings) if value else ""
-            verdict = judge(
-                value,
-                measured.mean,
-                measured.std,
-                measured.n,
-                results.partition_spread(group, stage, reading.rule, study.average),
-                barred or protocol_differs(study, target.paper, column, line.row, group),
+            spread = results.partition_spread(group, stage, reading.rule, study.average)
+            barred = (
+                study.barred(value, column, group.settings) or protocol_differs(study, value, column, group)
+                if value
+                else ""
             )
-            verdict = Verdict(verdict.name, with_lost_runs(verdict.reason, group))
+            verdict = judge(value, measured.mean, measured.std, measured.n, spread.std or 0.0, barred)
+            verdict = Verdict(verdict.name, with_missing_seeds(verdict.reason, group, seeds))
     return Cell(
         study=study.name,
         table=target.label,
@@ -239,17 +268,22 @@ def _cell(
         verdict=verdict.name,
         reason=verdict.reason,
         group=group,
+        spread=spread,
+        planned=len(seeds),
     )
 
 
-def with_lost_runs(reason: str, group: Group) -> str:
-    """A reason that also names the runs without numbers beside those with."""
+def with_missing_seeds(reason: str, group: Group, planned: Collection[int]) -> str:
+    """A reason that also says how many seeds have no numbers: planned and never run, or lost."""
+    notes = [reason] if reason else []
+    run = set(group.runs["seed"]).intersection(planned)
+    if len(run) < len(planned):
+        notes.append(f"{len(run)} of {len(planned)} planned seeds")
     lost = len(group.runs) - len(group.done)
-    if not lost:
-        return reason
-    state, why = group.failure()
-    note = f"{lost} of {len(group.runs)} runs without numbers ({state}, {why})"
-    return f"{reason}; {note}" if reason else note
+    if lost:
+        state, why = group.failure()
+        notes.append(f"{lost} of {len(group.runs)} runs without numbers ({state}, {why})")
+    return "; ".join(notes)
 
 
 def board(study: Study, table: PaperTable, results: Results, selection: Selection) -> Board:

@@ -49,8 +49,9 @@ class Experiment:
 
     ``label`` names it in ``cells.csv``. A cell's published value is the first that ``targets``
     print. Without ``lines`` there is one for every method and variant of the grid. ``axis`` names
-    the points' ``x``. With ``by_epochs`` a figure shows accuracy by local epochs; with ``by_line`` one
-    shows the first measure of every line at the first point, the published value beside it.
+    the points' ``x``. With ``by_epochs`` a figure shows accuracy by local epochs, with ``losses`` one
+    the training loss by round; with ``by_line`` one shows the first measure of every line at the first
+    point, the published value beside it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Experiment:
     targets: tuple[Target, ...] = ()
     axis: str = ""
     by_epochs: bool = False
+    losses: bool = False
     by_line: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -77,6 +79,7 @@ class Runs:
     hashes: tuple[str, ...]
     settings: Settings
     reason: str = ""
+    seeds: tuple[int, ...] = ()
 
 
 Place = tuple[Column, Line, Point]
@@ -138,7 +141,11 @@ def _runs(planned: list[Planned], per_seed: bool) -> Runs:
     specs = [each.spec for each in planned if each.spec]
     if not specs:
         return Runs((), {}, planned[0].reason)
-    return Runs(tuple(spec.hash for spec in specs), settings_of(specs[0].tree(), per_seed))
+    return Runs(
+        tuple(spec.hash for spec in specs),
+        settings_of(specs[0].tree(), per_seed),
+        seeds=tuple(spec.seed for spec in specs),
+    )
 
 
 def _variants(grid: Grid) -> Iterator[Line]:

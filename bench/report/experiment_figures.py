@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.report import style
 from bench.report.experiment import Line
@@ -15,12 +16,16 @@ from bench.report.measures import Measure
 from bench.report.outcome import Outcome
 from bench.report.panels.curves import Curve, CurvePanel
 from bench.report.panels.pairs import Pair, PairPanel
+from bench.report.panels.panel import ACCURACY
 from bench.report.results import Group, Results
 from bench.report.settings import Column
 from bench.report.views import AVERAGES, RULES, STAGES, ranges
 
 if TYPE_CHECKING:
     from bench.report.study import Study
+
+LOSS = "loss"
+"""Name under which a run keeps its training loss by round."""
 
 WARM_UP = "method.warm_up_epochs"
 """Local epochs that a method trains before the first round."""
@@ -57,29 +62,45 @@ def _along_epochs(
     accuracy = results.curves(group, study.primary.stage, study.average)
     if not accuracy.size:
         return None
-    n, rows = accuracy.shape
     every_epoch = group.settings["protocol.evaluate"] == "epoch"
     epochs = 1 if every_epoch else int(group.settings["protocol.local_epochs"])
     first = int(group.settings.get(WARM_UP, 0))
+    return _over_seeds(outcome, line, first, epochs, accuracy)
+
+
+def _along_rounds(outcome: Outcome, line: Line, group: Group, results: Results) -> Curve | None:
+    """None for a method that trains nothing: its losses are no numbers."""
+    kept = (results.artefact(int(run), LOSS) for run in group.done["id"])
+    losses = [np.asarray(loss, np.float64) for loss in kept if loss is not None and np.isfinite(loss).all()]
+    return _over_seeds(outcome, line, 0, 1, np.stack(losses)) if losses else None
+
+
+def _over_seeds(outcome: Outcome, line: Line, first: int, step: int, values: NDArray[np.float64]) -> Curve:
+    """The curve of ``values`` ``[seeds, points]``, the points ``step`` apart behind ``first``."""
+    n, points = values.shape
     return Curve(
         line.method,
         outcome.titles[line],
-        first + epochs * np.arange(1, rows + 1, dtype=np.float64),
-        accuracy.mean(axis=0),
-        accuracy.std(axis=0, ddof=1) if n > 1 else np.full(rows, np.nan),
+        first + step * np.arange(1, points + 1, dtype=np.float64),
+        values.mean(axis=0),
+        values.std(axis=0, ddof=1) if n > 1 else np.full(points, np.nan),
         n,
         _look(outcome, line),
     )
 
 
 def _panels(
-    study: Study, outcome: Outcome, axis: str, curve: Callable[[Column, Line], Curve | None]
+    study: Study,
+    outcome: Outcome,
+    axis: str,
+    curve: Callable[[Column, Line], Curve | None],
+    measured: str = ACCURACY,
 ) -> tuple[CurvePanel, ...]:
     panels = []
     for column in outcome.ran:
         curves = tuple(found for line in outcome.lines if (found := curve(column, line)) is not None)
         if curves:
-            panels.append(CurvePanel(_title(study, column), column, curves, axis))
+            panels.append(CurvePanel(_title(study, column), column, curves, axis, measured))
     return tuple(panels)
 
 
@@ -108,14 +129,16 @@ def _by_points(study: Study, outcome: Outcome, measure: Measure) -> Figure:
     return Figure(name, f"{name}_{measure.name}", caption, panels)
 
 
-def _by_epochs(study: Study, outcome: Outcome, results: Results) -> Figure:
-    point, measure = outcome.experiment.points[0], outcome.experiment.measures[0]
+def _first_group(outcome: Outcome, column: Column, line: Line) -> Group | None:
+    """The runs of a line's first cell, where it has numbers."""
+    cell = outcome.cells.get((column, line, outcome.experiment.points[0], outcome.experiment.measures[0]))
+    return cell.group if cell and cell.measured else None
 
+
+def _by_epochs(study: Study, outcome: Outcome, results: Results) -> Figure:
     def curve(column: Column, line: Line) -> Curve | None:
-        cell = outcome.cells.get((column, line, point, measure))
-        if cell is None or cell.measured is None or cell.group is None:
-            return None
-        return _along_epochs(study, outcome, column, line, cell.group, results)
+        group = _first_group(outcome, column, line)
+        return _along_epochs(study, outcome, column, line, group, results) if group else None
 
     stage = study.primary.stage
     caption = (
@@ -125,6 +148,20 @@ def _by_epochs(study: Study, outcome: Outcome, results: Results) -> Figure:
     )
     name = f"{study.name}_{outcome.experiment.name}"
     return Figure(name, f"{name}_epochs", caption, _panels(study, outcome, "local epochs", curve))
+
+
+def _losses(study: Study, outcome: Outcome, results: Results) -> Figure:
+    def curve(column: Column, line: Line) -> Curve | None:
+        group = _first_group(outcome, column, line)
+        return _along_rounds(outcome, line, group, results) if group else None
+
+    caption = (
+        "Training loss by round: cross-entropy on the clients' training nodes before each local step, mean "
+        "over clients and the round's local epochs (no stage or rule plays a part); line: mean over seeds, "
+        f"band: one sample standard deviation. {_seeds(outcome)}"
+    )
+    name = f"{study.name}_{outcome.experiment.name}"
+    return Figure(name, f"{name}_loss", caption, _panels(study, outcome, "round", curve, "Training loss"))
 
 
 def _pair(outcome: Outcome, column: Column, line: Line) -> Pair | None:
@@ -162,11 +199,13 @@ def _by_line(study: Study, outcome: Outcome) -> Figure:
 
 
 def figures(study: Study, outcome: Outcome, results: Results) -> list[Figure]:
-    """The experiment's figures: along its axis (one a measure), by local epochs, by line."""
+    """The experiment's figures: along its axis (one a measure), by local epochs, losses, by line."""
     experiment = outcome.experiment
     made = [_by_points(study, outcome, measure) for measure in experiment.measures if experiment.axis]
     if experiment.by_epochs:
         made.append(_by_epochs(study, outcome, results))
+    if experiment.losses:
+        made.append(_losses(study, outcome, results))
     if experiment.by_line:
         made.append(_by_line(study, outcome))
     return [figure for figure in made if figure.panels]

@@ -10,20 +10,22 @@ from bench.report.cells import Cell
 from bench.report.experiment import Line, Point
 from bench.report.measures import Measure
 from bench.report.outcome import Outcome
+from bench.report.places import compared_seeds, measured_places, other_seeds
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.views import (
     AVERAGES,
     LEGEND,
+    PLACES,
     RULES,
     STAGES,
     circumstances,
     label,
     noted,
-    places,
     printed,
     signed,
+    tolerances,
     with_std,
 )
 
@@ -67,7 +69,10 @@ def _table(
     text: Text,
     ranked: bool = False,
 ) -> Table:
-    """Lines by points and measures for each column; lines without any text are left out."""
+    """Lines by points and measures for each column; lines without any text are left out.
+
+    With ``ranked`` entries have places where the measure has some, and say so where they have other seeds.
+    """
     wide = len(measures) * len(points) > 1
     heads = [(point, measure) for point in points for measure in measures]
     made: dict[tuple[Line, Column, Point, Measure], Entry] = {}
@@ -78,12 +83,11 @@ def _table(
                 for line in outcome.lines
                 if (cell := outcome.cells.get((column, line, point, measure))) is not None
             }
-            numbers = {
-                line: cell.measured.mean for line, cell in here.items() if cell.measured and measure.ranked
-            }
-            ranks = places(numbers) if ranked else {}
+            seeds = compared_seeds(here.values()) if ranked else ()
+            ranks = measured_places(here) if ranked and measure.ranked else {}
             for line, cell in here.items():
-                made[line, column, point, measure] = Entry(text(cell, measure), ranks.get(line, 0))
+                shown = text(cell, measure) + other_seeds(cell, seeds)
+                made[line, column, point, measure] = Entry(shown, ranks.get(line, 0))
     rows = tuple(
         (
             outcome.titles[line],
@@ -226,9 +230,12 @@ def _caption(study: Study, outcome: Outcome, results: Results) -> tuple[str, ...
     lines.append(
         f"Accuracies are the {AVERAGES[study.average]}; ± is the sample standard deviation over seeds."
     )
+    if any(measure.ranked for measure in experiment.measures):
+        lines.append(PLACES)
     lines += experiment.remarks
     if experiment.targets:
-        lines.append(LEGEND)
+        judged = (cell for key, cell in outcome.cells.items() if not key[2].grid)
+        lines += [LEGEND, tolerances(study, judged)]
     return (*lines, *circumstances(study, outcome.groups(), results))
 
 

@@ -38,6 +38,9 @@ class Measured:
 
 Values = tuple[float, ...]
 
+EXCHANGED = "exchanged_bytes"
+"""Name under which a run keeps ``bench.engine.task.Wire.exchanges``."""
+
 
 @dataclass(frozen=True, eq=False)
 class Measure:
@@ -115,6 +118,12 @@ def _total_megabytes(cell: Measured) -> Values:
     return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).astype(float))
 
 
+def _total_megabytes_coded(cell: Measured) -> Values:
+    kept = (cell.results.artefact(int(run), EXCHANGED) for run in cell.group.done["id"])
+    saved = [0.0 if found is None else float((found[:, 0] - found[:, 1]).sum()) / 1e6 for found in kept]
+    return tuple(dense - less for dense, less in zip(_total_megabytes(cell), saved, strict=True))
+
+
 def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]:
     """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros.
 
@@ -125,7 +134,7 @@ def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]
         return 0.0 if found is None or len(found) <= layer else float(found[layer, coding].sum()) / 1e6
 
     def values(cell: Measured) -> Values:
-        return tuple(of(cell.results.artefact(int(run), "exchanged_bytes")) for run in cell.group.done["id"])
+        return tuple(of(cell.results.artefact(int(run), EXCHANGED)) for run in cell.group.done["id"])
 
     return values
 
@@ -134,10 +143,19 @@ def exposed_share(place: int) -> Callable[[Measured], Values]:
     """One of the numbers of ``bench.federation.exposure.Exposure`` in percent of the border nodes."""
 
     def values(cell: Measured) -> Values:
-        kept = (cell.results.artefact(int(run), "exposure") for run in cell.group.done["id"])
-        return tuple(100.0 * float(found[place] / found[0]) for found in kept if found is not None)
+        return tuple(100.0 * float(found[place] / found[0]) for found in _exposures(cell))
 
     return values
+
+
+def exposed_pairs(cell: Measured) -> Values:
+    """``pairs`` of ``bench.federation.exposure.Exposure``, its last number."""
+    return tuple(float(found[-1]) for found in _exposures(cell))
+
+
+def _exposures(cell: Measured) -> list[NDArray[Any]]:
+    kept = (cell.results.artefact(int(run), "exposure") for run in cell.group.done["id"])
+    return [found for found in kept if found is not None]
 
 
 TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)
@@ -211,7 +229,7 @@ SERVER_SECONDS = Measure(
 PEAK_MEMORY = Measure(
     "peak_memory",
     "Peak MiB",
-    "peak memory of the run in MiB, clients and data included",
+    "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
     _peak_memory,
     metric="memory_mib",
     digits=0,
@@ -224,6 +242,15 @@ TOTAL_MEGABYTES = Measure(
     "megabytes that clients and server exchange in a run, both directions, training included",
     _total_megabytes,
     metric="total_megabytes",
+    digits=1,
+    by_reading=False,
+)
+TOTAL_MEGABYTES_CODED = Measure(
+    "total_megabytes_coded",
+    "MB in all, non-zeros",
+    "the same with the exchanges before training as non-zeros",
+    _total_megabytes_coded,
+    metric="total_megabytes_coded",
     digits=1,
     by_reading=False,
 )

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.report.cells import Cell, Selection, protocol_differs, with_lost_runs
+from bench.report.cells import Cell, Selection, protocol_differs, with_missing_seeds
 from bench.report.experiment import Experiment, Line, Plan, Point, Runs
 from bench.report.layout import Reading, Row, Target
 from bench.report.measures import Measure, Measured
-from bench.report.published import Key, Published, values
-from bench.report.results import Aggregate, Group, Results
+from bench.report.published import Published, values
+from bench.report.results import Aggregate, Group, PartitionSpread, Results
 from bench.report.settings import Column, difference
 from bench.report.verdicts import Verdict, judge, missing
 
@@ -60,6 +60,11 @@ def title_of(study: Study, line: Line) -> str:
     return f"{title} [{settings}]" if settings else title
 
 
+def _row(study: Study, line: Line) -> Row:
+    """The study's row of the line's method, which knows its name in the published numbers."""
+    return next((row for row in study.rows if row.method == line.method), Row(line.method, line.label))
+
+
 def printed(
     study: Study, experiment: Experiment, column: Column, line: Line, point: Point, measure: Measure
 ) -> tuple[Target, Published] | None:
@@ -67,13 +72,7 @@ def printed(
     if point.grid:
         return None
     for target in experiment.targets:
-        key = Key(
-            target.table,
-            study.datasets.get(column.dataset, column.dataset),
-            study.scenarios.get(column.scenario, column.scenario),
-            column.clients,
-            line.method,
-        )
+        key = study.key(target, column, _row(study, line))
         for own in line.printed:
             setting = ";".join(part for part in (own, point.printed) if part)
             found = values(target.paper).get((key, setting, measure.metric))
@@ -89,14 +88,17 @@ def _printed_on(
     if point.grid:
         return []
     wanted = {";".join(part for part in (own, point.printed) if part) for own in line.printed}
-    names = {
+    name = _row(study, line).published_name
+    found = {
         key.dataset
         for target in experiment.targets
         for (key, setting, metric) in values(target.paper)
-        if (key.table, key.method, metric) == (target.table, line.method, measure.metric)
-        and setting in wanted
+        if (key.table, key.method, metric) == (target.table, name, measure.metric) and setting in wanted
     }
-    return sorted(map(study.title_of, names))
+    # Of several data sets that one name stands for, the main tables' own gives it its title.
+    here = {column.dataset for table in study.tables for column in table.columns}
+    titles = {study.datasets.get(dataset, dataset): study.title_of(dataset) for dataset in here}
+    return sorted(titles.get(dataset, study.title_of(dataset)) for dataset in found)
 
 
 def _group(results: Results, column: Column, line: Line, runs: Runs) -> Group | None:
@@ -105,7 +107,7 @@ def _group(results: Results, column: Column, line: Line, runs: Runs) -> Group | 
 
 
 def _verdict(
-    study: Study, plan: Plan, where: Where, measured: Measured, found: Aggregate, results: Results
+    study: Study, plan: Plan, where: Where, measured: Measured, found: Aggregate, s_d: float
 ) -> Verdict:
     column, line, point, measure = where
     group = measured.group
@@ -117,20 +119,14 @@ def _verdict(
             if elsewhere
             else judge(None, found.mean, found.std, found.n)
         )
-    table, value = target
-    row = Row(line.method, line.label)
+    _, value = target
     varied = {*line.settings, *point.settings}
     barred = (
         measure.barred
         or study.barred(value, column, group.settings)
-        or protocol_differs(study, table.paper, column, row, group, varied)
+        or protocol_differs(study, value, column, group, varied)
     )
-    spread = (
-        results.partition_spread(group, measured.stage, measured.rule, measured.average)
-        if measure.metric == "accuracy"
-        else 0.0
-    )
-    return judge(value, found.mean, found.std, found.n, spread, barred)
+    return judge(value, found.mean, found.std, found.n, s_d, barred)
 
 
 def _cell(
@@ -145,7 +141,7 @@ def _cell(
     reading = measure.reading or study.primary
     reading = Reading(line.stage or reading.stage, reading.rule)
     group = groups[line, point]
-    found = None
+    found, spread = None, PartitionSpread()
     if group is None:
         verdict = missing("not_implemented" if runs.reason else "not_run", runs.reason)
     elif group.done.empty:
@@ -163,8 +159,10 @@ def _cell(
         numbers = measure.of(measured)
         if numbers:
             found = Aggregate(numbers)
-            verdict = _verdict(study, plan, where, measured, found, results)
-            verdict = Verdict(verdict.name, with_lost_runs(verdict.reason, group))
+            if measure.metric == "accuracy":
+                spread = results.partition_spread(group, reading.stage, reading.rule, study.average)
+            verdict = _verdict(study, plan, where, measured, found, spread.std or 0.0)
+            verdict = Verdict(verdict.name, with_missing_seeds(verdict.reason, group, runs.seeds))
         else:
             verdict = missing(
                 "not_applicable", f"no {measure.metric} of stage {reading.stage} and rule {reading.rule}"
@@ -185,6 +183,8 @@ def _cell(
         verdict=verdict.name,
         reason=verdict.reason,
         group=group,
+        spread=spread,
+        planned=len(runs.seeds),
     )
 
 

@@ -140,9 +140,18 @@ def _experiments(request: Request, studies: Iterable[Study], plans: Plans) -> li
 
 
 def _planned(request: Request, studies: Iterable[Study]) -> Expected:
-    """The usual settings of every cell: those of the studies' grids, or of another grid asked for."""
+    """The usual settings of every cell: those of the studies' grids, or of another grid asked for.
+
+    Where a study's grid is asked for, its seeds are the planned ones of its cells.
+    """
     grids = [grid for study in studies for grid in study.grids]
-    return planned(grids if request.grid is None or request.grid in grids else [request.grid])
+    if request.grid is None:
+        return planned(grids)
+    asked = planned([request.grid])
+    if request.grid not in grids:
+        return asked
+    usual = planned(grids)
+    return usual | {key: cell for key, cell in asked.items() if cell.settings == usual[key].settings}
 
 
 def build(

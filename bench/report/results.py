@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from bench import registry
 from bench.engine import NUMERICS
-from bench.report.expected import Expectation, Expected
+from bench.report.expected import Expectation, Expected, alike
 from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
 from bench.report.tuned import Tuned, mark
+from bench.report.verdicts import LEAST_PARTITIONS
 from bench.tune.record import Record
 
 Average = Literal["clients", "samples"]
@@ -47,6 +48,18 @@ class Aggregate:
     def std(self) -> float | None:
         """Sample standard deviation over seeds (ddof 1); None for one seed."""
         return stdev(self.values) if self.n > 1 else None
+
+
+@dataclass(frozen=True)
+class PartitionSpread:
+    """How the means of a cell differ between partitions.
+
+    ``std`` is their sample standard deviation in points, None for fewer than ``LEAST_PARTITIONS``.
+    ``partitions`` counts them; it is 0 where every seed draws its own.
+    """
+
+    std: float | None = None
+    partitions: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +130,7 @@ class Results:
     ) -> None:
         self._source = source
         self._expected = expected
+        self._grids = {column: cell.grid for (column, _), cell in expected.items() if cell.grid}
         self._apart = frozenset(apart)
         self._tuned = tuned
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
@@ -144,10 +158,24 @@ class Results:
             keys = [json.dumps(settings, sort_keys=True) for settings in cell["settings"]]
             parts = [part for _, part in cell.groupby(keys, sort=True)]
             parts.sort(key=len, reverse=True)
-            reference = self.expected(column, method).settings or parts[0]["settings"].iloc[0]
-            groups = [self._made(column, method, reference, part) for part in parts]
+            usual = self._usual(column, method, parts[0]["settings"].iloc[0])
+            groups = [self._made(column, method, usual, part) for part in parts]
             found[column, method] = sorted(groups, key=lambda group: group.setting)
         return found
+
+    def _usual(self, column: Column, method: str, frequent: Settings) -> Settings:
+        """The settings that a line need not name: those that the column's grid plans, or would plan.
+
+        In a column without a grid: the method's own defaults, and the most frequent protocol.
+        """
+        planned = self.expected(column, method).settings
+        kind = registry.methods().get(method)
+        if planned or kind is None:
+            return planned or frequent
+        if column in self._grids:
+            return alike(self._grids[column], column, method)
+        own = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
+        return {key: own.get(key, value) for key, value in frequent.items()}
 
     def _made(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
         settings = runs["settings"].iloc[0]
@@ -257,14 +285,13 @@ class Results:
         values = tuple(by_run[run] for run in group.done["id"] if run in by_run)
         return Aggregate(values) if values else None
 
-    def partition_spread(self, group: Group, stage: str, rule: str, average: Average) -> float:
-        """Sample std of the mean over partitions (points), from runs that differ in the partition seed only.
+    def partition_spread(self, group: Group, stage: str, rule: str, average: Average) -> PartitionSpread:
+        """The spread of the mean over partitions, from runs that differ in the partition seed only.
 
-        0 where there is only one partition, or where every seed draws its own: then the spread
-        over seeds holds it already.
+        There is none where every seed draws its own: then the spread over seeds holds it already.
         """
         if group.settings.get(PARTITION) == PER_SEED:
-            return 0.0
+            return PartitionSpread()
         means = [
             found.mean
             for other in self.groups(group.column, group.method)
@@ -272,7 +299,7 @@ class Results:
             and {**other.settings, PARTITION: None} == {**group.settings, PARTITION: None}
             and (found := self.aggregate(other, stage, rule, average)) is not None
         ]
-        return stdev(means) if len(means) > 1 else 0.0
+        return PartitionSpread(stdev(means) if len(means) >= LEAST_PARTITIONS else None, len(means))
 
     def curves(self, group: Group, stage: str, average: Average) -> NDArray[np.float64]:
         """Test accuracy in percent ``[seeds, rows]`` of the runs that keep a curve, cut to the shortest."""

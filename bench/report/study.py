@@ -71,8 +71,8 @@ class Study:
         """Why a published value is no target for runs with these settings; empty where it is one."""
         return ""
 
-    def paper_protocol(self, paper: str, column: Column, row: Row) -> Mapping[str, Any]:
-        """Settings that the paper states; a run with others is not comparable."""
+    def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
+        """Settings that the paper states for a published value; a run with others is not comparable."""
         return {}
 
     def title_of(self, name: str) -> str:

@@ -13,6 +13,9 @@ FLOOR = 1.0
 SPREADS = 2.0
 """Combined standard deviations by which a measured mean may differ."""
 
+LEAST_PARTITIONS = 3
+"""Partitions that a spread between their means needs to widen what a mean may differ by."""
+
 ROUNDING = 1e-9
 """Slack for binary fractions: 72.26 - 71.26 is a difference of one point."""
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from bench.report.cells import Board, Cell, Line
 from bench.report.layout import Reading, Target
+from bench.report.places import compared_seeds, measured_places, other_seeds, places
 from bench.report.published import Published
 from bench.report.results import PARTITION, Group, Results
 from bench.report.settings import Column
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.tuned import budget, mark
-from bench.report.verdicts import STATES
+from bench.report.verdicts import LEAST_PARTITIONS, STATES
 
 if TYPE_CHECKING:
     from bench.report.study import Study
@@ -35,7 +36,12 @@ MARKS = {"reproduced": "=", "above": "^", "below": "v", "not comparable": "~"}
 LEGEND = (
     "A verdict is 'reproduced' where measured and published mean differ by at most "
     "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_p the published, s_m the measured standard deviation, "
-    "s_d the spread over partitions where several were run; else 'above' or 'below'."
+    f"s_d that of the means over partitions, where at least {LEAST_PARTITIONS} were run; else 'above' or "
+    "'below'."
+)
+PLACES = (
+    "Best (bold) and second best (underlined) are those of the cells with the seeds that most cells of their "
+    "column hold; (n=2) marks a cell with other seeds."
 )
 
 OTHER_SETTINGS = " Rows in brackets have other settings, which they name."
@@ -43,8 +49,8 @@ OTHER_SETTINGS = " Rows in brackets have other settings, which they name."
 LISTED = 5
 """Partitions of a column that a caption lists."""
 
-Name = TypeVar("Name", bound=Hashable)
-Value = Callable[[Cell], "tuple[float, float | None] | None"]
+Entries = Callable[[Mapping[Line, Cell]], dict[Line, Entry]]
+"""From a column's cells to its entries."""
 
 
 def with_std(mean: float, std: float | None, digits: int = 2) -> str:
@@ -57,11 +63,6 @@ def signed(difference: float | None, digits: int = 2) -> str:
     return "-" if difference is None else f"{difference:+.{digits}f}"
 
 
-def measured(cell: Cell) -> tuple[float, float | None] | None:
-    """Measured mean and std of a cell."""
-    return (cell.measured.mean, cell.measured.std) if cell.measured else None
-
-
 def printed(target: Published | None, digits: int = 2) -> str:
     """A published value as text: its numbers, its status (``OOM``), or ``-``."""
     if target is None:
@@ -69,21 +70,44 @@ def printed(target: Published | None, digits: int = 2) -> str:
     return target.status if target.mean is None else with_std(target.mean, target.std, digits)
 
 
-def _published(cell: Cell) -> tuple[float, float | None] | None:
-    target = cell.target
-    return (target.mean, target.std) if target and target.mean is not None else None
+def _competing(cells: Mapping[Line, Cell]) -> dict[Line, Cell]:
+    return {line: cell for line, cell in cells.items() if line.competes}
 
 
-def _places(values: Mapping[Line, float]) -> dict[Line, int]:
-    """Places of a column's lines; runs with another setting than the table's take no part."""
-    return places({line: value for line, value in values.items() if line.row.ranked and not line.setting})
+def _measured_entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
+    """Mean and standard deviation with their places, and how many seeds those have that have others."""
+    ranks, seeds = measured_places(_competing(cells)), compared_seeds(_competing(cells).values())
+    return {
+        line: Entry(_measured_text(cell) + other_seeds(cell, seeds), ranks.get(line, 0))
+        for line, cell in cells.items()
+    }
 
 
-def places(values: Mapping[Name, float]) -> dict[Name, int]:
-    """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
-    rounded = {name: round(value, 2) for name, value in values.items()}
-    order = sorted(set(rounded.values()), reverse=True)[:2]
-    return {name: order.index(value) + 1 for name, value in rounded.items() if value in order}
+def _published_entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
+    ranks = places(
+        {
+            line: cell.target.mean
+            for line, cell in _competing(cells).items()
+            if cell.target and cell.target.mean is not None
+        }
+    )
+    return {line: Entry(printed(cell.target), ranks.get(line, 0)) for line, cell in cells.items()}
+
+
+def _verdict_entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
+    return {line: Entry(_verdict_text(cell)) for line, cell in cells.items()}
+
+
+def _overview_entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
+    """Means with their places and the marks of their verdicts."""
+    ranks = measured_places(_competing(cells))
+    return {
+        line: Entry(
+            f"{cell.measured.mean:.2f} {MARKS.get(cell.verdict, ' ')}" if cell.measured else "-",
+            ranks.get(line, 0),
+        )
+        for line, cell in cells.items()
+    }
 
 
 def label(study: Study, column: Column) -> str:
@@ -104,10 +128,9 @@ def _view(
     reading: Reading,
     name: str,
     title: str,
-    text: Callable[[Cell], str],
-    value: Value | None = None,
+    of: Entries,
 ) -> Table:
-    """A table of the board's lines by its columns; lines without a text are left out."""
+    """A table of the board's lines by its columns; lines without an entry are left out."""
     entries: dict[tuple[Line, Column], Entry] = {}
     for column in board.columns:
         cells = {
@@ -115,10 +138,7 @@ def _view(
             for line in board.rows
             if (cell := board.cells.get((target, reading, column, line))) is not None
         }
-        values = {line: found[0] for line, cell in cells.items() if value and (found := value(cell))}
-        ranks = _places(values)
-        for line, cell in cells.items():
-            entries[line, column] = Entry(text(cell), ranks.get(line, 0))
+        entries.update({(line, column): entry for line, entry in of(cells).items()})
     rows = tuple(
         (line.title, tuple(entries.get((line, column), Entry("-")) for column in board.columns))
         for line in board.rows
@@ -141,7 +161,7 @@ def _verdict_text(cell: Cell) -> str:
 def verdict_view(study: Study, board: Board, target: Target) -> Table:
     """Difference and verdict of every cell beside one published table."""
     title = f"Measured minus published ({target.label}), and verdict"
-    return _view(study, board, target, study.primary, f"verdict_{_slug(target)}", title, _verdict_text)
+    return _view(study, board, target, study.primary, f"verdict_{_slug(target)}", title, _verdict_entries)
 
 
 def measured_view(study: Study, board: Board, reading: Reading) -> Table:
@@ -149,25 +169,13 @@ def measured_view(study: Study, board: Board, reading: Reading) -> Table:
     first = board.table.targets[0]
     title = f"Measured: {STAGES[reading.stage]}, {RULES[reading.rule]}"
     name = f"measured_{reading.stage}_{reading.rule}"
-    return _view(study, board, first, reading, name, title, _measured_text, measured)
+    return _view(study, board, first, reading, name, title, _measured_entries)
 
 
 def published_view(study: Study, board: Board, target: Target) -> Table:
     """The published numbers."""
-
-    def text(cell: Cell) -> str:
-        return printed(cell.target)
-
-    view = _view(
-        study,
-        board,
-        target,
-        study.primary,
-        f"published_{_slug(target)}",
-        f"Published ({target.label})",
-        text,
-        _published,
-    )
+    name, title = f"published_{_slug(target)}", f"Published ({target.label})"
+    view = _view(study, board, target, study.primary, name, title, _published_entries)
     rows = tuple(row for row in view.rows if any(entry.text != "-" for entry in row[1]))
     return Table(view.name, view.title, view.stub, view.groups, view.columns, rows)
 
@@ -176,30 +184,32 @@ def _slug(target: Target) -> str:
     return target.label.lower().replace(" ", "_")
 
 
+def _seeds_text(cell: Cell) -> str:
+    """``3``, or ``3 of 5`` where a grid plans more."""
+    if cell.measured is None:
+        return "-"
+    return f"{cell.measured.n} of {cell.planned}" if cell.measured.n < cell.planned else str(cell.measured.n)
+
+
 def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
     """One column of a table with everything beside each other, a row a method.
 
-    ``full`` adds the number of seeds, the other readings and further published tables.
+    ``full`` adds the number of seeds, the spread over partitions and how many there are, the other readings
+    and further published tables.
     """
     main, *others = board.table.targets
     heads = ["Measured", "Published", "Difference" if full else "Diff.", "Verdict"]
     if full:
-        heads = ["Seeds", *heads]
+        heads = ["Seeds", "Measured", "s_d", "Partitions", *heads[1:]]
         heads += [f"{reading.stage}, {reading.rule}" for reading in study.readings]
         heads += [f"Published ({target.label})" for target in others]
     lines = [line for line in board.rows if (main, study.primary, column, line) in board.cells]
-    means = {
-        line: cell.measured.mean
-        for line in lines
-        if (cell := board.cells[main, study.primary, column, line]).measured is not None
-    }
-    ranks = _places(means)
+    cells = {line: board.cells[main, study.primary, column, line] for line in lines}
+    measured = _measured_entries(cells)
     rows = []
-    for line in lines:
-        cell = board.cells[main, study.primary, column, line]
+    for line, cell in cells.items():
         verdict = "-" if cell.verdict == "not published" else cell.verdict
         entries = [
-            Entry(_measured_text(cell), ranks.get(line, 0)),
             Entry(printed(cell.target)),
             Entry(signed(cell.difference)),
             Entry(verdict),
@@ -208,11 +218,16 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
             beside = [board.cells.get((main, reading, column, line)) for reading in study.readings]
             earlier = [board.cells.get((target, study.primary, column, line)) for target in others]
             entries = [
-                Entry(str(cell.measured.n) if cell.measured else "-"),
+                Entry(_seeds_text(cell)),
+                measured[line],
+                Entry("-" if cell.spread.std is None else f"{cell.spread.std:.2f}"),
+                Entry(str(cell.spread.partitions or "-")),
                 *entries,
                 *(Entry(_measured_text(other) if other else "-") for other in beside),
                 *(Entry(printed(other.target) if other else "-") for other in earlier),
             ]
+        else:
+            entries = [measured[line], *entries]
         rows.append((line.title, tuple(entries)))
     title = column.described(study.title_of(column.dataset))
     name = f"{column.dataset}_{column.scenario}_{column.clients}"
@@ -292,8 +307,25 @@ def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
         f"(stage {study.primary.stage}, rule {study.primary.rule}).",
         *study.remarks,
         LEGEND,
+        tolerances(study, (cell for key, cell in board.cells.items() if key[1] == study.primary)),
+        PLACES,
     ]
     return (*lines, *circumstances(study, board.groups(), results))
+
+
+def tolerances(study: Study, cells: Iterable[Cell]) -> str:
+    """Which columns' tolerances hold the spread over partitions, and over how many."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for cell in cells:
+        if cell.spread.std is not None:
+            found[label(study, cell.column)].add(cell.spread.partitions)
+    columns = "; ".join(f"{where}: {ranges(numbers)}" for where, numbers in sorted(found.items()))
+    if not columns:
+        return (
+            f"No tolerance holds an s_d: no cell has runs on {LEAST_PARTITIONS} partitions that differ in "
+            "nothing else. Where every seed draws its own partition, s_m holds that spread."
+        )
+    return f"Partitions behind s_d, which a verdict's tolerance holds: {columns}; nowhere else."
 
 
 def circumstances(study: Study, every: Iterable[Group], results: Results) -> tuple[str, ...]:
@@ -415,8 +447,7 @@ def summary(study: Study, board: Board) -> Summary | None:
         study.primary,
         "overview",
         "Measured; against published: " + ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items()),
-        lambda cell: f"{cell.measured.mean:.2f} {MARKS.get(cell.verdict, ' ')}" if cell.measured else "-",
-        measured,
+        _overview_entries,
     )
     details = tuple(detail(study, ran, column, full=False) for column in ran.columns)
     return Summary(details, overview, notes(study, ran))

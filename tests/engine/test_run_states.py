@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import platform
 import re
 from dataclasses import replace
 from typing import Any
@@ -17,7 +19,7 @@ from bench import registry
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.method import Method, Stack
 from bench.engine.run import run
-from bench.errors import RequestError
+from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import Federation
 
 
@@ -39,7 +41,7 @@ class Refuses(Method):
     title = "Refuses"
 
     def train(self, clients: Any, received: Stack) -> Stack:
-        return self.welcome(clients, None)
+        raise NotApplicableError("refuses to train")
 
 
 class Tiny(Method):
@@ -195,6 +197,32 @@ def test_peak_memory_sees_an_allocation() -> None:
     with mmap.mmap(-1, 80 * 2**20) as block:  # new pages: what was freed before cannot serve
         block.write(bytes(80 * 2**20))
     assert peak_memory(cpu) >= before + 60 * 2**20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no other library is told to give memory back")
+@pytest.mark.parametrize("cycle", [False, True])
+def test_the_peak_of_a_run_is_without_what_went_before_it(cycle: bool, federation: Federation) -> None:
+    spec = make_spec("fedavg", federation)
+    alone = run(spec, federation).peak_memory
+    blocks: list[Any] = [bytearray(50_000) for _ in range(6000)]
+    last = blocks[-1]  # at the end of the heap, so that what is freed below it stays with the process
+    if cycle:
+        blocks.append(blocks)
+    del blocks
+    assert run(spec, federation).peak_memory < alone + 100 * 2**20
+    assert len(last) == 50_000
+
+
+@pytest.mark.parametrize("found", [AttributeError, OSError, TypeError])
+def test_a_peak_is_measured_where_freed_memory_cannot_be_given_back(
+    monkeypatch: pytest.MonkeyPatch, found: type[Exception]
+) -> None:
+    def library(name: None) -> Any:
+        raise found
+
+    monkeypatch.setattr(ctypes, "CDLL", library)
+    reset_peak_memory(torch.device("cpu"))
+    assert peak_memory(torch.device("cpu")) > 2**20
 
 
 @pytest.mark.usefixtures("with_test_methods")

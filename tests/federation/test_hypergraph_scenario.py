@@ -14,9 +14,11 @@ from bench import registry
 from bench.cli.main import main
 from bench.data import Graph, Hypergraph, Ragged
 from bench.errors import RequestError
-from bench.federation.build import build
+from bench.federation.build import assemble, build
+from bench.federation.exchange import export_federation
 from bench.federation.hypergraph import LabelDirichlet, check_hyperedges, known_hyperedges
 from bench.federation.prepared import prepare
+from bench.federation.scenario import Assignment
 from bench.federation.splits import floored_roles
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
 
@@ -145,6 +147,29 @@ def test_an_isolated_client_is_refused(use_toy: Callable[..., object], suite_hom
 def test_an_isolated_client_is_one_line(use_toy: Callable[..., object], suite_home: Path) -> None:
     line = refused(use_toy, suite_home, with_hyperedges([[0, 1]]))
     assert "is isolated" in line
+
+
+def test_imported_clients_are_checked_as_drawn_ones(use_toy: Callable[..., object], suite_home: Path) -> None:
+    nodes = np.array_split(np.arange(120), 3)
+    roles = [np.resize(np.array([TRAIN, VALIDATION, TEST], np.int8), 40) for _ in nodes]
+    path = suite_home.parent / "clients.npz"
+    inside = Ragged.of([np.array([40, 41]), np.array([80, 81])])  # none of client 0's nodes
+    isolated = replace(random_hypergraph(), hyperedges=inside)
+    for data, reason in (
+        (isolated, "client 0 of 3 is isolated: none of its 40 nodes lies in a hyperedge"),
+        (with_rare_class(0), "class 1 of 3 has no training node at any of 3 clients"),
+    ):
+        use_toy(data)
+        provenance = {"partition_seed": 0, "split": (34, 33, 33)}
+        assignment = Assignment(tuple(nodes), tuple(roles))
+        export_federation(assemble(prepare("toy"), "label-dirichlet", assignment, provenance), path)
+        stderr = io.StringIO()
+        with contextlib.redirect_stderr(stderr), pytest.raises(SystemExit) as caught:
+            main(["data", "import", str(path)])
+        assert caught.value.code == 2
+        assert reason in stderr.getvalue()
+        assert stderr.getvalue().count("\n") == 1
+        assert not [kept for kept in suite_home.rglob("*") if kept.is_file()]
 
 
 def with_rare_class(nodes: int) -> Hypergraph:

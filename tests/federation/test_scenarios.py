@@ -25,12 +25,14 @@ def test_the_number_in_the_name_is_the_concentration() -> None:
     ("name", "family", "message"),
     [
         ("non-overlaping", "graph", "did you mean 'non-overlapping'"),
-        ("dirichlet", "images", "did you mean 'dirichletB'"),
+        ("dirichlet", "images", "did you mean 'dirichlet0.1'.*; 0.1 stands for any positive number"),
+        ("dirichletB", "images", "did you mean 'dirichlet0.1'"),
+        ("label-dirichletB", "graph", "did you mean 'label-dirichlet'"),
         ("dirichlet0.10", "images", "positive number without padding"),
         ("dirichlet0", "images", "positive number"),
         ("dirichlet-1", "images", "unknown scenario"),
         ("dirichlet0.1", "graph", "use label-dirichlet or non-overlapping or overlapping or"),
-        ("overlapping", "images", "overlapping' is for graph data, but toy is images data: use dirichletB"),
+        ("overlapping", "images", "for graph data, but toy is images data: use dirichlet0.1; 0.1 stands"),
         ("", "graph", "unknown scenario"),
     ],
 )

@@ -129,6 +129,7 @@ def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, capsys: pytest.Captur
     ("text", "message"),
     [
         ("import no_such_module\n", "own.py cannot be imported: ModuleNotFoundError"),
+        ("import sys\nsys.exit(3)\n", "own.py cannot be imported: SystemExit: 3"),
         ("x = 1\n", "holds no method"),
         ("from bench.methods.fedavg import FedAvg\n", "holds no method"),
         (HEAD.format(name="fedavg") + "    pass\n", "two bench.methods plug-ins are called 'fedavg'"),
@@ -152,4 +153,4 @@ def test_a_file_that_cannot_be_checked_is_refused(
 def test_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = outcome(tmp_path / "none.py", capsys)
     assert code == 2
-    assert "expected a Python file" in err
+    assert err == f"bench: FILE: expected a Python file, got {tmp_path / 'none.py'}\n"

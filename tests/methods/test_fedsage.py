@@ -35,7 +35,7 @@ def test_the_extended_graph_by_hand(triangle: Federation) -> None:
         assert client.roles.tolist() == [*own.roles.tolist(), *[UNUSED] * (len(client.ids) - size)]
 
 
-def test_each_foreign_row_is_counted_up_and_down(triangle: Federation) -> None:
+def test_foreign_rows_are_counted_up_and_down(triangle: Federation) -> None:
     wire = Wire()
     fed("fedsage_plus_standin", triangle, wire)
     assert wire.bytes_up == wire.bytes_down == (2 + 2) * (8 + 6 * 4)  # ids and six float32

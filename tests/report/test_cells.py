@@ -6,7 +6,8 @@ from fake_database import CORA, FakeDatabase
 
 from bench import registry
 from bench.engine import NUMERICS
-from bench.report.cells import Board, Cell, Selection
+from bench.report import views
+from bench.report.cells import HEADER, Board, Cell, Selection
 from bench.report.expected import Expectation, Expected
 from bench.report.published import accuracies
 from bench.report.report import Request, build
@@ -262,14 +263,51 @@ def test_spread_over_partitions_widens_the_tolerance() -> None:
     for seed in (0, 1):
         database.add("pfedhn", seed, [68, 68])
     expected = {(CORA_10, "pfedhn"): usual()}
-    assert one(board(database, expected), "pfedhn").verdict == "above"
+
+    def judged() -> list[tuple[str, str, str, str]]:
+        rows = [dict(zip(HEADER, c.row(), strict=True)) for c in find(board(database, expected), "pfedhn")]
+        return [(row["setting"], row["verdict"], row["s_d"], row["partitions"]) for row in rows]
+
+    assert judged() == [("", "above", "", "1")]
     for seed in (0, 1):
         database.add("pfedhn", seed, [64, 64], protocol=CORA.model_copy(update={"partition_seed": 1}))
-    # Means 68 and 64: s_d = 2.83, tolerance 2 * sqrt(0.21² + 2.83²) = 5.67 > 2.76.
-    assert 2 * math.hypot(0.21, math.sqrt(8)) > 68 - 65.24
-    cells = find(board(database, expected), "pfedhn")
-    assert [cell.setting for cell in cells] == ["", "protocol.partition_seed=1"]
-    assert [cell.verdict for cell in cells] == ["reproduced", "reproduced"]
+    # Two partitions say nothing yet: their standard deviation has one degree of freedom.
+    assert judged() == [("", "above", "", "2"), ("protocol.partition_seed=1", "below", "", "2")]
+    database.add("pfedhn", 0, [66, 66], protocol=CORA.model_copy(update={"partition_seed": 2}))
+    # Means 68, 64 and 66: s_d = 2, tolerance 2 * sqrt(0.21² + 2²) = 4.02 > 2.76.
+    assert 2 * math.hypot(0.21, 2) > 68 - 65.24
+    assert judged() == [
+        ("", "reproduced", "2.0000", "3"),
+        ("protocol.partition_seed=1", "reproduced", "2.0000", "3"),
+        ("protocol.partition_seed=2", "not comparable", "2.0000", "3"),
+    ]
+
+
+def test_the_spread_over_partitions_stands_in_details_and_caption() -> None:
+    database = FakeDatabase()
+    expected = {(CORA_10, method): usual() for method in ("local", "fedavg")}
+    for seed in (0, 1):
+        for partition, right in ((123, 70), (1, 73), (2, 76)):
+            protocol = CORA.model_copy(update={"partition_seed": partition})
+            database.add("local", seed, [right], protocol=protocol)
+        database.add("fedavg", seed, [70])
+        database.add("fedavg", seed, [70], dataset="citeseer")
+    study, results = FedSheafHN(), Results(database, expected)
+    made = study.boards(results, Selection())[0]
+    (table, _) = views.document(study, made, results).details
+    texts = {
+        title: dict(zip(table.columns, (entry.text for entry in entries), strict=True))
+        for title, entries in table.rows
+    }
+    assert (texts["Local"]["s_d"], texts["Local"]["Partitions"]) == ("3.00", "3")
+    assert (texts["FedAvg"]["s_d"], texts["FedAvg"]["Partitions"]) == ("-", "1")
+    (line,) = [each for each in views.caption(study, made, results) if "s_d, which" in each]
+    assert line == "Partitions behind s_d, which a verdict's tolerance holds: Cora 10: 3; nowhere else."
+    (line,) = [
+        each
+        for each in views.caption(study, board(FakeDatabaseWithOneRun()), results)
+        if each.startswith("No tolerance holds")
+    ]
 
 
 def test_a_partition_for_every_seed_is_one_cell() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from fake_database import CORA, FakeDatabase
 
-from bench.grids import expand, load_grid
+from bench.grids import expand, load_grid, plan
+from bench.report import experiment_views, views
 from bench.report.cells import Cell, Selection
 from bench.report.expected import planned
 from bench.report.experiment import Experiment, Plan
@@ -16,13 +17,17 @@ from bench.report.outcome import Outcome, outcome
 from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of, special
+from bench.report.table import Document
+from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import EXPERIMENTS, FedSheafHN
+from bench.resolve import resolve
 from bench.spec import Attack, Newcomers, Protocol, RunSpec
 
 BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
 PLANS = {experiment.name: Plan(experiment) for experiment in EXPERIMENTS}
 NON, OVER = "non-overlapping", "overlapping"
 CORA_20 = Column("cora", NON, 20)
+CORA_20_NAMES = ("cora", NON, 20)
 ARXIV_20 = Column("ogbn-arxiv", NON, 20)
 
 names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
@@ -107,7 +112,8 @@ def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -
     assert row.measured.n == 2
     assert row.measured.mean == pytest.approx(67)
     assert row.measured.std == pytest.approx(math.sqrt(8))
-    assert (row.verdict, row.reason) == ("not comparable", "published on ogbn-arxiv")
+    assert row.verdict == "not comparable"
+    assert row.reason == "published on ogbn-arxiv; 2 of 3 planned seeds"
     assert mean(cell(found, "+ Sheaf diffusion")) == pytest.approx(10)
     assert cell(found, "+ Attention").verdict == "not run"
     assert row.setting == "method.attention=none;method.collaboration=none;method.inputs=one-hot"
@@ -124,7 +130,7 @@ def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
     database.add("", 0, None, state="no_data", reason="the edges are missing", spec=full)
     found = out("ablation", database)
     row = cell(found, "+ Hypernetwork", ARXIV_20)
-    assert (row.verdict, row.reason) == ("reproduced", "")
+    assert (row.verdict, row.reason) == ("reproduced", "2 of 3 planned seeds")
     assert row.difference == pytest.approx(62 - 61.26)
     base = cell(found, "Base model (FedAvg)", ARXIV_20)
     assert base.verdict == "above"
@@ -241,10 +247,184 @@ def test_choices_show_validation_beside_test() -> None:
     assert mean(cell(found, title, column, measure="accuracy")) == pytest.approx(80)
 
 
+def marks(document: Document, title: str) -> dict[str, list[tuple[str, int]]]:
+    """Text and place of the entries of a view's rows."""
+    (view,) = [view for view in document.views if view.title == title]
+    return {name: [(each.text, each.place) for each in entries] for name, entries in view.rows}
+
+
+def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
+    """Redrawn partitions: most methods on 0-3, one on 0-2 with the highest mean, one lost a run."""
+    database = FakeDatabase()
+    where = Column("cora", OVER, 50)
+
+    def add(method: str, seed: int, right: int | None) -> None:
+        made = spec("robust", method, seed, where)
+        database.add("", 0, right and [right], spec=made, state="done" if right else "diverged")
+
+    for seed in range(4):
+        add("local", seed, 80)
+        add("fedavg", seed, 70)
+        add("fedpub", seed, 82 if seed else None)
+        if seed < 3:
+            add("flow", seed, 85)
+    add("majority", 0, 90)
+    results = Results(database, {})
+    found = outcome(FedSheafHN(), PLANS["robust"], results, Selection())
+    document = experiment_views.document(FedSheafHN(), found, results)
+    entries = {name: row[1] for name, row in marks(document, "Measured").items()}
+    assert entries == {
+        "Local": ("80.00 ± 0.00", 1),
+        "FedAvg": ("70.00 ± 0.00", 2),
+        "FED-PUB": ("82.00 ± 0.00 (n=3)", 0),
+        "Flow": ("85.00 ± 0.00 (n=3)", 0),
+        "Majority class": ("90.00 (n=1)", 0),
+    }
+    lost = cell(found, "FED-PUB", where, "one a seed")
+    assert lost.reason.endswith("4 of 5 planned seeds; 1 of 4 runs without numbers (diverged, seed 0)")
+    assert cell(found, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
+
+
+def test_attacks_of_unequal_seeds_say_so() -> None:
+    database = FakeDatabase()
+    attack = Attack(kind="same", ratio=0.2, tau=5.0)
+    for seed in range(3):
+        database.add("", 0, [60], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
+        if seed:
+            database.add("", 0, [70], spec=spec("malicious", "fedpub", seed, attack=attack))
+    found = out("malicious", database)
+    document = experiment_views.document(FedSheafHN(), found, Results(database, {}))
+    entries = marks(document, "Measured: Test")
+    assert entries["FedSheafHN (same, tau 5)"][1] == ("60.00 ± 0.00", 1)
+    assert entries["FED-PUB (same, tau 5)"][1] == ("70.00 ± 0.00 (n=2)", 0)
+    head = "not comparable (published on ogbn-arxiv; 2 of 3 planned seeds): "
+    assert f"{head}FED-PUB (same, tau 5) (Cora 20 non-overlapping at 0.2)" in document.notes
+
+
+def test_only_the_values_without_attack_were_taken_over() -> None:
+    """FED-PUB's own paper attacks nobody."""
+    database = FakeDatabase()
+    attack = Attack(kind="same", ratio=0.2, tau=5.0)
+    for seed in (0, 1):
+        for each in (None, attack):
+            database.add("", 0, [60], spec=spec("malicious", "fedpub", seed, ARXIV_20, attack=each))
+    found = out("malicious", database)
+    reasons = {ratio: cell(found, "FED-PUB (same, tau 5)", ARXIV_20, ratio).reason for ratio in ("0", "0.2")}
+    assert "taken over from the FED-PUB paper" in reasons["0"]
+    assert "taken over" not in reasons["0.2"]
+    assert "the paper has protocol.rounds=200" in reasons["0.2"]
+    assert "split" not in reasons["0.2"]
+
+
 def main_table(database: FakeDatabase) -> Any:
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
     expected = planned(FedSheafHN.grids)
     return FedSheafHN().boards(Results(database, expected, apart), Selection())[0]
+
+
+def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() -> None:
+    """Most of its runs have another setting, which no grid names; one has its defaults."""
+
+    def add(database: FakeDatabase, seed: int, right: int, **wanted: Any) -> None:
+        values = {f"method.{key}": value for key, value in wanted.items()}
+        database.add("", 0, [right], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed, values))
+
+    database = FakeDatabase()
+    for seed in (0, 1, 2):
+        add(database, seed, 90, output_scale=0.3)
+    expected = {"method.output_scale=0.3": 90}
+    for results in (Results(database, planned(FedSheafHN.grids)), Results(database, {})):
+        assert settings_measured(results, "fedsheafhn_released") == expected
+    add(database, 0, 80)
+    for results in (Results(database, planned(FedSheafHN.grids)), Results(database, {})):
+        assert settings_measured(results, "fedsheafhn_released") == {**expected, "": 80}
+
+
+def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() -> None:
+    database, names = FakeDatabase(), ("coraca", "label-dirichlet", 3, "fedcog")
+    for seed in (0, 1):
+        made = plan(load_grid("fedhgn_tables"), *names, {}, seed).spec
+        database.add("", 0, [60] * 3, spec=made)
+        short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
+        database.add("", 0, [50] * 3, spec=short)
+    results = Results(database, planned(FedHGN.grids))
+    groups = results.groups(Column(*names[:3]), "fedcog")
+    assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
+
+
+def settings_measured(results: Results, method: str) -> dict[str, float]:
+    board = FedSheafHN().boards(results, Selection())[0]
+    return {
+        each.setting: mean(each)
+        for (target, reading, _, line), each in board.cells.items()
+        if line.row.method == method
+        and target is board.table.targets[0]
+        and reading == FedSheafHN.primary
+        and each.measured
+    }
+
+
+def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
+        database.add("", 0, [60], spec=spec("paper_tables", "fedavg", seed))
+        database.add("", 0, [90], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed))
+    database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
+    results = Results(database, planned(FedSheafHN.grids))
+
+    def shown(**selection: frozenset[str]) -> dict[str, tuple[str, int]]:
+        board = FedSheafHN().boards(results, Selection(**selection))[0]  # type: ignore[arg-type]
+        table = views.detail(FedSheafHN(), board, CORA_20, full=True)
+        place = table.columns.index("Measured")
+        return {
+            title: (entries[place].text, entries[place].place)
+            for title, entries in table.rows
+            if entries[place].text != "-"
+        }
+
+    every = {
+        "Local": ("70.00 ± 0.00", 1),
+        "FedAvg": ("60.00 ± 0.00", 2),
+        "FedAvg + fine-tuning": ("60.00 ± 0.00", 2),
+        "Flow": ("80.00 (n=1)", 0),
+        "FedSheafHN released": ("90.00 ± 0.00", 0),
+    }
+    assert shown() == every
+    assert shown(methods=frozenset({"local", "fedsheafhn_released"})) == {
+        "Local": ("70.00 ± 0.00", 2),
+        "FedSheafHN released": ("90.00 ± 0.00", 1),
+    }
+
+
+def test_main_tables_count_the_planned_seeds() -> None:
+    database = FakeDatabase()
+    for seed in range(5):
+        database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
+        if seed < 3:
+            database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
+    results = Results(database, planned(FedSheafHN.grids))
+    board = FedSheafHN().boards(results, Selection())[0]
+    table = views.detail(FedSheafHN(), board, CORA_20, full=True)
+    seeds = {title: entries[0].text for title, entries in table.rows if entries[0].text != "-"}
+    assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}
+    noted = [note for note in views.notes(FedSheafHN(), board) if "FedAvg (Cora 20)" in note]
+    assert all("(3 of 5 planned seeds)" in note for note in noted)
+    assert noted
+
+
+@pytest.mark.parametrize(("grid", "reason"), [("quickstart", ""), (None, "2 of 5 planned seeds")])
+def test_the_grid_asked_for_says_how_many_seeds_there_are_to_be(
+    tmp_path: Path, grid: str | None, reason: str
+) -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        made = resolve("cora", NON, 10, "local", seed)
+        database.add("", 0, [71 + seed], spec=made)
+    request = Request(grid=grid, datasets=("cora",), clients=(10,), methods=("local",))
+    build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
+    (local,) = [row for row in rows(tmp_path / "cells.csv") if row["table"] == "Table 1"]
+    assert (local["verdict"], local["reason"]) == ("reproduced", reason)
 
 
 def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:

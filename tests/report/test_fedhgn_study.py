@@ -1,5 +1,8 @@
 """The FedHGN study: its experiments' plans, what they measure, and which value stands beside which row."""
 
+import csv
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,14 +10,18 @@ import pytest
 from fake_database import FakeDatabase
 
 from bench.grids import expand, load_grid
+from bench.report import measures
 from bench.report.cells import Cell, Selection
 from bench.report.expected import planned
 from bench.report.experiment import Experiment, Plan
 from bench.report.experiment_figures import figures
+from bench.report.figures import draw, save
+from bench.report.layout import Target
 from bench.report.outcome import Outcome, outcome
 from bench.report.published import published
 from bench.report.results import Results
 from bench.report.settings import Column
+from bench.report.spread import spread
 from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
 
@@ -110,7 +117,7 @@ def test_cost_is_split_by_layer_and_coding() -> None:
     database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn", 0), bytes_up=10_000_000)
     outcome_ = out("cost", database)
     without = {name: mean(cell) for name, cell in cells(outcome_, "FedHGN w/o HC, released").items()}
-    assert without.pop("total_megabytes") == 10
+    assert without.pop("total_megabytes") == without.pop("total_megabytes_coded") == 10
     assert without.pop("accuracy") == 50
     assert set(without.values()) == {0.0}
     row = cells(outcome_, "FedHGN with HC")
@@ -119,6 +126,7 @@ def test_cost_is_split_by_layer_and_coding() -> None:
         {
             "accuracy": 60,
             "total_megabytes": 70,
+            "total_megabytes_coded": 67.5,  # 1.5 and 3.5 less than dense
             "layer1_dense": 4,
             "layer1_coded": 2.5,
             "layer2_dense": 5,
@@ -139,7 +147,7 @@ def test_exposure_is_in_percent_of_the_border_nodes() -> None:
     row = cells(out("privacy", database), "every part sent")
     measured = {name: mean(cell) for name, cell in row.items()}
     assert measured == pytest.approx(
-        {"accuracy": 50, "alone": 50, "recoverable": 75, "recoverable_from_sums": 5, "peer": 20}
+        {"accuracy": 50, "alone": 50, "recoverable": 75, "recoverable_from_sums": 5, "peer": 20, "pairs": 55}
     )
 
 
@@ -151,6 +159,72 @@ def test_convergence_counts_local_steps() -> None:
     (figure,) = figures(STUDY, out("convergence", database), Results(database, {}))
     ((drawn,),) = [panel.curves for panel in figure.panels]
     np.testing.assert_array_equal(drawn.x, np.arange(1, 601))
+
+
+def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    column = Column("coraca", "label-dirichlet", 6)
+    fall = np.linspace(1.9, 0.4, 200)
+    for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
+        made = spec("fedhgn_convergence", "fedhgn", seed, column)
+        database.add("", 0, [50] * 6, spec=made, artefacts={"loss": loss})
+    (figure,) = figures(STUDY, out("convergence", database), Results(database, {}))
+    assert "mean over clients" in figure.caption
+    assert {path.name for path in save(figure, tmp_path)} == {
+        f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")
+    }
+    with (tmp_path / "fedhgn_convergence_loss.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["round"] for row in rows] == [str(number) for number in range(1, 201)]
+    assert {(row["method"], row["n"]) for row in rows} == {("fedhgn", "2")}  # the third was not finite
+    assert [float(row["mean"]) for row in rows] == pytest.approx(fall + 0.1, abs=1e-4)
+    assert {row["std"] for row in rows} == {f"{0.1 * 2**0.5:.4f}"}
+    (axes, *_) = draw(figure).axes
+    assert axes.get_ylabel() == "Training loss"
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_ylim()[1] < 3
+
+
+def test_the_averages_of_the_text_stand_beside_those_of_its_table() -> None:
+    """Every difference is a mean over data sets and client counts of Table 2, in points."""
+    printed = {
+        (value.method, value.dataset, value.clients): value.mean
+        for value in published("fedhgn")
+        if value.table == "Table 2" and value.metric == "accuracy" and value.mean is not None
+    }
+    cells_ = [key[1:] for key in printed if key[0] == "fedhgn"]
+    assert len(cells_) == 12
+
+    def lead(first: str, second: str) -> float:
+        def value(method: str, dataset: str, clients: int | None) -> float:
+            return printed[method, dataset, None if method == "global_hgnn" else clients]
+
+        return float(np.mean([value(first, *where) - value(second, *where) for where in cells_]))
+
+    computed = lead("fedhgn", "local_hgnn"), lead("fedhgn_hc", "fedhgn"), lead("global_hgnn", "fedhgn")
+    (remark,) = [text for text in STUDY.remarks if "averages of Table 2" in text]
+    assert re.findall(r"([\d.]+)(?: points| more| below Global) \(([\d.]+)", remark) == [
+        (stated, f"{value:.1f}") for stated, value in zip(("5.9", "6.8", "10.3"), computed, strict=True)
+    ]
+
+
+def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions() -> None:
+    database = FakeDatabase()
+    column = Column("cora-whole", "label-dirichlet", 3)
+    for seed in (0, 1):
+        database.add("", 0, [60, 70, 80], spec=spec("fedhgn_simple", "local_hgnn", seed, column))
+        database.add("", 0, [90, 70, 79], spec=spec("fedhgn_simple", "fedhgn_hc", seed, column))
+    results = Results(database, planned(STUDY.grids))
+    (board,) = [board for board in STUDY.boards(results, Selection()) if board.table.name == "table3"]
+    found = spread(STUDY, board, results)
+    assert found is not None
+    header, *rows = found.records[0].rows
+    below = {row[header.index("method")]: row[header.index("below_local")] for row in rows}
+    assert below == {"local_hgnn": "0.0000", "fedhgn_hc": "1.0000"}
+    planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]
+    assert len(planned_runs) == 3 * 2 * 20
+    local, other = (spec("fedhgn_simple", method, 4, column) for method in ("local_hgnn", "fedhgn"))
+    assert (local.client, local.protocol) == (other.client, other.protocol)
 
 
 def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
@@ -168,3 +242,48 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
     }
     assert found["fedsage_plus_standin"] == ("reproduced", pytest.approx(81.2))
     assert found["fedsage_plus"] == ("not published", None)
+
+
+def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
+    """Global is printed once, for the whole data set."""
+    found = out("repeats", FakeDatabase())
+    beside = {cell.target for cell in found.cells.values() if cell.target}
+    wanted = {value for value in published("fedhgn") if (value.table, value.dataset) == ("Table 2", "dblp4k")}
+    assert len(wanted) == 13
+    assert beside == wanted
+    database = FakeDatabase()
+    where = Column("dblp4k-repeats", "label-dirichlet", 1)
+    for seed, right in ((0, 84), (1, 86)):
+        database.add("", 0, [right], spec=spec("fedhgn_repeats", "global_hgnn", seed, where))
+    (cell,) = cells(out("repeats", database), "Global HGNN", where).values()
+    assert (cell.verdict, cell.difference) == ("reproduced", pytest.approx(85 - 85.15))
+
+
+def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
+    """The published name of a method is its row's; data sets have their titles."""
+    column = Column("cora-whole", "label-dirichlet", 3)
+    database = FakeDatabase()
+    for seed in (0, 1):
+        for method in ("fedsage_plus_standin", "fedsage_plus", "fedhgn"):
+            database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", method, seed, column))
+
+    def beside(table: str) -> dict[str, tuple[float | None, str]]:
+        simple = Experiment(
+            name="simple",
+            label="simple",
+            title="simple",
+            grid="fedhgn_simple",
+            measures=(measures.TEST,),
+            targets=(Target(table, "fedhgn", table),),
+        )
+        found = outcome(STUDY, Plan(simple), Results(database, {}), Selection())
+        return {
+            cell.method: (cell.target.mean if cell.target else None, cell.reason.split(";")[0])
+            for cell in found.cells.values()
+            if cell.measured
+        }
+
+    third = beside("Table 3")
+    assert third["fedsage_plus_standin"][0] == pytest.approx(81.2)
+    assert third["fedsage_plus"] == (None, "2 of 20 planned seeds")  # the paper has no generator
+    assert beside("Table 2")["fedhgn"] == (None, "published on 20News, CoraCA, DBLP4k, IMDB4k")

@@ -6,7 +6,7 @@ from pathlib import Path
 from bench import __version__, registry
 from bench.federation.graph import SAMPLES
 from bench.federation.hypergraph import CONCENTRATION
-from bench.report.verdicts import FLOOR, SPREADS, STATES
+from bench.report.verdicts import FLOOR, LEAST_PARTITIONS, SPREADS, STATES
 from bench.report.views import RULES
 from bench.spec import Protocol
 from bench.statistics.bradley_terry import DRAWS, PRIOR
@@ -19,6 +19,7 @@ TEXT = " ".join((ROOT / "docs" / "protocol.md").read_text(encoding="utf-8").spli
 
 def test_the_thresholds_are_those_of_the_code() -> None:
     assert f"≤ max({FLOOR:g} point, {SPREADS:g} √(s_p² + s_m² + s_d²))" in TEXT
+    assert f"It takes at least {LEAST_PARTITIONS} partitions" in TEXT
     assert f"corrected p < {ALPHA:g} and a mean difference beyond {REGION:g} points" in TEXT
     assert f"interval lies within ±{REGION:g} points" in TEXT
     assert f"Nemenyi's, at {ALPHA:g}," in TEXT

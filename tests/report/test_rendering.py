@@ -57,7 +57,7 @@ def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(tmp_path: Path) 
     report(tmp_path)
     text = (tmp_path / "cells.csv").read_text(encoding="utf-8")
     assert text.splitlines()[0] == (
-        "study,table,dataset,scenario,clients,method,setting,stage,rule,n,mean,std,"
+        "study,table,dataset,scenario,clients,method,setting,stage,rule,n,mean,std,s_d,partitions,"
         "published_mean,published_std,difference,verdict,reason"
     )
     rows = read(tmp_path / "cells.csv")
@@ -77,6 +77,8 @@ def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(tmp_path: Path) 
         "n": "2",
         "mean": "71.2500",  # (71 + 71.5) / 2
         "std": "0.3536",  # 0.5 / sqrt(2)
+        "s_d": "",
+        "partitions": "1",
         "published_mean": "71.2600",
         "published_std": "0.2900",
         "difference": "-0.0100",

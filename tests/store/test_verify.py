@@ -276,6 +276,7 @@ def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.C
     old = database(tmp_path / "a.db", [])
     for arguments, problem in (
         ((str(real), "--sample", "0"), "--sample expects at least 1, got 0"),
+        ((str(real), "--seed", "-1"), "--seed"),
         ((str(tmp_path / "none"),), "no bundle at"),
         ((str(real), "--db", f"sqlite:///{tmp_path / 'none.db'}"), "no database at"),
         ((str(broken), "--db", old), "are not from this curve"),

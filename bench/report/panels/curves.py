@@ -39,12 +39,13 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class CurvePanel(Panel):
-    """Curves of one column; ``axis`` is what x counts."""
+    """Curves of one column; ``axis`` is what x counts, ``measured`` what y is."""
 
     title: str
     column: Column
     curves: tuple[Curve, ...]
     axis: str = "round"
+    measured: str = ACCURACY
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -52,7 +53,7 @@ class CurvePanel(Panel):
         return (*WHERE, self.axis, "n", "mean", "std")
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Every point of every curve, in percent."""
+        """Every point of every curve."""
         for curve in self.curves:
             for x, mean, std in zip(curve.x, curve.mean, curve.std, strict=True):
                 place = where(self.column, curve.method)
@@ -75,7 +76,7 @@ class CurvePanel(Panel):
         tail = [float(curve.mean[len(curve.mean) // 10 :].min()) for curve in self.curves]
         axes.set_ylim(bottom=max(0.0, math.floor(min(tail) / 5 - 1) * 5))
         axes.set_xlabel(self.axis.capitalize())
-        axes.set_ylabel(ACCURACY)
+        axes.set_ylabel(self.measured)
 
     def legend(self) -> Iterator[Line2D]:
         """One entry a curve."""

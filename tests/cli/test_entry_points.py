@@ -1,0 +1,121 @@
+"""Plug-ins of installed packages: found by commands, named by ``bench doctor``, in one line if broken."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import registry
+from bench.cli.main import main
+
+GROUPS = ("bench.methods", "bench.datasets", "bench.scenarios", "bench.reports")
+
+OWN = """
+from bench.dataset import Dataset
+from bench.federation.scenario import Scenario
+from bench.methods.fedavg import FedAvg
+from bench.report.study import Study
+
+class Method(FedAvg):
+    name = "made_up_method"
+
+class Data(Dataset):
+    name, title, family, embedded = "made-up-data", "Made up", "graph", True
+    def load(self, sources): ...
+
+class Clients(Scenario):
+    name, families = "made-up-clients", ("graph",)
+    def draw(self, data, clients, partition_seed, split): ...
+
+class Paper(Study):
+    name = "made_up_study"
+"""
+
+
+def forget() -> None:
+    for found in (registry.methods, registry.datasets, registry.scenarios, registry.studies):
+        found.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder where packages are found; what they add is gone after the test."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    monkeypatch.setenv(registry.PLUGINS, "")
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    forget()
+    yield folder
+    sys.modules.pop("made_up", None)
+    monkeypatch.undo()
+    forget()
+
+
+def install(folder: Path, text: str, *groups: str) -> None:
+    """Package ``made-up-package`` 1.5: the module ``made_up`` under some groups."""
+    (folder / "made_up.py").write_text(text)
+    info = folder / "made_up_package-1.5.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up-package\nVersion: 1.5\n")
+    entries = "".join(f"[{group}]\nours = made_up\n" for group in groups)
+    (info / "entry_points.txt").write_text(entries)
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), " ".join(printed.out.split()), printed.err
+
+
+def test_what_a_package_adds_is_found_and_named(packages: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = [len(found()) for found in (registry.methods, registry.datasets, registry.scenarios)]
+    forget()
+    install(packages, OWN, *GROUPS)
+    after = [len(found()) for found in (registry.methods, registry.datasets, registry.scenarios)]
+    assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1, 1]
+    code, out, _ = outcome(capsys, "doctor")
+    assert code == 0
+    for added in ("method made_up_method", "data set made-up-data", "scenario made-up-clients"):
+        assert f"ok plug-ins {added} from made-up-package 1.5" in out
+    assert "ok plug-ins study made_up_study from made-up-package 1.5" in out
+    assert out.count(" from made-up-package") == 4  # not what its module merely imports
+
+
+def test_a_file_of_ones_own_is_named_with_what_it_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own, empty = tmp_path / "own.py", tmp_path / "empty.py"
+    own.write_text(OWN.replace("made_up_method", "own_method"))
+    empty.write_text("x = 1\n")
+    monkeypatch.setenv(registry.PLUGINS, f"{own}:{empty}")
+    monkeypatch.setenv("COLUMNS", "1000")
+    code, out, _ = outcome(capsys, "doctor")
+    assert code == 0
+    assert f"method own_method from {own}" in out
+    assert f"note plug-ins {empty} adds nothing" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+        ("raise ValueError('two\\nlines')\n", "ValueError: two lines"),
+    ],
+)
+def test_a_package_that_cannot_be_imported_is_named_in_one_line(
+    text: str, problem: str, packages: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(packages, text, "bench.methods")
+    message = f"entry point ours of made-up-package 1.5 cannot be imported: {problem}"
+    code, _, error = outcome(capsys, "sweep", "-d", "cora", "-m", "local", "--dry-run")
+    assert (code, error) == (2, f"bench: {message}\n")
+    code, out, _ = outcome(capsys, "doctor")
+    assert code == 1
+    assert message in out

@@ -1,0 +1,138 @@
+"""What the command line's options arrive as, where they are acted upon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.cli.main import main
+from bench.grids import Planned
+from bench.report.report import Request
+from bench.sweep.plan import make_plan
+from bench.sweep.run import Outcome
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def swept(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """What reaches ``make_plan`` and ``run_sweep`` from ``bench sweep`` with some words; nothing runs."""
+    seen: dict[str, Any] = {}
+
+    def planning(planned: Any, stored: Any, lacking: Any, rerun: Any = None) -> Any:
+        seen.update(planned=list(planned), rerun=rerun)
+        return make_plan(seen["planned"], stored, lacking)
+
+    def running(plan: Any, database: str, roots: Any, slots: Any, reporter: Any, **rest: Any) -> Outcome:
+        seen.update(database=database, roots=roots, slots=slots, **rest)
+        return Outcome({"done": 1}, 1)
+
+    def tuned(planned: list[Planned]) -> list[Planned]:
+        return [replace(each, variant="tuned") for each in planned]
+
+    for name, stand_in in (("make_plan", planning), ("run_sweep", running), ("tuned", tuned)):
+        monkeypatch.setattr(f"bench.cli.sweep.{name}", stand_in)
+
+    def sweep(*words: str) -> dict[str, Any]:
+        with pytest.raises(SystemExit) as ended:
+            main(["sweep", "-d", "cora", "-m", "local", "--seed", "0-4", "--devices", "cpu", *words])
+        assert ended.value.code == 0
+        return seen
+
+    return sweep
+
+
+def test_without_options_a_sweep_has_no_limits(swept: Callable[..., dict[str, Any]], home: Path) -> None:
+    seen = swept()
+    limits = seen["limits"]
+    assert (seen["rerun"], seen["minutes"]) == (None, 10)
+    assert (limits.failures, limits.timeout, limits.budget) == (None, None, None)
+    assert [each.variant for each in seen["planned"]] == [""] * 5
+    assert seen["slots"].threads == 1
+    assert seen["home"] == home
+    assert seen["database"] == f"sqlite:///{home / 'bench.db'}"
+    assert seen["roots"] == (home / "data",)
+
+
+@pytest.mark.parametrize("level", ["stale", "failed", "changed"])
+def test_a_level_to_redo_reaches_the_plan(swept: Callable[..., dict[str, Any]], level: str) -> None:
+    assert swept("--rerun", level)["rerun"] == level
+
+
+@pytest.mark.parametrize(
+    ("words", "limit", "value"),
+    [
+        (("--timeout", "90"), "timeout", 90),
+        (("--budget-hours", "0.5"), "budget", 1800),
+        (("--fail-fast",), "failures", 1),
+        (("--max-failures", "7"), "failures", 7),
+    ],
+)
+def test_limits_reach_the_sweep(
+    swept: Callable[..., dict[str, Any]], words: tuple[str, ...], limit: str, value: float
+) -> None:
+    assert getattr(swept(*words)["limits"], limit) == value
+
+
+def test_where_and_how_runs_are_made_reaches_the_sweep(
+    swept: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    database = f"sqlite:///{tmp_path / 'own.db'}"
+    words = ("--jobs", "3", "--threads", "2", "--checkpoint-minutes", "2.5", "--db", database)
+    seen = swept(*words, "--data-root", str(tmp_path))
+    assert (seen["slots"].devices, seen["slots"].threads) == (("cpu",) * 3, 2)
+    assert (seen["minutes"], seen["database"], seen["roots"][0]) == (2.5, database, tmp_path)
+
+
+def test_an_engine_gets_what_is_said_of_it(
+    swept: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench.cli import sweep
+
+    asked, local = [], sweep.opened
+
+    def opened(request: Any, runs: int, home: Path) -> Any:
+        asked.append((request.engine, request.address, request.devices, tuple(request.slurm), runs))
+        return local(replace(request, engine="local", address=None, slurm=()), runs, home)
+
+    monkeypatch.setattr(sweep, "opened", opened)
+    swept("--engine", "ray", "--address", "lab:6379")
+    swept("--engine", "slurm", "--slurm", "partition=gpu", "--slurm", "mem_gb=8")
+    assert asked == [
+        ("ray", "lab:6379", "cpu", (), 5),
+        ("slurm", None, "cpu", ("partition=gpu", "mem_gb=8"), 5),
+    ]
+
+
+def test_tuned_configurations_are_what_is_planned(swept: Callable[..., dict[str, Any]]) -> None:
+    assert [each.variant for each in swept("--use-tuned")["planned"]] == ["tuned"] * 5
+
+
+def test_a_report_gets_what_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Any] = []
+
+    def build(source: Any, request: Request, studies: Any, out: Path) -> Any:
+        asked.extend((request, out))
+        return SimpleNamespace(documents=(), paths=(), unrun=(), elsewhere=())
+
+    monkeypatch.setattr("bench.cli.report.build", build)
+    words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
+    with pytest.raises(SystemExit) as ended:
+        main(["report", *words.split(), "--out", str(tmp_path / "out")])
+    assert ended.value.code == 0
+    wanted = Request(
+        ("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"), grid="robust"
+    )
+    assert asked == [wanted, tmp_path / "out"]
