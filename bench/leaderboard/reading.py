@@ -53,9 +53,9 @@ def definitions() -> Sequence[Definition]:
             "group 1: the best mean and all that are not significantly worse",
             "Within one task (data set, scenario, number of clients). All pairs of methods are compared by a "
             "two-sided paired t test over clients (mean over seeds; samples of one part count as one), or "
-            "over partitions where the task has several; Holm's correction over all pairs. Worse: corrected p "
-            f"below {ALPHA:g} and a mean difference of more than {REGION:g} points. No group: a method in "
-            "other settings, a reference, or a task with fewer than two methods.",
+            "over partitions where the task has several; Holm's correction over all pairs. Worse: "
+            f"corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} points. No group: a "
+            "method in other settings, a reference, or a task with fewer than two methods.",
         ),
         (
             "Verdict",
