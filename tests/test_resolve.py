@@ -163,9 +163,9 @@ def test_two_plug_ins_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -
     class Other(Method):
         name = "twin"
 
-    monkeypatch.setattr(registry, "_modules", lambda group, built_in: [One, Other])
+    monkeypatch.setattr(registry, "_sources", lambda group, built_in: [(One, ""), (Other, "elsewhere")])
     with pytest.raises(RequestError, match="twin"):
-        registry._classes("bench.methods", Method)
+        registry._classes("method")
 
 
 def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,5 +175,7 @@ def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.
     class Helper(Named):
         pass
 
-    monkeypatch.setattr(registry, "_modules", lambda group, built_in: [Named, Helper, Method])
-    assert registry._classes("bench.methods", Method) == {"named": Named}
+    monkeypatch.setattr(
+        registry, "_sources", lambda group, built_in: [(kind, "") for kind in (Named, Helper, Method)]
+    )
+    assert registry._classes("method") == {"named": Named}
