@@ -71,6 +71,9 @@ class Row:
     bound_seconds: float | None
     bound_share: float | None
 
+    def __str__(self) -> str:
+        return f"{self.method} {self.clients}: {self.seconds_per_round * 1e3:.1f} ms a round"
+
 
 @dataclass(frozen=True)
 class WholeRow:
@@ -82,6 +85,9 @@ class WholeRow:
     local_epochs: int
     seconds: float
     peak_mib: float
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.clients}: {self.seconds:.2f} s a run"
 
 
 @dataclass(frozen=True)
