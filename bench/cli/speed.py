@@ -15,8 +15,9 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from bench.errors import NotApplicableError, RequestError
+from bench.errors import NotApplicableError, RequestError, unknown
 from bench.paths import data_roots
+from bench.sweep.devices import check_counts
 
 if TYPE_CHECKING:
     from bench.speed import Case, Row, WholeRow
@@ -74,6 +75,7 @@ def speed(
     if whole and rounds is not None:
         raise RequestError("--whole times all rounds of the protocol: leave out --rounds")
     rounds = ROUNDS if rounds is None else rounds
+    _check(device, threads, json)
     data = registry.dataset(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
@@ -112,6 +114,19 @@ def speed(
     Console(width=max(Console().width, WIDTH)).print(table)
     if json:
         json.write_text(json_format.dumps([asdict(row) for row in rows], indent=1) + "\n")
+
+
+def _check(device: str, threads: int | None, json: Path | None) -> None:
+    """Refuse, before anything is measured, where nothing can be measured or written."""
+    import torch
+
+    check_counts(None, threads)
+    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    known = ["cpu", *(["cuda"] if gpus else []), *gpus]
+    if device not in known:
+        raise unknown("device", device, known)
+    if json is not None and not json.absolute().parent.is_dir():
+        raise RequestError(f"--json: there is no folder {json.parent}")
 
 
 def _measured(work: Callable[[Case], T], cases: list[Case], every: bool) -> list[T]:

@@ -137,6 +137,10 @@ def test_whole_runs_are_run_to_their_end(timed: Time, capsys: pytest.CaptureFixt
     ("request_", "reason"),
     [
         (("--whole", "--rounds", "3"), "leave out --rounds"),
+        (("--device", "tpu"), "unknown device 'tpu'"),
+        (("--threads", "-1"), "--threads expects at least 1"),
+        (("--threads", "0"), "--threads expects at least 1"),
+        (("--json", "no/such/folder/x.json"), "--json: there is no folder no/such/folder"),
         (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
         (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),
         (("-d", "circle", "-m", "majority", "-k", "2"), "which has 1; got 9"),
@@ -150,7 +154,7 @@ def test_a_wrong_request_is_one_line(
     request_: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(["speed", "--threads", "1", *request_])
+        main(["speed", *request_, *(() if "--threads" in request_ else ("--threads", "1"))])
     assert caught.value.code == 2
     line = capsys.readouterr().err
     assert line.startswith("bench: ")
