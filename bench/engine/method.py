@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor
 
 from bench.data import FAMILIES, Family
+from bench.errors import NotApplicableError
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
 
@@ -119,7 +120,7 @@ class Method:
         ``reports`` are theirs after their warm-up; what is left out is completed from their own models.
         Methods that do not say it are not asked (``refuses_newcomers``).
         """
-        raise NotImplementedError
+        raise NotApplicableError(self.refuses_newcomers())
 
     def artefacts(self) -> dict[str, Tensor]:
         """Arrays kept with the run, such as the last collaboration matrix. Default: none."""
