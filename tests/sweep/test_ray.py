@@ -141,11 +141,11 @@ def test_every_end_of_a_run_is_the_one_that_it_has_here(
 
 
 def bench(folder: Path, *more: str) -> subprocess.Popen[str]:
-    """A small sweep of real runs as a process, in a process group of its own."""
+    """A sweep of real runs of some seconds as a process, in a process group of its own."""
     command = [str(Path(sys.executable).with_name("bench")), "sweep", "-d", "cora", "-k", "3", "-m", "fedavg"]
     seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
     return subprocess.Popen(
-        [*command, *seeds, "--set", "protocol.rounds=6", "--jobs", "1", *more],
+        [*command, *seeds, "--set", "protocol.rounds=100", "--jobs", "1", *more],
         env={**os.environ, "BENCH_HOME": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -98,7 +98,7 @@ def test_what_runs_is_cancelled_when_the_sweep_stops(tmp_path: Path) -> None:
     run = psutil.Process(work.attempts("local 3 0")[0]["pid"])
     processes = [run, *run.parents()[:2]]
     workers.stop()
-    wait_for(lambda: not alive(processes), 20)
+    wait_for(lambda: not alive(processes))
 
 
 class Recorded:
