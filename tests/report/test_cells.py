@@ -1,5 +1,6 @@
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_database import CORA, FakeDatabase
@@ -29,9 +30,9 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> Expectation:
     return Expectation(settings_of(spec.model_dump(mode="json")))
 
 
-def board(database: FakeDatabase, expected: Expected | None = None, **selection: frozenset[str]) -> Board:
+def board(database: FakeDatabase, expected: Expected | None = None, **selection: frozenset[Any]) -> Board:
     results = Results(database, expected or {})
-    return FedSheafHN().boards(results, Selection(**selection))[0]  # type: ignore[arg-type]
+    return FedSheafHN().boards(results, Selection(**selection))[0]
 
 
 def find(board: Board, method: str, column: Column = CORA_10, **wanted: str) -> list[Cell]:

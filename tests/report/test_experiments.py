@@ -373,8 +373,8 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
     database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
     results = Results(database, planned(FedSheafHN.grids))
 
-    def shown(**selection: frozenset[str]) -> dict[str, tuple[str, int]]:
-        board = FedSheafHN().boards(results, Selection(**selection))[0]  # type: ignore[arg-type]
+    def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
+        board = FedSheafHN().boards(results, Selection(**selection))[0]
         table = views.detail(FedSheafHN(), board, CORA_20, full=True)
         place = table.columns.index("Measured")
         return {
