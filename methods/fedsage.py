@@ -58,6 +58,7 @@ class FedSagePlusStandIn(FedSage):
 
     name = "fedsage_plus_standin"
     title = "FedSage+ stand-in (noisy true neighbours)"
+    numerics = 2
     reference = "arXiv 2408.05160"
     welcome = Method.welcome  # the clients that newcomers have neighbours at are not among them
 

@@ -15,45 +15,33 @@ from torch import Tensor
 
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Inputs, Output, fan_in_uniform
+from bench.nn.rows import RowsInUse
 from bench.spec import ClientSettings
 
 
 class RowInputs(Inputs):
     """Feature rows of a block of clients, padded with zero rows to the longest client.
 
-    A step of training needs the training rows alone, a tenth of all rows in the study, so these
-    are laid out a second time: ``training_rows`` ``[clients, most training rows, width]`` and their
-    ``positions`` ``[clients, most training rows]``, padded with zero rows at position 0.
+    A step of training needs the training rows alone, a tenth of all rows in the study.
     """
 
     def __init__(self, clients: Sequence[Client], device: torch.device) -> None:
         sizes = [len(client.ids) for client in clients]
         self.lengths = torch.tensor(sizes, device=device)
         self.items = max(sizes)
-        most, width = max(client.count(TRAIN) for client in clients), clients[0].features.shape[1]
-        rows = np.zeros((len(clients), self.items, width), np.float32)
-        training_rows = np.zeros((len(clients), most, width), np.float32)
-        positions = np.zeros((len(clients), most), np.int64)
+        rows = np.zeros((len(clients), self.items, clients[0].features.shape[1]), np.float32)
         for index, client in enumerate(clients):
             dense = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
-            chosen = np.flatnonzero(client.roles == TRAIN)
             rows[index, : sizes[index]] = dense
-            training_rows[index, : len(chosen)] = dense[chosen]
-            positions[index, : len(chosen)] = chosen
         self.rows = torch.from_numpy(rows).to(device)
-        self.training_rows = torch.from_numpy(training_rows).to(device)
-        self.positions = torch.from_numpy(positions).to(device)
+        self.training = RowsInUse(self.rows, [np.flatnonzero(client.roles == TRAIN) for client in clients])
 
     def product(self, weight: Tensor, training: bool) -> Tensor:
         """``z_c w_c`` for every client, ``[clients, width, hidden]`` -> ``[clients, items, hidden]``.
 
         In training the rows of other items are zero.
         """
-        if not training:
-            return torch.bmm(self.rows, weight)
-        hidden = torch.bmm(self.training_rows, weight)
-        where = self.positions[:, :, None].expand_as(hidden)
-        return hidden.new_zeros(len(hidden), self.items, hidden.shape[2]).scatter_add(1, where, hidden)
+        return self.training.product(weight) if training else torch.bmm(self.rows, weight)
 
 
 class HGNN(ClientModel):

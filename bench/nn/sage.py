@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from bench.federation.types import Client
+from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Output, fan_in_uniform
 from bench.nn.gcn import SPARSE_DENSITY, GraphInputs
+from bench.nn.rows import RowsInUse
 from bench.nn.sparse import Propagate, csr_tensor
 from bench.spec import ClientSettings
+
+LAYERS = 2
 
 
 def neighbour_means(edges: NDArray[np.int64], nodes: int) -> sparse.csr_matrix:
@@ -29,20 +32,40 @@ def neighbour_means(edges: NDArray[np.int64], nodes: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((shares, (edges[1], edges[0])), shape=(nodes, nodes))
 
 
+def receptive_field(means: sparse.csr_matrix, nodes: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Positions of the nodes whose features two layers' output at some ``nodes`` ``[n]`` depends on."""
+    reached = nodes.astype(np.float32)
+    for _ in range(LAYERS):
+        reached = reached + means.T @ reached
+    return np.flatnonzero(reached)
+
+
 class SageInputs(GraphInputs):
-    """Features of a block of clients, and the means over neighbours in place of the adjacency."""
+    """Features of a block of clients, and the means over neighbours in place of the adjacency.
+
+    A step of training needs the rows of training nodes and of what is at most two edges away: in
+    graphs that are extended by other clients' nodes, whose rows are dense, a small part of all.
+    """
 
     def __init__(self, clients: Sequence[Client], sparse_features: bool, device: torch.device) -> None:
         super().__init__(clients, sparse_features, device)
-        means = []
+        means, reached = [], []
         for client in clients:
             assert client.edges is not None
-            padded = neighbour_means(client.edges, len(client.ids))
-            padded.resize(self.items, self.items)
-            means.append(padded)
+            mean = neighbour_means(client.edges, len(client.ids))
+            reached.append(receptive_field(mean, client.roles == TRAIN))
+            mean.resize(self.items, self.items)
+            means.append(mean)
         matrix = sparse.block_diag(means, format="csr")
         self.adjacency = csr_tensor(matrix, device)
         self._adjacency_transposed = csr_tensor(matrix.T.tocsr(), device)
+        self._training = None if self.dense is None else RowsInUse(self.dense, reached)
+
+    def features_times(self, weight: Tensor, training: bool) -> Tensor:
+        """``first_layer``; of dense rows those that no training node's logits depend on are 0 in training."""
+        if training and self._training is not None:
+            return self._training.product(weight).flatten(0, 1)
+        return self.first_layer(weight)
 
     def propagate(self, hidden: Tensor) -> Tensor:
         """Means over every node's neighbours; ``hidden`` ``[clients * items, width]``."""
@@ -88,7 +111,10 @@ class SAGE(ClientModel):
         return SageInputs(clients, self._sparse and not filled, device)
 
     def forward(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Output:
-        """The embedding is the first layer's output before its activation."""
+        """The embedding is the first layer's output before its activation.
+
+        In training with dense features it is wrong for nodes more than an edge away from training nodes.
+        """
         clients, nodes = len(inputs.lengths), inputs.items
 
         def layer(products: Tensor, bias: Tensor) -> Tensor:
@@ -96,7 +122,8 @@ class SAGE(ClientModel):
             summed = own + inputs.propagate(neighbours.contiguous())
             return summed.view(clients, nodes, -1) + bias[:, None, :]
 
-        embedding = layer(inputs.first_layer(stack["conv1.weight"]), stack["conv1.bias"])
+        products = inputs.features_times(stack["conv1.weight"], training=drop is not None)
+        embedding = layer(products, stack["conv1.bias"])
         hidden = torch.relu(embedding)
         hidden = drop(hidden, 0) if drop else hidden
         return Output(layer(torch.bmm(hidden, stack["conv2.weight"]), stack["conv2.bias"]), embedding)

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, SAGEConv
 from toy_federations import both_ways, random_federation
 
-from bench.federation.types import Client, Federation
+from bench.federation.types import TRAIN, Client, Federation
 from bench.nn.base import Output
 from bench.nn.models import build_model
-from bench.nn.sage import neighbour_means
+from bench.nn.sage import neighbour_means, receptive_field
 from bench.spec import ClientSettings
 
 CPU = torch.device("cpu")
@@ -85,7 +85,9 @@ def test_logits_embeddings_and_gradients_are_torch_geometrics(name: str, dense: 
     rng = np.random.default_rng(0)
     mask = torch.from_numpy(2.0 * rng.integers(0, 2, (2, 31, HIDDEN))).float()
     slope = torch.from_numpy(rng.normal(size=(2, 31, 3))).float()
-    slope[0, 9:] = 0  # nothing of the padding counts
+    for index, client in enumerate(federation.clients):
+        slope[index, client.roles.size :] = 0  # nothing of the padding counts
+        slope[index, np.flatnonzero(client.roles != TRAIN)] = 0  # a step may leave out what they need
     for _ in range(2):  # buffers are used again in the second step
         inputs.begin_step()
         output = model.forward(stack, inputs, lambda x, site: x * mask)
@@ -96,10 +98,27 @@ def test_logits_embeddings_and_gradients_are_torch_geometrics(name: str, dense: 
             plain, size = Plain(name, stack, index), len(client.ids)
             logits, embedding = plain(client, mask[index, :size])
             (logits * slope[index, :size]).sum().backward()
-            torch.testing.assert_close(output.logits[index, :size], logits, atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(output.embedding[index, :size], embedding, atol=1e-5, rtol=1e-5)
+            training = client.roles == TRAIN
+            assert training.any()
+            got = output.logits[index, :size], output.embedding[index, :size]
+            for ours_, theirs in zip(got, (logits, embedding), strict=True):
+                torch.testing.assert_close(ours_[training], theirs[training], atol=1e-5, rtol=1e-5)
             for key, gradient in plain.gradients().items():
                 torch.testing.assert_close(ours[key][index], gradient, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_evaluation_is_torch_geometrics_at_every_node(name: str, dense: bool) -> None:
+    federation = two(dense)
+    model = build_model(ClientSettings(model=name, hidden=HIDDEN), federation)
+    stack = stack_of(name, federation)
+    output = model.forward(stack, model.collate(federation.clients, CPU), None)
+    for index, client in enumerate(federation.clients):
+        size = len(client.ids)
+        logits, embedding = Plain(name, stack, index)(client, torch.ones(size, HIDDEN))
+        torch.testing.assert_close(output.logits[index, :size], logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(output.embedding[index, :size], embedding, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -119,6 +138,15 @@ def test_a_padded_client_equals_the_client_alone(name: str) -> None:
         torch.testing.assert_close(together.embedding[index, :size], alone.embedding[0])
     common = model.forward(stack, model.collate_common(federation.clients[0], 2, CPU), None)
     torch.testing.assert_close(common.logits[0], together.logits[0, :9])
+
+
+def test_what_a_training_node_depends_on_by_hand() -> None:
+    # path 0 - 1 - 2 - 3 - 4, a triangle 5 - 6 - 7 and node 8 alone
+    edges = both_ways([(0, 1), (1, 2), (2, 3), (3, 4), (5, 6), (6, 7), (5, 7)])
+    means = neighbour_means(edges, 9)
+    for training, reached in (([0], [0, 1, 2]), ([2, 8], [0, 1, 2, 3, 4, 8]), ([6], [5, 6, 7]), ([], [])):
+        nodes = np.isin(np.arange(9), training)
+        np.testing.assert_array_equal(receptive_field(means, nodes), reached)
 
 
 def test_means_by_hand() -> None:

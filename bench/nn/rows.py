@@ -1,0 +1,38 @@
+"""Dense feature rows of which a step of training needs a few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+class RowsInUse:
+    """A second layout of some rows of every client, so that the others cost a step nothing.
+
+    Args:
+        rows: ``[clients, items, width]``.
+        chosen: for every client the positions of the rows in use, without repetition.
+    """
+
+    def __init__(self, rows: Tensor, chosen: Sequence[NDArray[np.int64]]) -> None:
+        self.items = rows.shape[1]
+        most = max(len(positions) for positions in chosen)
+        positions = np.zeros((len(chosen), most), np.int64)  # padding: rows of zeros at position 0
+        self.rows = rows.new_zeros(len(chosen), most, rows.shape[2])
+        for index, some in enumerate(chosen):
+            positions[index, : len(some)] = some
+            self.rows[index, : len(some)] = rows[index, torch.from_numpy(some).to(rows.device)]
+        self.positions = torch.from_numpy(positions).to(rows.device)
+
+    def product(self, weight: Tensor) -> Tensor:
+        """``x_c w_c``, zero where a row is not in use.
+
+        ``weight`` ``[clients, width, hidden]`` -> ``[clients, items, hidden]``.
+        """
+        hidden = torch.bmm(self.rows, weight)
+        where = self.positions[:, :, None].expand_as(hidden)
+        return hidden.new_zeros(len(hidden), self.items, hidden.shape[2]).scatter_add(1, where, hidden)
