@@ -124,6 +124,7 @@ class Completed(HypergraphLearning):
 
     def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
         """Every client's rows of ``L L X``, or what the released code takes for them."""
+        self._refuse_lost_members(clients)
         if self.hyper.completion == "released":
             if self.hyper.least_upload > 1 or self.hyper.audit:
                 raise NotApplicableError(
@@ -134,6 +135,18 @@ class Completed(HypergraphLearning):
         if self.hyper.audit:
             self.exposure = torch.tensor(astuple(exposure(clients, self.hyper.least_upload)))
         return completed(clients, wire, self.hyper.least_upload)
+
+    def _refuse_lost_members(self, clients: Sequence[Client]) -> None:
+        """Sums over a hyperedge lack the summands of nodes that no client holds."""
+        known = [hyperedges(client) for client in clients]
+        ids = np.concatenate([own.ids for own in known])
+        held = np.bincount(ids, weights=np.concatenate([own.members.sizes for own in known]))
+        for own in known:
+            lost = own.ids[held[own.ids] != own.sizes]
+            if lost.size:
+                raise NotApplicableError(
+                    f"{self.name}: hyperedge {lost[0]} has nodes that no client holds; completion needs all"
+                )
 
     def artefacts(self) -> dict[str, Tensor]:
         """``exposure``: the numbers of ``bench.federation.exposure.Exposure``, in its order."""

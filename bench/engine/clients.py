@@ -26,7 +26,10 @@ LossTerm = Callable[[Stack, slice], Tensor]
 """An extra loss for the clients of a slice: (their parameters, the slice) -> ``[clients of the slice]``."""
 
 Forward = Callable[[Stack, "Block", Drop], Tensor]
-"""Logits ``[clients of the block, items, classes]`` in training, from the block's parameters."""
+"""Logits ``[clients of the block, items, classes]`` in training, from the block's parameters.
+
+They need be right for training items alone, as a client model's are (``ClientModel.forward``).
+"""
 
 
 class Block:

@@ -85,7 +85,11 @@ class ClientModel(ABC):
 
     @abstractmethod
     def forward(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Output:
-        """Logits and embeddings; ``drop`` is None in evaluation and only then."""
+        """Logits and embeddings; ``drop`` is None in evaluation and only then.
+
+        In training they need be right for training items alone: a model may leave out what these do
+        not depend on. A method that needs others' evaluates the block (``Block.forward``).
+        """
 
 
 def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:

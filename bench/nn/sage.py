@@ -113,7 +113,8 @@ class SAGE(ClientModel):
     def forward(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Output:
         """The embedding is the first layer's output before its activation.
 
-        In training with dense features it is wrong for nodes more than an edge away from training nodes.
+        In training with dense features it is right for nodes up to an edge from a training node, and
+        logits are right for training nodes.
         """
         clients, nodes = len(inputs.lengths), inputs.items
 

@@ -278,3 +278,13 @@ def test_clients_that_share_nodes_are_not_applicable(method: str) -> None:
     )
     with pytest.raises(NotApplicableError, match="share no node"):
         rows_of(method, federation_of(data, hypergraph_clients(data, assignment)))
+
+
+@pytest.mark.parametrize("completion", ["exact", "released"])
+def test_a_hyperedge_with_a_node_that_no_client_holds_cannot_be_completed(completion: str) -> None:
+    data = hypergraph(np.eye(4), [{0, 1}, {1, 2, 3}])
+    assignment = Assignment((np.array([0, 1]), np.array([2])), (np.zeros(2, np.int8), np.zeros(1, np.int8)))
+    federation = federation_of(data, hypergraph_clients(data, assignment))
+    with pytest.raises(NotApplicableError, match="hyperedge 1 has nodes that no client holds"):
+        rows_of("fedhgn_hc", federation, completion=completion)
+    rows_of("fedhgn", federation)  # its own nodes are enough
