@@ -81,12 +81,14 @@ class FakeDatabase:
         artefacts: dict[str, Any] | None = None,
         validation: Sequence[int] | None = None,
         numerics: dict[str, int] | None = None,
+        partition: str = "abcdef0123456789",
     ) -> int:
         """Add a run whose client ``c`` has ``correct[c]`` of ``samples[c]`` (100 unless given) right.
 
         ``shift[stage, rule]`` is added to every client's count under that stage and rule. ``spec``
         replaces everything that names the run; ``validation`` are correct ones of 100 each; ``numerics``
-        are the versions of ``method`` and ``engine``, the installed ones unless given.
+        are the versions of ``method`` and ``engine``, the installed ones unless given; ``partition`` is the
+        hash of the clients.
         """
         spec = spec or RunSpec(
             dataset=dataset,
@@ -112,7 +114,7 @@ class FakeDatabase:
                 "seed": spec.seed,
                 "state": state,
                 "reason": reason,
-                "partition_hash": "abcdef0123456789" if state == "done" else "",
+                "partition_hash": partition if state == "done" else "",
                 "environment_id": 1,
                 "device": "cpu",
                 "rounds": spec.protocol.rounds,

@@ -13,7 +13,7 @@ from bench.report.layout import Reading, Target
 from bench.report.places import compared_seeds, measured_places, other_seeds, places
 from bench.report.published import Published
 from bench.report.results import PARTITION, Group, Results
-from bench.report.settings import Column
+from bench.report.settings import PER_SEED, Column
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.tuned import budget, mark
 from bench.report.verdicts import LEAST_PARTITIONS, STATES
@@ -286,6 +286,21 @@ def _partitions(study: Study, groups: Iterable[Group]) -> str:
     return "; ".join(parts)
 
 
+def _clashes(study: Study, groups: Iterable[Group]) -> str:
+    """Columns whose runs of one partition seed and split are on different clients."""
+    found: dict[tuple[str, str, int], set[str]] = defaultdict(set)
+    for group in groups:
+        drawn = group.settings["protocol.partition_seed"]
+        for seed, digest in zip(group.done["seed"], group.done["partition_hash"], strict=True):
+            where = label(study, group.column), str(group.settings["protocol.split"])
+            found[*where, int(seed if drawn == PER_SEED else drawn)].add(digest[:8])
+    return "; ".join(
+        f"{where}, partition seed {seed}: {', '.join(sorted(digests))}"
+        for (where, _, seed), digests in sorted(found.items())
+        if len(digests) > 1
+    )
+
+
 def describe(environment: Mapping[str, Any]) -> str:
     """The hardware and main versions of an environment on one line."""
     threads, packages = environment.get("threads"), environment.get("packages", {})
@@ -345,6 +360,9 @@ def circumstances(study: Study, every: Iterable[Group], results: Results) -> tup
     partitions = _partitions(study, groups)
     if partitions:
         lines.append(f"Partitions: {partitions}.")
+    clashes = _clashes(study, groups)
+    if clashes:
+        lines.append(f"Not the same clients, and not to be compared, in {clashes}.")
     devices = sorted({device for group in groups for device in group.done["device"] if device})
     made = sorted({describe(environment) for environment in results.environments(groups)} - {""})
     if devices:

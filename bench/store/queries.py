@@ -37,6 +37,7 @@ class Stored(NamedTuple):
     method_numerics: int
     engine_numerics: int
     source_hash: str
+    partition_hash: str = ""
 
 
 class Timing(NamedTuple):
@@ -89,7 +90,15 @@ def runs(engine: Engine, filters: Mapping[str, Any]) -> pd.DataFrame:
     return _frame(engine, statement)
 
 
-STORED = (Run.id, Run.state, Run.reason, Run.method_numerics, Run.engine_numerics, Run.source_hash)
+STORED = (
+    Run.id,
+    Run.state,
+    Run.reason,
+    Run.method_numerics,
+    Run.engine_numerics,
+    Run.source_hash,
+    Run.partition_hash,
+)
 
 
 def states(engine: Engine) -> dict[str, Stored]:

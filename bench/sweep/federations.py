@@ -19,8 +19,9 @@ Build = Callable[..., "Federation"]
 
 @dataclass
 class Prepared:
-    """How the partitions were made, by federation key, and why data sets are not to be had."""
+    """Hashes of the federations and how they were made, by key, and why data sets are not to be had."""
 
+    hashes: dict[Key, str] = field(default_factory=dict)
     provenance: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
     lacking: dict[str, NoDataError] = field(default_factory=dict)
 
@@ -37,7 +38,9 @@ def build_all(specs: Iterable[RunSpec], roots: tuple[Path, ...], build: Build) -
         if dataset in prepared.lacking:
             continue
         try:
-            prepared.provenance[key] = build(*key, roots=roots).provenance
+            federation = build(*key, roots=roots)
         except NoDataError as error:
             prepared.lacking[dataset] = error
+            continue
+        prepared.hashes[key], prepared.provenance[key] = federation.hash, federation.provenance
     return prepared

@@ -11,12 +11,14 @@ from typing import Literal, cast
 
 from bench import registry
 from bench.engine.result import Code
+from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import RunSpec
 from bench.store.queries import Stored, Timing
 from bench.sweep import fingerprint
 from bench.sweep.estimate import Estimator
+from bench.sweep.federations import Key as FederationKey
 
 Status = Literal[
     "done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data", "not_implemented"
@@ -36,7 +38,8 @@ class Step:
     """A planned run and where it stands. ``seconds`` is what it would take to do it now.
 
     ``changed``: it is settled, but its code's sources have changed since, without a new numerics
-    version. ``to_run``: a sweep of this plan runs it.
+    version. ``to_run``: a sweep of this plan runs it. ``partition``: the hash of the clients that a settled
+    run was made on.
     """
 
     planned: Planned
@@ -46,6 +49,7 @@ class Step:
     seconds: float | None = None
     changed: bool = False
     to_run: bool = False
+    partition: str = ""
 
     @property
     def spec(self) -> RunSpec:
@@ -101,6 +105,25 @@ class Plan:
     def seconds(self) -> float:
         """Expected seconds of the ready runs whose time is known, one after the other."""
         return sum(step.seconds or 0.0 for step in self.ready)
+
+    def refuse_other_clients(self, hashes: Mapping[FederationKey, str]) -> None:
+        """Keep runs on other clients out of one plan: its cells would be means over both.
+
+        The clients behind a request change with an imported federation, the data set's code, or a
+        library that draws. ``hashes`` are those of the federations of the runs to do.
+
+        Raises:
+            RequestError: a settled run of the same request was made on other clients.
+        """
+        for step in self.steps:
+            if step.to_run or not step.partition:
+                continue
+            now = hashes.get(step.spec.federation_key, step.partition)
+            if now != step.partition:
+                raise RequestError(
+                    f"{step.name} is stored, made on other clients ({step.partition[:8]}) than there are now "
+                    f"({now[:8]}): runs of this plan would mix both; use another --db"
+                )
 
     @property
     def unknown_times(self) -> int:
@@ -158,7 +181,14 @@ def _step(planned: Planned, stored: Mapping[str, Stored], lacking: Callable[[str
         stale = _stale(old, code)
         if not stale:
             changed = old.source_hash != code.source
-            return Step(planned, cast(Status, old.state), old.reason, run_id, changed=changed)
+            return Step(
+                planned,
+                cast(Status, old.state),
+                old.reason,
+                run_id,
+                changed=changed,
+                partition=old.partition_hash,
+            )
     missing = lacking(spec.dataset)
     if missing:
         return Step(planned, "no_data", missing, run_id)

@@ -68,8 +68,8 @@ def sweep(
     ``make_workers`` says where runs are made.
 
     Raises:
-        RequestError: a federation cannot be what was asked for, or no data set is to be had;
-            nothing is written then. Or the database cannot be written.
+        RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
+            data set is to be had; nothing is written then. Or the database cannot be written.
         KeyboardInterrupt: after one interrupt when what ran is stored, after two, or a request to
             terminate, when the workers are stopped; what had not ended leaves nothing.
     """
@@ -81,6 +81,7 @@ def sweep(
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
     prepared = build_all((step.spec for step in steps), roots, build or _default_build())
+    plan.refuse_other_clients(prepared.hashes)
     runnable = [step for step in steps if step.spec.dataset not in prepared.lacking]
     if not runnable and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
         raise next(iter(prepared.lacking.values()))

@@ -147,6 +147,32 @@ def test_captions_say_what_is_compared_and_how_it_was_run(tmp_path: Path) -> Non
         assert part in caption
 
 
+def test_captions_warn_of_different_clients_under_one_partition_seed(tmp_path: Path) -> None:
+    source, other = database(), CORA.model_copy(update={"partition_seed": 7})
+    source.add("fedper", 0, [60, 62], protocol=other, partition="0123456789abcdef")  # as it should be
+    assert "Not the same clients" not in " ".join(report(tmp_path / "a", source=source).documents[0].caption)
+    source.add("pfedgraph", 1, [60, 62], partition="fedcba9876543210")
+    caption = report(tmp_path / "b", source=source).documents[0].caption
+    assert (
+        "Not the same clients, and not to be compared, in Cora 10, partition seed 123: abcdef01, fedcba98."
+        in caption
+    )
+
+
+def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
+    source = FakeDatabase()
+    for seed, partition in enumerate(("aaaaaaaa", "bbbbbbbb")):
+        drawn = CORA.model_copy(update={"partition_seed": seed})
+        source.add("local", seed, [60, 62], protocol=drawn, partition=partition)
+        source.add("fedavg", seed, [60, 62], protocol=drawn, partition=partition)
+    assert "Not the same clients" not in " ".join(report(tmp_path / "a", source=source).documents[0].caption)
+    source.add(
+        "fedper", 1, [60, 62], protocol=CORA.model_copy(update={"partition_seed": 1}), partition="c" * 8
+    )
+    caption = " ".join(report(tmp_path / "b", source=source).documents[0].caption)
+    assert "Cora 10, partition seed 1: bbbbbbbb, cccccccc." in caption
+
+
 def test_latex_is_complete_and_escaped(tmp_path: Path) -> None:
     report(tmp_path)
     text = (tmp_path / "fedsheafhn_table1.tex").read_text(encoding="utf-8")

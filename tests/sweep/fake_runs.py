@@ -17,6 +17,7 @@ from bench.sweep.plan import Plan, make_plan
 class FakeFederation:
     """What the sweep reads of a federation."""
 
+    hash: str = "fake"
     provenance: dict[str, Any] = field(default_factory=lambda: {"made": "up"})
 
 
