@@ -20,7 +20,8 @@ from bench.sweep.federations import Build, build_all
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.limits import Limits
 from bench.sweep.nodes import NodeWriter
-from bench.sweep.plan import FAILURES, Plan
+from bench.sweep.pauses import FRAME
+from bench.sweep.plan import FAILURES, SETTLED, Plan
 from bench.sweep.progress import Reporter
 from bench.sweep.schedule import Scheduler
 from bench.sweep.seams import MakeWorkers
@@ -122,7 +123,7 @@ def sweep(
                 if each is not None:
                     step, result, started = each
                     states[step.spec.hash] = writer.save(step, result, started)
-                    if checkpoints is not None:
+                    if checkpoints is not None and _over(result):
                         checkpoints.path(step.spec.hash).unlink(missing_ok=True)
                     ended[result.state] += 1
                     reporter.finished(step, result)
@@ -139,6 +140,14 @@ def sweep(
     )
     failed = sum(ended[state] for state in FAILURES)
     return Outcome(dict(counts), sum(ended.values()), failed, dict(scheduler.left))
+
+
+def _over(result: RunResult) -> bool:
+    """Whether a run is never to go on from where it was saved: it is settled, or its method raised an
+    exception, which alone leaves a stack of calls. What was lost or stopped has none, nor any fault.
+    """
+    raised = result.state == "failed" and FRAME.search(result.traceback) is not None
+    return raised or result.state in SETTLED
 
 
 def _default_build() -> Build:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -35,14 +35,26 @@ def states(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {state.replace('_', ' ')}" for state, count in ordered if count)
 
 
+def side_by_side(seconds: Sequence[float], slots: int) -> float:
+    """What runs of so many seconds take together: spread evenly over the slots, and no less than the
+    longest.
+    """
+    return max([sum(seconds) / slots, *seconds])
+
+
+def _expected(plan: Plan, slots: int) -> float:
+    """Seconds that the ready runs whose time is known take."""
+    return side_by_side([step.seconds for step in plan.ready if step.seconds is not None], slots)
+
+
 def to_do(plan: Plan, slots: int) -> str:
-    """How many runs are to do, how long they take spread over the slots, and what is not known."""
+    """How many runs are to do, how long they take on so many slots, and what is not known."""
     ready, unknown = len(plan.ready), plan.unknown_times
     waiting = len(plan.to_run) - ready
     if unknown == ready:
         time = "unknown, no like run is stored"
     else:
-        time = f"{duration(plan.seconds / slots)} on {slots} at a time"
+        time = f"{duration(_expected(plan, slots))} on {slots} at a time"
         time += f" and {runs(unknown)} whose time is unknown" if unknown else ""
     text = f"{ready:,} to run, time {time}" if ready else "nothing to run with the data at hand"
     return text + (f"; {waiting:,} more need data that the sweep tries to download" if waiting else "")
@@ -56,7 +68,7 @@ def nothing(plan: Plan, rerun: str | None) -> str:
 
 def took(plan: Plan, slots: int, seconds: float) -> str:
     """How long a sweep took, beside what was expected if everything was."""
-    expected = f", expected {duration(plan.seconds / slots)}" if not plan.unknown_times else ""
+    expected = f", expected {duration(_expected(plan, slots))}" if not plan.unknown_times else ""
     return f"took {duration(seconds)}{expected}"
 
 
@@ -163,7 +175,7 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]
         "counts": plan.counts,
         "levels": levels(plan),
         "to_run": len(plan.ready),
-        "seconds": plan.seconds / slots,
+        "seconds": _expected(plan, slots),
         "device_hours": plan.seconds / 3600,
         "unknown_times": plan.unknown_times,
         "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ class SlurmWorkers:
             self._jobs[future] = chosen.submit(
                 nodes.attempt, self._execute, nodes.order_for_node(order), log, fresh, self._timeout, False
             )
-        except FailedJobError as error:  # Slurm refuses it
+        except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
             future.set_exception(error)
         return future
 
@@ -115,14 +116,14 @@ class SlurmWorkers:
         while not self._stopped.wait(TICK):
             for future, job in list(self._jobs.items()):
                 try:
-                    if not future.done() and job.done():
+                    if not future.done() and _has_ended(job):
                         future.set_result(job.result())
                 except Exception as error:
                     future.set_exception(error)
 
     def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult | Lost:
-        """What came of a job: without a result it was killed, or Slurm's time for it was over. What it
-        wrote stays in its folder then.
+        """What came of a job: without a result it was killed, Slurm's time for it was over, or the disk that
+        machines share failed. What it wrote stays in its folder then.
         """
         job = self._jobs.pop(future, None)
         try:
@@ -132,8 +133,12 @@ class SlurmWorkers:
             return Lost(f"the Slurm job failed: {raised}")
         except UncompletedJobError:
             return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
-        for path in job.paths.folder.glob(f"{job.job_id}_*"):
-            path.unlink(missing_ok=True)
+        except Exception as error:  # half a file raises whatever it looks like
+            how = f"{type(error).__name__}: {error}"
+            return Lost(f"the Slurm job's order or result could not be handed over ({how})")
+        with suppress(OSError):
+            for path in job.paths.folder.glob(f"{job.job_id}_*"):
+                path.unlink(missing_ok=True)
         return ended
 
     def replace(self, slot: int) -> None:
@@ -145,3 +150,11 @@ class SlurmWorkers:
         for job in self._jobs.values():
             job.cancel(check=False)
         self._jobs.clear()
+
+
+def _has_ended(job: Any) -> bool:
+    """Whether a job has ended; not while the disk cannot say: it may run on."""
+    try:
+        return bool(job.done())
+    except OSError:
+        return False

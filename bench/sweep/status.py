@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import socket
+import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -15,8 +17,10 @@ import psutil
 
 from bench.engine.result import RunResult
 from bench.store import connect
+from bench.store.claims import LEASE
 from bench.sweep.clock import now, written
 from bench.sweep.plan import FAILURES, Step
+from bench.sweep.show import side_by_side
 
 if TYPE_CHECKING:
     from bench.sweep.schedule import Running, Scheduler
@@ -31,11 +35,14 @@ Sweep = dict[str, Any]
 
 
 class Board:
-    """Where a sweep says what it does; without a ``home`` it says nothing. Use as a context manager."""
+    """Where a sweep says what it does, and that it lives, as often as it renews its claims; without a
+    ``home`` it says nothing. Use as a context manager.
+    """
 
     def __init__(self, home: Path | None, database: str, total: int, jobs: int) -> None:
         self.logs = None if home is None else home / "logs"
         self._folder = None if home is None else home / "sweeps"
+        self._ended = threading.Event()
         self._counts: Counter[str] = Counter()
         self._failures: list[dict[str, str]] = []
         self._fixed = {
@@ -58,14 +65,23 @@ class Board:
                         path.unlink(missing_ok=True)
             except OSError:  # a home that cannot be written, beside a database that can
                 self._folder = self.logs = None
+            else:
+                threading.Thread(target=self._live, args=(self._path(self._folder),), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         if self._folder is not None:
             self._path(self._folder).unlink(missing_ok=True)
 
     def _path(self, folder: Path) -> Path:
-        return folder / f"{os.getpid()}.json"
+        return folder / f"{self._fixed['host']}-{self._fixed['pid']}.json"
+
+    def _live(self, path: Path) -> None:
+        """Keep the file fresh: processes on other hosts cannot be asked after this one."""
+        while not self._ended.wait(LEASE / 4):
+            with suppress(OSError):  # nothing is shown yet, or the disk fails
+                os.utime(path)
 
     def ended(self, step: Step, result: RunResult) -> None:
         """Count a run that has ended; shown at the next ``show``."""
@@ -109,13 +125,12 @@ def _running(running: Running, scheduler: Scheduler) -> dict[str, Any]:
 
 
 def _ends(running: list[datetime], waiting: list[float], jobs: Any) -> str | None:
-    """When everything whose time is known will have ended, runs spread evenly over the slots."""
+    """When everything whose time is known will have ended."""
     if not running and not waiting:
         return None
     present = now()
     left = [max((end - present).total_seconds(), 0.0) for end in running]
-    seconds = max([(sum(left) + sum(waiting)) / jobs, *left])
-    return written(present + timedelta(seconds=seconds))
+    return written(present + timedelta(seconds=side_by_side([*left, *waiting], jobs)))
 
 
 def sweeps(home: Path) -> list[Sweep]:
@@ -126,12 +141,14 @@ def sweeps(home: Path) -> list[Sweep]:
 
 
 def _read(path: Path) -> Sweep | None:
-    """What a file says; None where its process is no more (on this host) or it is no such file."""
+    """What a file says; None where its process is no more, or on another host not heard of for a lease,
+    or it is no such file.
+    """
     try:
         sweep: Sweep = json.loads(path.read_text())
-        if sweep["host"] == socket.gethostname():
-            psutil_started = psutil.Process(sweep["pid"]).create_time()
-            return sweep if abs(psutil_started - sweep["process_started"]) < 1 else None
+        if sweep["host"] != socket.gethostname():
+            return sweep if time.time() - path.stat().st_mtime < LEASE else None
+        psutil_started = psutil.Process(sweep["pid"]).create_time()
+        return sweep if abs(psutil_started - sweep["process_started"]) < 1 else None
     except (OSError, ValueError, KeyError, TypeError, psutil.Error):
         return None
-    return sweep

@@ -37,6 +37,8 @@ PREDICTIONS = 2
 
 ROUNDING = 1e-9
 
+NOT_MADE = "not made: others of its method failed alike"
+
 SETTLED = ("done", "diverged", "not_applicable")
 """States that say something about a run; any other says something about this machine."""
 
@@ -116,11 +118,16 @@ def make_again(
         url = f"sqlite:///{Path(folder, 'again.db')}"
         sweep(plan, url, roots, slots, reporter, execute, build)
         with open_store(url, create=False) as store:
-            ours = store.runs().set_index("spec_hash", drop=False).loc[sample["spec_hash"]]
-            pairs = list(zip(outcomes(bundle, sample), outcomes(store, ours), strict=True))
+            ours = store.runs().set_index("spec_hash", drop=False)
+            made = sample[sample["spec_hash"].isin(ours.index)]
+            pairs = zip(outcomes(bundle, made), outcomes(store, ours.loc[made["spec_hash"]]), strict=True)
+            compared = {
+                run["spec_hash"]: compare(stated, found, str(again["reason"]))
+                for (run, stated), (again, found) in pairs
+            }
     return [
-        Check(run["spec_hash"], run_name(run), *compare(stated, found, str(again["reason"])))
-        for (run, stated), (again, found) in pairs
+        Check(run["spec_hash"], run_name(run), *compared.get(run["spec_hash"], (None, NOT_MADE)))
+        for run in sample.to_dict("records")
     ]
 
 

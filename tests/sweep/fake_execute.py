@@ -36,13 +36,6 @@ def instant(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
-def on_fake_clients(order: Order) -> RunResult:
-    """Says which clients it was made on, the fake federation's."""
-    result = outcome(order.spec)
-    result.partition_hash = "fake"
-    return result
-
-
 def by_other_code(order: Order) -> RunResult:
     """Made by code that the sweep itself has not."""
     result = outcome(order.spec)

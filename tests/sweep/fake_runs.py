@@ -17,7 +17,7 @@ from bench.sweep.plan import Plan, make_plan
 class FakeFederation:
     """What the sweep reads of a federation."""
 
-    hash: str = "fake"
+    hash: str = "p"  # of what fake_execute makes
     provenance: dict[str, Any] = field(default_factory=lambda: {"made": "up"})
 
 

@@ -1,4 +1,4 @@
-"""A real run whose sweep is killed goes on where it was saved, and ends as if nothing had happened."""
+"""What was saved of a run: a killed one goes on from there, and ends as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_runs import grid
 from processes import alive, below, wait_for
+from scripted import Scripted
 
+from bench.grids import expand
 from bench.store import open_store
+from bench.sweep.limits import Limits
 
 ROUNDS = 60
 
@@ -66,3 +70,27 @@ def test_minutes_that_are_not_positive_are_refused(tmp_path: Path) -> None:
         run(tmp_path, "--checkpoint-minutes", "0")
     assert error.value.returncode == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "stays"),
+    [
+        ("hang", "failed", True),
+        ("signal 9", "failed", True),
+        ("exit 3", "failed", True),
+        ("oom", "oom", True),
+        ("raise", "failed", False),
+        ("leave", "failed", False),
+        ("done", "done", False),
+    ],
+)
+def test_what_was_saved_stays_until_the_run_or_its_method_ends_it(
+    tmp_path: Path, word: str, state: str, stays: bool
+) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    assert planned[0].spec is not None
+    saved = tmp_path / "checkpoints" / f"{planned[0].spec.hash}.npz"
+    saved.parent.mkdir()
+    saved.write_text("rounds of days")
+    outcome = Scripted(tmp_path).sweep(planned, {"*": [word]}, limits=Limits(timeout=5))
+    assert (outcome.counts, saved.exists()) == ({state: 1}, stays)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_execute import on_fake_clients
+from fake_execute import instant
 from fake_runs import FakeFederation, any_federation, cpu, grid, plan_for
 from rich.console import Console
 
@@ -24,15 +24,13 @@ def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
 def run(database: str, seeds: tuple[int, ...], build: Any) -> Outcome:
     planned = expand(grid(methods=("local",), seeds=seeds))
     reporter = PlainLines(Console(file=io.StringIO()))
-    return sweep(plan_for(database, planned), database, (), cpu(1), reporter, on_fake_clients, build)
+    return sweep(plan_for(database, planned), database, (), cpu(1), reporter, instant, build)
 
 
 def test_a_sweep_does_not_mix_clients(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'bench.db'}"
     assert run(database, (0,), any_federation).counts == {"done": 1}
-    with pytest.raises(
-        RequestError, match=r"seed 0 is stored, made on other clients \(fake\).*now \(another\)"
-    ):
+    with pytest.raises(RequestError, match=r"seed 0 is stored, made on other clients \(p\).*now \(another\)"):
         run(database, (0, 1), other_federation)
     with open_store(database, create=False) as store:
         assert list(store.runs()["seed"]) == [0], "nothing is written"

@@ -1,9 +1,14 @@
 """Sweeps as Slurm jobs, submitted to the processes that submitit offers in place of a cluster."""
 
+import errno
+import os
+import pickle
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -22,6 +27,7 @@ from bench.sweep.worker import Order, execute
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
 
+from submitit.core.utils import pickle_load
 from submitit.slurm.slurm import SlurmExecutor
 
 from bench.sweep import slurm_workers
@@ -124,6 +130,100 @@ def test_what_slurm_refuses_is_lost_with_its_words(tmp_path: Path) -> None:
     workers.start(0, order, None, True, Demand(alone=True))
     assert (len(shared.submitted), len(alone.submitted)) == (1, 1), "alone is for the other executor"
     workers.stop()
+
+
+def full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def unreadable() -> None:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+class Handed:
+    """Stands for an executor whose jobs have ended; their files are as the steps make them."""
+
+    def __init__(
+        self,
+        folder: Path,
+        submit: Callable[[], object] | None = None,
+        done: Callable[[], object] | None = None,
+    ) -> None:
+        self._folder, self._submit, self._done = folder, submit, done
+
+    def submit(self, *_: object) -> "Handed":
+        if self._submit is not None:
+            self._submit()
+        return self
+
+    job_id = "7"
+
+    @property
+    def paths(self) -> SimpleNamespace:
+        return SimpleNamespace(folder=self._folder)
+
+    def done(self) -> bool:
+        step, self._done = self._done, None  # only once: a hiccup
+        if step is not None:
+            step()
+        return True
+
+    def result(self) -> object:
+        return pickle_load(self._folder / "7_0_result.pkl")
+
+    def cancel(self, check: bool) -> None: ...
+
+
+def handed_over(one: Handed) -> object:
+    """What comes of a run."""
+    workers = slurm_workers.SlurmWorkers(1, execute, None, one, one)  # type: ignore[arg-type]
+    spec = expand(grid())[0].spec
+    assert spec is not None
+    future = workers.start(0, Order(spec.canonical(), (), "cpu", 1), None, True)
+    wait([future], timeout=10)
+    try:
+        return workers.ended(0, future, "cpu")
+    finally:
+        workers.stop()
+
+
+NOT_HANDED_OVER = "the Slurm job's order or result could not be handed over"
+
+
+def test_an_order_that_cannot_be_written_is_lost(tmp_path: Path) -> None:
+    assert handed_over(Handed(tmp_path, submit=full)) == slurm_workers.Lost(
+        f"{NOT_HANDED_OVER} (OSError: [Errno 28] No space left on device)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "EOFError: Ran out of input"),
+        (pickle.dumps(["a result"])[:-3], "UnpicklingError: pickle data was truncated"),
+        (None, "FileNotFoundError: "),
+    ],
+    ids=["empty", "half", "gone"],
+)
+def test_a_result_that_cannot_be_read_is_lost(tmp_path: Path, content: bytes | None, words: str) -> None:
+    if content is not None:
+        (tmp_path / "7_0_result.pkl").write_bytes(content)
+    ended = handed_over(Handed(tmp_path))
+    assert isinstance(ended, slurm_workers.Lost)
+    assert ended.how.startswith(f"{NOT_HANDED_OVER} ({words}")
+    assert [path.exists() for path in tmp_path.iterdir()] == [True] * (content is not None), "to be read"
+
+
+def test_a_job_that_cannot_be_looked_at_for_a_moment_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
+    assert handed_over(Handed(tmp_path, done=unreadable)) == "a result"
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_cannot_be_removed_lose_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "7_0_result.pkl").write_bytes(pickle.dumps("a result"))
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: unreadable())
+    assert handed_over(Handed(tmp_path)) == "a result"
 
 
 @pytest.fixture

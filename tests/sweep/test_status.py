@@ -1,11 +1,15 @@
 """What a sweep says of itself to other processes, and how people see it."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -16,8 +20,10 @@ from scripted import Scripted
 from bench.cli.runs import status
 from bench.errors import RequestError
 from bench.grids import expand
+from bench.store.claims import LEASE
+from bench.sweep import status as status_files
 from bench.sweep import status_show
-from bench.sweep.clock import written
+from bench.sweep.clock import now, written
 from bench.sweep.status import Board, sweeps
 
 
@@ -84,14 +90,86 @@ def test_what_is_left_by_dead_sweeps_is_ignored_and_removed(tmp_path: Path) -> N
         "4.json": {**live, "host": "elsewhere", "started": "2026-01-01T00:00:00"},
         "5.json": "half a",
         "6.tmp": "",
+        "7.json": {**live, "host": "killed elsewhere", "started": "2026-01-03T00:00:00"},
     }
     for name, content in files.items():
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / name).write_text(text)
+    for name, seconds in (("1.json", 2 * LEASE), ("4.json", LEASE / 2), ("7.json", 2 * LEASE)):
+        os.utime(folder / name, (time.time() - seconds,) * 2)
     assert [sweep["started"][:10] for sweep in sweeps(tmp_path)] == ["2026-01-01", "2026-01-02"]
-    assert len(list(folder.iterdir())) == 6, "looking removes nothing"
+    assert len(list(folder.iterdir())) == 7, "looking removes nothing"
     with Board(tmp_path, "sqlite:////x", 1, 1):
         assert {path.name for path in folder.iterdir()} == {"1.json", "4.json"}
+
+
+def idle(*seconds: float, running: tuple[float, ...] = ()) -> Any:
+    """Stands for a scheduler: runs that wait and take so long each, and runs that end in so many."""
+    estimator = SimpleNamespace(seconds=lambda spec: spec.seconds)
+
+    def run(wanted: float) -> Any:
+        return SimpleNamespace(
+            step=SimpleNamespace(name="a", spec=SimpleNamespace(hash="h", seconds=wanted)),
+            device="cpu",
+            attempt=SimpleNamespace(number=1),
+            started=now(),
+        )
+
+    return SimpleNamespace(
+        running=dict(enumerate(map(run, running))), waiting=list(map(run, seconds)), estimator=estimator
+    )
+
+
+def test_sweeps_on_two_hosts_with_one_process_number_are_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boards = []
+    for host in ("one.lab", "two.lab"):
+        monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
+        boards.append(Board(tmp_path, f"sqlite:////{host}", 1, 1).__enter__())
+        boards[-1].show(idle())
+    assert sorted((sweep["host"], sweep["pid"]) for sweep in sweeps(tmp_path)) == [
+        ("one.lab", os.getpid()),
+        ("two.lab", os.getpid()),
+    ]
+    boards[0].__exit__()
+    assert [sweep["host"] for sweep in sweeps(tmp_path)] == ["two.lab"]
+    boards[1].__exit__()
+    assert list((tmp_path / "sweeps").iterdir()) == []
+
+
+def test_a_sweep_in_which_nothing_happens_is_seen_from_other_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_files, "LEASE", 4.0)
+    with Board(tmp_path, "sqlite:////x", 1, 1) as board:
+        board.show(idle())
+        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+        (path,) = (tmp_path / "sweeps").iterdir()
+        os.utime(path, (0, 0))
+        wait_for(lambda: len(sweeps(tmp_path)) == 1, 20)
+    assert list((tmp_path / "sweeps").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "seconds"),
+    [
+        ((), (3600.0, 10.0), 3600),  # the second slot does not shorten the one long run
+        ((), (30.0, 20.0, 10.0), 30),
+        ((), (30.0, 30.0, 30.0), 45),
+        ((600.0,), (10.0,), 600),
+        ((60.0, 60.0), (60.0,), 90),
+        ((10.0,), (600.0,), 600),
+    ],
+)
+def test_when_a_sweep_ends(
+    tmp_path: Path, running: tuple[float, ...], waiting: tuple[float, ...], seconds: float
+) -> None:
+    with Board(tmp_path, "sqlite:////x", 3, 2) as board:
+        board.show(idle(*waiting, running=running))
+        (sweep,) = sweeps(tmp_path)
+    left = (datetime.fromisoformat(sweep["ends"]) - now()).total_seconds()
+    assert seconds - 10 < left <= seconds
 
 
 def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
