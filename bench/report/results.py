@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean, stdev
 from typing import Any, Literal
@@ -18,9 +19,8 @@ from bench.engine import NUMERICS
 from bench.report.expected import Expectation, Expected, alike
 from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
-from bench.report.tuned import Tuned, mark
+from bench.report.tuned import Search, Tuned, mark
 from bench.report.verdicts import LEAST_PARTITIONS
-from bench.tune.record import Record
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
@@ -74,7 +74,7 @@ class Group:
     settings: Settings
     setting: str
     runs: pd.DataFrame = field(repr=False)
-    tuned: Record | None = None
+    tuned: Search | None = None
 
     @cached_property
     def done(self) -> pd.DataFrame:
@@ -159,9 +159,9 @@ class Results:
             parts = [part for _, part in cell.groupby(keys, sort=True)]
             parts.sort(key=len, reverse=True)
             usual = self._usual(column, method, parts[0]["settings"].iloc[0])
-            groups = [self._made(column, method, usual, part) for part in parts]
-            found[column, method] = sorted(groups, key=lambda group: group.setting)
-        return found
+            found[column, method] = [self._made(column, method, usual, part) for part in parts]
+        marked = _marked(found)
+        return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked.items()}
 
     def _usual(self, column: Column, method: str, frequent: Settings) -> Settings:
         """The settings that a line need not name: those that the column's grid plans, or would plan.
@@ -180,8 +180,10 @@ class Results:
     def _made(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
         settings = runs["settings"].iloc[0]
         setting = difference(settings, reference)
-        study = self._tuned(runs["spec"]) if setting else None
-        return Group(column, method, settings, mark(study) if study else setting, runs, study)
+        search = self._tuned(runs["spec"]) if setting else None
+        if search:  # the study stands for all but the partition, of which there may be several
+            setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
+        return Group(column, method, settings, setting, runs, search)
 
     def _cells(self) -> list[tuple[tuple[Column, str], pd.DataFrame]]:
         rows: dict[tuple[Column, str], list[int]] = {}
@@ -327,6 +329,25 @@ class Results:
         rows = self._source.environments().sort_values("id")
         found = zip(rows["id"], rows["description"], strict=True)
         return [json.loads(text) for number, text in found if int(number) in used]
+
+
+def _marked(cells: Mapping[tuple[Column, str], Sequence[Group]]) -> dict[tuple[Column, str], list[Group]]:
+    """The cells with their tuned groups' settings marked so. Those of one method and one total have one mark,
+    and with it one row over all columns, also where some of the studies used fewer trials.
+    """
+    counts: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for (_, method), groups in cells.items():
+        for group in groups:
+            if group.tuned:
+                counts[method, group.tuned.granted] |= group.tuned.counts
+
+    def marked(group: Group) -> Group:
+        if group.tuned is None:
+            return group
+        search = replace(group.tuned, counts=frozenset(counts[group.method, group.tuned.granted]))
+        return replace(group, setting=";".join(filter(None, (mark(search), group.setting))), tuned=search)
+
+    return {key: [marked(group) for group in groups] for key, groups in cells.items()}
 
 
 def _of_runs(rows: pd.DataFrame, runs: Iterable[int]) -> pd.DataFrame:

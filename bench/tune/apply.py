@@ -61,15 +61,17 @@ class Configurations:
         """The one that a run was made with; None where it is not tuned, or the search had its seed.
 
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
-        A run counts as tuned where the winner is the default configuration, too.
+        None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
         for each in self._candidates(spec):
-            if spec.seed not in each.record.seeds and _cell(each.apply(each.record.spec)) == _cell(spec):
+            won = _cell(each.apply(each.record.spec))
+            if spec.seed not in each.record.seeds and won == _cell(spec) != _cell(each.record.spec):
                 return each
         return None
 
     def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
-        return self.by_file.get(file_name(spec), ())
+        """Those of the spec's cell; none where its method is not at hand, which alone knows the values."""
+        return self.by_file.get(file_name(spec), ()) if spec.method in registry.methods() else ()
 
 
 def configurations(home: Path | None = None) -> Configurations:

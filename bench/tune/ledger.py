@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from bench.errors import RequestError
 from bench.tune.journal import JOURNAL
 from bench.tune.pruning import thresholds
 from bench.tune.record import EPSILON, Budget, Trial, ended
-from bench.tune.sampler import OUTCOME, Untried, distributions, lost, parameters
+from bench.tune.sampler import CUT_AT, OUTCOME, Untried, distributions, parameters, standing
 from bench.tune.trial import TrialResult
 from bench.tune.tuning import Tuning
 
@@ -41,14 +42,16 @@ def check_totals(folder: Path, tunings: Sequence[Tuning]) -> None:
     """Refuse totals that lie below what was done.
 
     Raises:
-        RequestError: a study has done more trials than are asked for.
+        RequestError: a study has done more trials than are asked for, or used more client epochs.
     """
     done = stored_trials(folder, tunings)
     for each in tunings:
         count = len(done[each.name])
-        if count > each.trials:
+        used = sum(trial.client_epochs for trial in done[each.name])
+        least = max(count, math.ceil((used - EPSILON) / each.run_epochs))
+        if least > each.trials:
             raise RequestError(
-                f"{each.title}: {count} trials are done, and --trials is a total: expected {count} or more, "
+                f"{each.title}: {count} trials are done, and --trials is a total: expected {least} or more, "
                 f"got {each.trials}"
             )
 
@@ -68,7 +71,7 @@ class Begun:
 class Ledger:
     """One study while it is tuned by this process, which holds its lock.
 
-    ``slots`` trials are run at a time.
+    At most ``slots`` trials are run at a time.
     """
 
     def __init__(self, tuning: Tuning, storage: BaseStorage, slots: int) -> None:
@@ -87,7 +90,9 @@ class Ledger:
         self.trials = _counted(self._study.get_trials(deepcopy=False))
 
     def _take_up(self) -> None:
-        """Enqueue the default configuration first, and again what a kill has left running."""
+        """Enqueue the default configuration first, and again what a kill has left running and what the end
+        of a smaller budget has cut.
+        """
         known = self._study.get_trials(deepcopy=False)
         if not known:
             self._study.enqueue_trial(self.tuning.default)
@@ -103,6 +108,9 @@ class Ledger:
                 if whole and parameters(each) not in waiting:
                     self._study.enqueue_trial(parameters(each))
                 self._study.tell(each.number, state=TrialState.FAIL)
+        for each in standing(self._study.get_trials(deepcopy=False)):
+            if each.user_attrs.get(CUT_AT, self.tuning.trials) < self.tuning.trials:
+                self._study.enqueue_trial(parameters(each))
 
     @property
     def budget(self) -> Budget:
@@ -134,19 +142,34 @@ class Ledger:
         under_way = len(self.trials) + len(self.running)
         within = under_way < min(self.tuning.trials, self.tuning.size)
         enough = self._available >= self.tuning.run_epochs - EPSILON
-        return within and enough and len(self.running) < self.slots
+        return within and enough and self._places > 0
+
+    @property
+    def _places(self) -> int:
+        """How many trials may begin side by side now: each may use at least what the dearest so far did, so
+        that the number of slots does not decide which are cut.
+
+        What a trial takes is not known before one was run to its end: the first, the default, runs alone.
+        So does one for which less is left.
+        """
+        measured = [each.client_epochs for each in self.trials if each.may_win]
+        places = 0
+        if measured:
+            dearest = max(self.tuning.run_epochs, *measured)
+            places = min(self.slots - len(self.running), int((self._available + EPSILON) // dearest))
+        return max(places, 0 if self.running else 1)
 
     def begin(self) -> Begun:
-        """The next trial. Trials side by side share what is left of the budget."""
-        share = self._available / (self.slots - len(self.running))
+        """The next trial, once one is ``ready``. Those that may begin side by side share what is left of
+        the budget.
+        """
+        share = self._available / self._places
         trial = self._study.ask(fixed_distributions=dict(distributions(self.tuning.space)))
-        # The others are compared with the default: it is not pruned, also where it had to begin again.
-        measured_by = [] if trial.params == self.tuning.default else self._curves()
         begun = Begun(
             trial.number,
             dict(trial.params),
-            max(share, self.tuning.run_epochs),
-            thresholds(measured_by, self.tuning.spec.protocol.rounds),
+            share,
+            thresholds(self._curves(), self.tuning.spec.protocol.rounds),
         )
         self._asked[trial.number] = trial
         self.running[trial.number] = begun
@@ -158,7 +181,6 @@ class Ledger:
         return [
             [each.intermediate_values[round] for round in range(self.tuning.spec.protocol.rounds)]
             for each in complete
-            if each.user_attrs[OUTCOME]["state"] == "complete"
         ]
 
     def end(self, begun: Begun, result: RunResult, seconds: float) -> Trial:
@@ -178,6 +200,8 @@ class Ledger:
         trial = self._asked.pop(begun.number)
         for round, value in enumerate(curve):
             trial.report(value, round)
+        if state == "cut":
+            trial.set_user_attr(CUT_AT, self.tuning.trials)
         trial.set_user_attr(OUTCOME, outcome)
         self._mark(begun.number, state, dict(enumerate(curve)))
         self.running.pop(begun.number)
@@ -185,7 +209,10 @@ class Ledger:
         return next(each for each in self.trials if each.parameters == begun.parameters)
 
     def _mark(self, number: int, state: str, values: Mapping[int, float]) -> None:
-        if state in ("complete", "cut") and values:
+        """Give a trial its state in the journal. One that was cut is for the sampler as if it had failed: a
+        larger total runs it again.
+        """
+        if state == "complete" and values:
             self._study.tell(number, values[max(values)])
         elif state == "pruned":
             self._study.tell(number, state=TrialState.PRUNED)
@@ -201,7 +228,7 @@ class Ledger:
 
 def _counted(trials: Sequence[FrozenTrial]) -> list[Trial]:
     """The trials that count, numbered in the order in which they began."""
-    counting = [each for each in trials if each.state.is_finished() and not lost(each)]
+    counting = [each for each in standing(trials) if each.state.is_finished()]
     return [_trial(number, each) for number, each in enumerate(counting)]
 
 

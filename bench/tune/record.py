@@ -150,10 +150,7 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
 
 
 def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Trial | None:
-    """The trial of a configuration, if there is one.
-
-    The default's is the first to begin, but where a tuner was stopped while others had ended it begins again.
-    """
+    """The trial of a configuration, if there is one."""
     return next((trial for trial in trials if trial.parameters == configuration), None)
 
 

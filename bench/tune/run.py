@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, RequestError
-from bench.sweep import worker
+from bench.sweep import pool, worker
 from bench.sweep.devices import Slots
 from bench.sweep.federations import Build, build_all
 from bench.sweep.interrupts import Interrupts
@@ -47,13 +47,14 @@ class Tuned:
 
 @dataclass(frozen=True, eq=False)
 class Running:
-    """A trial in a worker."""
+    """A trial in a worker. ``kills`` is how often the system had killed for memory when it began."""
 
     ledger: Ledger
     begun: Begun
     slot: int
     since: float
     attempt: Attempt
+    kills: int
 
 
 def tune(
@@ -69,7 +70,8 @@ def tune(
     """Run every study to the end of its budget, and write the record of each as it ends.
 
     With as many studies as slots or more, each has one trial at a time, so what comes out is the same
-    whatever the number of slots; fewer studies share the slots.
+    whatever the number of slots; fewer studies share the slots. A study's first trial has none of its own
+    beside it.
 
     Raises:
         RequestError: a federation cannot be what was asked for, no data set is to be had, another
@@ -195,12 +197,14 @@ class Tuner:
             thresholds=begun.thresholds,
             allowance=begun.allowance,
         )
+        kills = pool.kills_for_memory()
         future = self._workers.start(slot, order, None, fresh=True)
-        self._running[future] = Running(ledger, begun, slot, time.monotonic(), attempt)
+        self._running[future] = Running(ledger, begun, slot, time.monotonic(), attempt, kills)
 
     def _ended(self, future: Future[RunResult]) -> None:
         running = self._running.pop(future)
-        result = self._workers.ended(running.slot, future, self._slots.devices[running.slot])
+        ended = self._workers.ended(running.slot, future, self._slots.devices[running.slot])
+        result = pool.judged(ended, running.kills)
         if isinstance(result, Lost):
             again = after_loss(running.attempt)
             if again is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from optuna import Study
@@ -17,6 +17,9 @@ from bench.tune.space import Space, Value
 OUTCOME = "outcome"
 """User attribute of a trial that has ended by itself; a failed trial without it was lost."""
 
+CUT_AT = "cut_at"
+"""User attribute of a trial that was cut: the total of trials whose budget did not suffice."""
+
 
 def distributions(space: Space) -> dict[str, CategoricalDistribution]:
     """The space as the library has it."""
@@ -26,6 +29,12 @@ def distributions(space: Space) -> dict[str, CategoricalDistribution]:
 def lost(trial: FrozenTrial) -> bool:
     """Whether a trial was stopped from outside: it does not count, and its configuration is run again."""
     return trial.state == TrialState.FAIL and OUTCOME not in trial.user_attrs
+
+
+def standing(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Those that were not lost; of a configuration that was cut and is tried again, only the later one."""
+    last = {frozenset(parameters(each).items()): each for each in trials if not lost(each)}
+    return list(last.values())
 
 
 def parameters(trial: FrozenTrial) -> dict[str, Any]:
@@ -52,11 +61,8 @@ class Untried(BaseSampler):
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The estimator's suggestion; where there is none, or it was tried, a random one of the rest."""
-        others = [
-            each
-            for each in study.get_trials(deepcopy=False)
-            if each.number != trial.number and not lost(each)
-        ]
+        every = study.get_trials(deepcopy=False)
+        others = standing(each for each in every if each.number != trial.number)
         tried = {self._place(parameters(each)) for each in others}
         stream = streams.generator(0, "tuning", study.study_name, len(others))
         estimator = TPESampler(seed=int(stream.integers(2**32)), multivariate=True, constant_liar=True)

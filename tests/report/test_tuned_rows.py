@@ -10,6 +10,7 @@ from fake_database import FakeDatabase
 from bench.report.report import Request, build
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
+from bench.spec import Protocol, RunSpec
 from bench.tune.record import Budget, Record, Trial, Winner, write
 from bench.tune.space import search_space
 from bench.tune.tuning import Tuning, cell_of
@@ -18,24 +19,30 @@ CELL = resolve("cora", "non-overlapping", 10, "fedavg", 0)
 RATE = 0.003
 
 
-def study(trials: int = 2) -> Record:
-    """A study of two trials, the second better: a smaller learning rate."""
-    tuning = Tuning(CELL, search_space(CELL), (1000, 1001), trials)
+def study(granted: int = 2, used: int = 2, each: float = 600.0, cell: RunSpec = CELL) -> Record:
+    """A study whose second trial is the best: a smaller learning rate. Each took so many client epochs."""
+    tuning = Tuning(cell, search_space(cell), (1000, 1001), granted)
     better = {**tuning.default, "client.learning_rate": RATE}
-    each = tuning.budget / trials
-    shared = {"state": "complete", "client_epochs": each, "seconds": 1.0}
-    made = (
-        Trial(number=0, parameters=tuning.default, validation=0.7, **shared),
-        Trial(number=1, parameters=better, validation=0.8, **shared),
+    configurations = [tuning.default, better, {**tuning.default, "client.dropout": 0.0}]
+    made = tuple(
+        Trial(
+            number=number,
+            parameters=configurations[number],
+            validation=(0.7, 0.8, 0.6)[number],
+            state="complete",
+            client_epochs=each,
+            seconds=1.0,
+        )
+        for number in range(used)
     )
     return Record(
         study=tuning.name,
-        cell=cell_of(CELL),
+        cell=cell_of(cell),
         stage="received",
         space=tuning.space,
         seeds=tuning.seeds,
-        budget=Budget(trials=trials, client_epochs=tuning.budget),
-        used=Budget(trials=len(made), client_epochs=each * len(made)),
+        budget=Budget(trials=granted, client_epochs=tuning.budget),
+        used=Budget(trials=used, client_epochs=each * used),
         numerics=tuning.numerics,
         packages={},
         winner=Winner(number=1, overrides=better, validation=0.8),
@@ -44,16 +51,37 @@ def study(trials: int = 2) -> Record:
     )
 
 
+def tuned_run(spec: RunSpec, seed: int = 0, partition: int | None = None) -> RunSpec:
+    """A run at the smaller rate, on another partition where one is named."""
+    protocol = spec.protocol if partition is None else on_partition(spec.protocol, partition)
+    client = spec.client.model_copy(update={"learning_rate": RATE})
+    return spec.model_copy(update={"seed": seed, "client": client, "protocol": protocol})
+
+
+def on_partition(protocol: Protocol, partition: int) -> Protocol:
+    return protocol.model_copy(update={"partition_seed": partition})
+
+
+def written(database: FakeDatabase, tmp_path: Path, *datasets: str) -> str:
+    """The first table."""
+    out = tmp_path / "out"
+    build(database, Request(datasets=datasets), {"fedsheafhn": FedSheafHN}, out)
+    return (out / "fedsheafhn_table1.md").read_text()
+
+
 def reported(tmp_path: Path, seeds: tuple[int, ...] = (0, 1)) -> str:
     """The first table of a database with FedAvg by default and at the smaller rate."""
     database = FakeDatabase()
     for seed in seeds:
         database.add("fedavg", seed, [60, 80], spec=CELL.model_copy(update={"seed": seed}))
-        client = CELL.client.model_copy(update={"learning_rate": RATE})
-        database.add("fedavg", seed, [70, 90], spec=CELL.model_copy(update={"seed": seed, "client": client}))
-    out = tmp_path / "out"
-    build(database, Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, out)
-    return (out / "fedsheafhn_table1.md").read_text()
+        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed))
+    return written(database, tmp_path, "cora")
+
+
+def rows(text: str) -> dict[str, str]:
+    """What stands behind FedAvg's name in the rows that are tuned, by what is said of the tuning."""
+    found = [line.split("|") for line in text.splitlines() if line.startswith(r"| FedAvg \[")]
+    return {name.partition("[")[2].strip("] \\"): " ".join(cells) for _, name, *cells in found}
 
 
 @pytest.fixture
@@ -68,6 +96,7 @@ def test_a_row_with_a_study_behind_it_says_so_and_with_what_budget(home: Path, t
     assert r"FedAvg \[tuned, 2 trials\]" in text
     assert "2 trials and 1,200 client epochs" in text  # 2 trials of 100 rounds, 3 epochs and 2 seeds
     assert "seeds 1000, 1001" in text
+    assert "partition 123, reported" not in text
     assert "learning" not in text.split("Measured")[1].split("##")[0]
 
 
@@ -80,3 +109,46 @@ def test_without_a_study_it_is_another_setting(home: Path, tmp_path: Path) -> No
 def test_seeds_of_the_search_are_no_tuned_cell(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
     assert "tuned, 2" not in reported(tmp_path, seeds=(0, 1000))
+
+
+def test_a_study_that_ended_by_client_epochs_says_how_many_trials_it_had(home: Path, tmp_path: Path) -> None:
+    write(
+        home / "tuned", study(granted=3, each=700.0)
+    )  # 1,400 of 1,800: less is left than the 600 of a trial
+    text = reported(tmp_path)
+    assert list(rows(text)) == ["tuned, 2 of 3 trials"]
+    assert "'tuned, 2 of 3 trials': 2 of 3 trials and 1,400 of 1,800 client epochs" in text
+
+
+def test_one_row_over_all_columns_also_where_one_study_had_fewer_trials(home: Path, tmp_path: Path) -> None:
+    other = resolve("citeseer", "non-overlapping", 10, "fedavg", 0)
+    write(home / "tuned", study(granted=3, each=700.0))
+    write(home / "tuned", study(granted=3, used=3, cell=other))
+    database = FakeDatabase()
+    database.add("fedavg", 0, [71, 91], spec=tuned_run(CELL))
+    database.add("fedavg", 0, [31, 51], spec=tuned_run(other))
+    text = written(database, tmp_path, "cora", "citeseer")
+    (row,) = rows(text).items()
+    assert row[0] == "tuned, 2 to 3 of 3 trials"
+    assert "81.0" in row[1]
+    assert "41.0" in row[1]
+    assert ": 2 of 3 trials and 1,400 of 1,800 client epochs" in text
+    assert ": 3 trials and 1,800 client epochs" in text
+
+
+def test_a_search_on_another_partition_is_said(home: Path, tmp_path: Path) -> None:
+    write(home / "tuned", study())
+    database = FakeDatabase()
+    for partition, correct in ((5, [71, 91]), (6, [31, 51])):
+        database.add("fedavg", partition, correct, spec=tuned_run(CELL, partition, partition))
+    text = written(database, tmp_path, "cora")
+    found = rows(text)
+    assert [name.replace("\\", "") for name in found] == [
+        f"tuned, 2 trials;protocol.partition_seed={partition}" for partition in (5, 6)
+    ]
+    for cells, mean in zip(found.values(), ("81.0", "41.0"), strict=True):
+        assert mean in cells
+    assert (
+        "searched on partition 123, reported on others, whose test items the search may have trained or "
+        "validated on" in text
+    )

@@ -8,14 +8,14 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from tune_fakes import EPOCHS, ROUNDS, answer, costly, expected_curve, tuning
+from tune_fakes import EPOCHS, ROUNDS, answer, costly, tuning
 from tune_studies import go_on, order, room
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.tune.journal import journal, lock
 from bench.tune.ledger import Ledger, check_totals, stored_trials
-from bench.tune.record import parse, record, write
+from bench.tune.record import record
 from bench.tune.sampler import OUTCOME
 from bench.tune.trial import TrialResult
 
@@ -99,36 +99,24 @@ def test_a_lost_trial_does_not_count_and_is_run_again_only_once(tmp_path: Path) 
     assert len(second.trials) == 3
 
 
-def test_a_default_that_was_killed_beside_others_is_still_the_default(tmp_path: Path) -> None:
+def test_nothing_runs_beside_the_default(tmp_path: Path) -> None:
     study = tuning(trials=9)
-    first = Ledger(study, journal(tmp_path), 2)
-    default = first.begin()
+    ledger = Ledger(study, journal(tmp_path), 4)
+    assert ledger.begin().parameters == study.default
+    assert not ledger.ready
+    again = Ledger(study, journal(tmp_path), 4)  # it was killed
+    default = again.begin()
     assert default.parameters == study.default
-    for _ in range(6):
-        other = first.begin()
-        first.end(other, answer(order(study, other)), 1.0)
-
-    again = Ledger(study, journal(tmp_path), 2).begin()
-    assert again.parameters == study.default
-    assert set(again.thresholds) == {0.0}, "what the others are measured against is run to its end"
-    trials = go_on(tmp_path, study)
-    assert trials[0].parameters != study.default
-    expected = expected_curve(order(study, default))[-1]
-    assert expected != trials[0].validation
-    made = record(study, trials)
-    assert made.default_validation == expected
-    path = write(tmp_path / "tuned", made)
-    assert parse(path.read_bytes(), path.name) == made
+    assert default.allowance == study.budget
+    again.end(default, answer(order(study, default)), 1.0)
+    assert len([again.begin() for _ in range(4) if again.ready]) == 4
 
 
-def test_without_the_defaults_trial_its_number_is_unknown(tmp_path: Path) -> None:
-    ledger = Ledger(tuning(trials=5), journal(tmp_path), 2)
-    ledger.begin()  # the default, which is killed
-    for _ in range(3):
-        other = ledger.begin()
-        ledger.end(other, answer(order(ledger.tuning, other)), 1.0)
-    made = record(tuning(trials=3), go_on(tmp_path, tuning(trials=3)))
-    assert made.default_validation is None
+def test_a_default_that_failed_has_no_number(tmp_path: Path) -> None:
+    study = tuning(trials=3)
+    ledger = Ledger(study, journal(tmp_path), 1)
+    ledger.end(ledger.begin(), RunResult("failed", "no"), 1.0)
+    assert record(study, go_on(tmp_path, study)).default_validation is None
 
 
 def test_an_exhausted_space_ends_the_study(tmp_path: Path) -> None:
@@ -155,19 +143,67 @@ def test_a_method_with_a_warm_up_gets_fewer_trials_and_no_more_client_epochs(tmp
     assert sum(trial.client_epochs for trial in trials) == 240
 
 
-def test_trials_side_by_side_stay_within_the_budget(tmp_path: Path) -> None:
-    study = tuning(trials=8)
-    ledger = Ledger(study, journal(tmp_path), 3)
-    under_way = []
+@pytest.mark.parametrize("slots", [2, 3, 20])
+def test_trials_side_by_side_are_as_many_and_as_whole_as_one_by_one(tmp_path: Path, slots: int) -> None:
+    # 20 x 24 = 480 client epochs, 36 a trial: 13 trials take 468.
+    study = tuning(trials=20)
+    assert [trial.state for trial in go_on(tmp_path / "one", study, execute=costly)] == ["complete"] * 13
+    ledger = Ledger(study, journal(tmp_path / "many"), slots)
+    under_way, most = [], 0
     while not ledger.ended:
         while ledger.ready:
             under_way.append(ledger.begin())
-        assert len(under_way) <= 3
+        most = max(most, len(under_way))
         assert ledger.used + sum(each.allowance for each in under_way) <= study.budget + 1e-9
         begun = under_way.pop(0)
         ledger.end(begun, costly(order(study, begun)), 1.0)
-    assert ledger.used <= study.budget
-    assert ledger.used > study.budget - study.run_epochs
+    assert most == min(slots, 12), "the default alone, then 444 client epochs for as many as have room"
+    assert [trial.client_epochs for trial in ledger.trials] == [36.0] * 13
+    assert {trial.state for trial in ledger.trials} == {"complete"}
+
+
+def test_after_failures_alone_until_it_is_known_what_a_trial_takes(tmp_path: Path) -> None:
+    study = tuning(trials=9)
+    ledger = Ledger(study, journal(tmp_path), 4)
+    for _ in range(2):
+        ledger.end(ledger.begin(), RunResult("failed", "no"), 1.0)
+        begun = ledger.begin()
+        assert not ledger.ready
+        ledger.end(begun, RunResult("oom", "no room"), 1.0)
+    begun = ledger.begin()
+    ledger.end(begun, costly(order(study, begun)), 1.0)
+    # 9 x 24 - 4 x 24 - 36 = 84 are left, two of 36 side by side.
+    assert [ledger.begin().allowance for _ in range(4) if ledger.ready] == [42.0, 42.0]
+
+
+@pytest.mark.parametrize("totals", [(1, 5, 18), (8, 10, 11, 18)])
+def test_what_a_smaller_total_has_cut_is_run_again(tmp_path: Path, totals: tuple[int, ...]) -> None:
+    whole = go_on(tmp_path / "whole", tuning(trials=18), execute=costly)
+    cut = 0
+    for total in totals:
+        study = tuning(trials=total)
+        trials = go_on(tmp_path / "steps", study, execute=costly)
+        cut += trials[-1].state == "cut"
+        assert sum(trial.client_epochs for trial in trials) <= study.budget
+        assert go_on(tmp_path / "steps", study, execute=costly) == trials, "nothing is left to do"
+    assert cut, "else nothing is shown"
+    assert len(trials) == 12, "432 of 432 client epochs, 36 each, more than the ten drawn at random"
+    assert trials == whole
+    assert record(study, trials).default_validation == whole[0].validation
+
+
+def test_a_cut_trial_of_an_exhausted_space_is_run_again_once(tmp_path: Path) -> None:
+    study = tuning(trials=5, space=SMALL)
+    ledger = Ledger(study, journal(tmp_path), 1)
+    ledger.end(ledger.begin(), RunResult("failed", "no"), 1.0)
+    trials = go_on(tmp_path, study, execute=costly)
+    assert [trial.client_epochs for trial in trials] == [24.0, 36.0, 36.0, 24.0]  # of 5 x 24
+    assert trials[-1].state == "cut"
+    study = tuning(trials=6, space=SMALL)
+    assert Ledger(study, journal(tmp_path), 1).begin().parameters == trials[-1].parameters  # and is killed
+    again = go_on(tmp_path, study, execute=costly)
+    assert again[:3] == trials[:3]
+    assert [(trial.state, trial.parameters) for trial in again[3:]] == [("complete", trials[-1].parameters)]
 
 
 def test_failures_count_with_their_reason(tmp_path: Path) -> None:
@@ -248,6 +284,13 @@ def test_totals_below_what_is_done(tmp_path: Path) -> None:
         check_totals(tmp_path, [tuning(trials=4)])
     check_totals(tmp_path / "nothing", [tuning(trials=1)])
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_total_below_the_client_epochs_that_are_used(tmp_path: Path) -> None:
+    go_on(tmp_path, tuning(trials=9), execute=costly)  # 6 x 36 = 9 x 24
+    check_totals(tmp_path, [tuning(trials=9)])
+    with pytest.raises(RequestError, match=r"6 trials are done, .*: expected 9 or more, got 8"):
+        check_totals(tmp_path, [tuning(trials=8)])
 
 
 def test_one_tuner_a_study(tmp_path: Path) -> None:

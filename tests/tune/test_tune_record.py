@@ -252,6 +252,18 @@ def test_which_runs_are_tuned(home: Path, shipped: Path) -> None:
     assert known.behind(made.spec.model_copy(update={"method": "fedper", "hyper": {}})) is None
 
 
+def test_where_the_default_won_its_runs_are_the_defaults(tmp_path: Path, shipped: Path) -> None:
+    made = finished(tmp_path, tuning(trials=1))
+    assert made.winner.overrides == tuning().default
+    known = configurations(tmp_path)
+    (same,) = tuned([planned("local")], known)
+    assert same == planned("local")
+    for change in ({}, {"protocol.partition_seed": 5}):
+        spec = planned("local", **change).spec
+        assert spec is not None
+        assert known.behind(spec) is None
+
+
 def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Path, tmp_path: Path) -> None:
     shutil.copy(home / "tuned" / NAME, shipped / NAME)
     theirs = configurations(tmp_path)
@@ -290,7 +302,11 @@ def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shippe
     tree = json.loads((home / "tuned" / NAME).read_text())
     tree["cell"]["method"] = "my_own"
     (shipped / "my_own-cora-non-overlapping-3.json").write_text(json.dumps(tree))
-    assert "my_own-cora-non-overlapping-3.json" in configurations(home).by_file
+    known = configurations(home)
+    assert "my_own-cora-non-overlapping-3.json" in known.by_file
+    spec = planned("local").spec
+    assert spec is not None
+    assert known.behind(spec.model_copy(update={"method": "my_own"})) is None, "its runs stay as they are"
 
 
 def test_a_costly_study_is_whole_too(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tune_fakes import (
     EPOCHS,
     ROUNDS,
     Crowded,
+    Killed,
     answer,
     any_federation,
     broken,
@@ -138,6 +139,25 @@ def test_what_does_not_fit_beside_others_is_tried_alone(
     assert {trial.state for trial in trials} <= {"complete", "pruned"}
     assert said, "else all of them were alone from the start"
     assert set(said) == {"local cora non-overlapping 3: no room; trying again alone on the device"}
+
+
+def test_what_the_system_kills_for_want_of_memory_is_tried_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.tune.run.Workers", Killed)
+    monkeypatch.setattr("bench.sweep.pool.kills_for_memory", lambda: Killed.kills)
+    said: list[str] = []
+    tuned = run(tmp_path, [tuning(trials=2)], slots=2, said=said)
+    (reason,) = tuned.failed.values()
+    (trials,) = stored_trials(tmp_path / "tuning", [tuning()]).values()
+    assert [trial.state for trial in trials] == ["oom", "oom"]
+    assert {trial.reason for trial in trials} == {
+        "the system killed the worker for want of memory; peak unknown; "
+        "tried beside other runs, alone on the device"
+    }
+    assert "none of 2 trials gave a number" in reason
+    assert len(said) == 2
+    assert all(line.endswith("for want of memory; trying again alone on the device") for line in said)
 
 
 def test_what_does_not_fit_alone_is_a_trial(tmp_path: Path) -> None:

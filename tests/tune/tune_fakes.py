@@ -15,6 +15,7 @@ from bench.engine.result import RunResult
 from bench.errors import NotApplicableError
 from bench.resolve import resolve
 from bench.sweep.devices import Slots
+from bench.sweep.pool import Lost
 from bench.sweep.worker import Order
 from bench.tune.space import Space, search_space
 from bench.tune.trial import TrialOrder, TrialResult
@@ -27,6 +28,7 @@ EPOCHS = 2
 class FakeFederation:
     """What is read of a federation."""
 
+    hash = "fake"
     provenance: dict[str, Any] = {}  # noqa: RUF012
 
 
@@ -153,6 +155,30 @@ class Crowded:
         future.set_result(RunResult("oom", "no room") if large and future in self._beside else answer(order))
 
     def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult:
+        return future.result()
+
+    def replace(self, slot: int) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+class Killed:
+    """In the place of workers: the system kills every trial for want of memory, and counts that."""
+
+    kills = 0
+
+    def __init__(self, *_: Any) -> None:
+        pass
+
+    def start(self, slot: int, order: Order, log: Path | None, fresh: bool) -> Future[Lost]:
+        future: Future[Lost] = Future()
+        Killed.kills += 1
+        future.set_result(Lost("the worker process died (killed by signal 9)", sigkill=True))
+        return future
+
+    def ended(self, slot: int, future: Future[Lost], device: str) -> Lost:
         return future.result()
 
     def replace(self, slot: int) -> None:
