@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import registry
 from bench.errors import RequestError, unknown
-from bench.grids import Filters, Planned, expand, load_grid
+from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.report.cells import Selection
 from bench.report.expected import Expectation, Expected, planned
 from bench.report.ranking import Ranking, rank
@@ -18,6 +18,7 @@ from bench.report.source import Source
 from bench.report.standing import Standing, standings
 from bench.report.study import Study
 from bench.resolve import Overrides
+from bench.sweep.plan import Plan
 
 
 def own_method(file: Path) -> str:
@@ -36,12 +37,41 @@ def own_method(file: Path) -> str:
     return names[0]
 
 
-def find_study(name: str) -> Study:
-    """The study of that name; raises ``RequestError`` with the nearest name."""
+def find_study(name: str | None, dataset: str) -> Study:
+    """The study of that name; without one the first that compares methods on the data set.
+
+    Raises:
+        RequestError: no such study, or, without a name, none with the data set.
+    """
     studies = registry.studies()
-    if name not in studies:
-        raise unknown("study", name, studies)
-    return studies[name]()
+    if name is not None:
+        if name not in studies:
+            raise unknown("study", name, studies)
+        return studies[name]()
+    known: set[str] = set()
+    for study in (kind() for kind in studies.values()):
+        if dataset in _datasets(study):
+            return study
+        known |= _datasets(study)
+    raise unknown("data set of the studies:", dataset, known)
+
+
+def _datasets(study: Study) -> set[str]:
+    """Data sets of the study's tables that one of its grids runs with every method."""
+    shown = {column.dataset for table in study.tables for column in table.columns}
+    return {name for name in shown if _grid(study, (name,))}
+
+
+def _grid(study: Study, datasets: tuple[str, ...]) -> Grid | None:
+    """The study's first grid that runs every method on one of the data sets, with those settings alone."""
+    for name in study.grids:
+        grid = load_grid(name)
+        settings = tuple(
+            each for each in grid.settings if each.methods is None and set(datasets) & set(each.datasets)
+        )
+        if settings:
+            return grid.model_copy(update={"settings": settings})
+    return None
 
 
 def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrides) -> list[Planned]:
@@ -58,17 +88,16 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
                 f"--set {key}: a comparison keeps the protocol and client model of the other methods; "
                 "only method.* can be set"
             )
-    for name in study.grids:
-        grid = load_grid(name)
-        settings = tuple(
-            each.model_copy(update={"methods": (method,)})
-            for each in grid.settings
-            if each.methods is None and set(filters.datasets) & set(each.datasets)
-        )
-        if settings:
-            return expand(grid.model_copy(update={"settings": settings}), filters, overrides)
-    known = {column.dataset for table in study.tables for column in table.columns}
-    raise unknown(f"data set of {study.name}", " ".join(filters.datasets), known)
+    grid = _grid(study, filters.datasets)
+    if grid is None:
+        raise unknown(f"data set of {study.name}", " ".join(filters.datasets), _datasets(study))
+    alone = {"methods": (method,), "references": ()}
+    return expand(grid.model_copy(update=alone), filters, overrides)
+
+
+def with_changed(plan: Plan) -> Plan:
+    """The plan of the method's runs, those to do again, too, that other sources have made."""
+    return Plan(tuple(replace(step, to_run=step.to_run or step.changed) for step in plan.steps), plan.history)
 
 
 def expectations(study: Study, runs: list[Planned]) -> Expected:

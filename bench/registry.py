@@ -14,7 +14,8 @@ import inspect
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
@@ -54,6 +55,8 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
         return sys.modules[name]
     spec = spec_from_file_location(name, path)
+    if not path.exists():
+        raise RequestError(f"{named_by}: there is no file {path}")
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         raise RequestError(f"{named_by}: expected a Python file, got {path}")
     module = module_from_spec(spec)
@@ -62,12 +65,23 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _not_imported(path.name, error) from error
+        raise _not_imported(path.name, error, _lines(path, error)) from error
     return module
 
 
-def _not_imported(what: str, error: BaseException) -> RequestError:
-    return RequestError(f"{what} cannot be imported: {type(error).__name__}: {error}")
+def _lines(path: Path, error: BaseException) -> list[int]:
+    """The lines of a file at which an error passed through it; of none if it could not be parsed."""
+    return [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path) and frame.lineno
+    ]
+
+
+def _not_imported(what: str, error: BaseException, lines: Sequence[int] = ()) -> RequestError:
+    where = f" in line {lines[-1]}" if lines else ""
+    text = " ".join(str(error).split())
+    return RequestError(f"{what} cannot be imported: {type(error).__name__}{where}: {text}")
 
 
 def add_plugin(path: Path) -> ModuleType:

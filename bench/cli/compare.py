@@ -19,7 +19,7 @@ def compare(
     file: Path,
     *,
     dataset: Annotated[str, Parameter(name=["--dataset", "-d"])],
-    study: str = "fedsheafhn",
+    study: str | None = None,
     clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
     seed: Seeds = None,
@@ -34,7 +34,8 @@ def compare(
     """Check your own method, run what is missing of it, and say where it stands.
 
     The other methods' results come with the suite or from your database; they are compared on the
-    same partitions, seeds and clients. The whole report is written, too.
+    same partitions, seeds and clients. Runs that your method's code made before it changed are made
+    again. The whole report is written, too.
 
     Parameters
     ----------
@@ -43,7 +44,8 @@ def compare(
     dataset
         Data set.
     study
-        Study whose first grid with the data set gives the settings, such as fedsheafhn, fedhgn or fedaghn.
+        Study whose first grid with the data set gives the settings, such as fedsheafhn or fedhgn; default:
+        the first that has the data set.
     clients
         Only this number of clients.
     scenario
@@ -74,13 +76,14 @@ def compare(
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.peek import stored_runs
+    from bench.sweep import show
     from bench.sweep.devices import choose
     from bench.sweep.plan import data_at_hand, make_plan
     from bench.sweep.progress import reporter
     from bench.sweep.run import sweep
 
     method = comparison.own_method(file)
-    its_study = comparison.find_study(study)
+    its_study = comparison.find_study(study, dataset)
     filters = Filters((dataset,), tuple(scenario or ()), tuple(clients or ()), (), tuple(seed or ()))
     runs = comparison.planned_runs(its_study, method, filters, parse_overrides(set_ or []))
     console = Console(highlight=False, markup=False, soft_wrap=True)
@@ -95,9 +98,14 @@ def compare(
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
     stored, history = stored_runs(database, write=True)
-    plan = make_plan(runs, stored, data_at_hand(roots))
+    plan = comparison.with_changed(make_plan(runs, stored, data_at_hand(roots)))
     slots = choose(devices, jobs, threads, len(plan.to_run))
     plan = plan.timed(history, slots.sort)
+    changed = sum(step.changed for step in plan.steps)
+    if changed:
+        console.print(f"its code, or the engine's, has changed since {show.runs(changed)}: to be made again")
+    todo = show.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
+    console.print(f"{show.runs(len(plan.steps))} of it: {todo}")
     outcome = sweep(plan, database, roots, slots, reporter(console), home=paths.home())
     if set(outcome.counts) != {"done"}:
         states = ", ".join(f"{count} {state}" for state, count in sorted(outcome.counts.items()))
@@ -106,11 +114,15 @@ def compare(
 
     with opened(database, own=False) as source:
         found = comparison.compare(source, its_study, method, runs)
-        request = Request((study,), (dataset,), filters.scenarios, filters.clients)
+        methods = (*(row.method for row in its_study.rows), method)
+        request = Request((its_study.name,), (dataset,), filters.scenarios, filters.clients, methods)
         built = build(source, request, registry.studies(), out, comparison.expectations(its_study, runs))
     title = f"{registry.method(method).title} on {its_study.title_of(dataset)}"
     console.print(rich_table(standing.table(its_study, found.standings, title)))
     for line in standing.sentences(its_study, found.ranking, method, found.standings):
         console.print(line)
-    console.print(f"Wrote {len(built.paths)} files to {out}: {study}_ranking.md has all pairs.")
+    console.print(
+        f"Wrote {len(built.paths)} files to {out}: {its_study.name}_ranking_pairs.csv has all pairs, "
+        f"{its_study.name}_ranking.md says how they were tested."
+    )
     return 0

@@ -135,6 +135,11 @@ def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters
     for column, (kind, values) in enumerate(asked.items()):
         have = {combination[column] for combination in combinations}
         for value in values:
+            if kind == "method" and value not in have and value in registry.methods():
+                raise RequestError(
+                    f"method '{value}' is not in this grid, which names its methods: copy it, add the "
+                    "method, and give the file to --grid"
+                )
             if value not in have:
                 raise unknown(f"{kind} in this grid:", str(value), map(str, have))
 
@@ -196,7 +201,8 @@ def _missing(kind: str, name: str, known: Mapping[str, Any]) -> str:
     """Why there is no such run: empty where the name is known, a reason where it is published."""
     if name in known:
         return ""
+    own = f"a {kind} of your own: {registry.PLUGINS}=FILE"
     published = published_names("dataset" if kind == "dataset" else "method")
     if name not in published:
-        raise unknown(kind, name, known)
-    return f"{kind} '{name}' is not implemented"
+        raise RequestError(f"{unknown(kind, name, known)}; {own}")
+    return f"{kind} '{name}' is not implemented; {own}"

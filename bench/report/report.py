@@ -106,6 +106,11 @@ def select(
         columns=frozenset(column for column, _ in expected) if in_grid else None,
     )
     if not any(selection.has_column(column) for column in columns):
+        if any(selection.has_column(column) for column in results.columns):
+            raise RequestError(
+                "these runs are in no table of the studies "
+                f"{', '.join(study.name for study in studies)}: 'bench runs list' shows them"
+            )
         raise RequestError(
             "no table of the studies "
             f"{', '.join(study.name for study in studies)} has these data sets, scenarios and numbers of "

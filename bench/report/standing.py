@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bench.report.cells import Cell
 from bench.report.competitors import Task
 from bench.report.measures import BELOW_LOCAL, TOTAL_MEGABYTES, Measured, Values
-from bench.report.ranking import OPPOSITE, Ranking
+from bench.report.ranking import Ranking
 from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
 from bench.report.spread import baseline_of
 from bench.report.table import Entry, Table
 from bench.report.views import with_std
+from bench.statistics.paired import Comparison
 
 if TYPE_CHECKING:
     from bench.report.study import Study
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Standing:
     """A method in one task. ``better`` and ``worse`` are the titles of the methods that it is
-    significantly better and worse than, ``tests`` the number of methods it was tested against.
+    significantly better and worse than, ``tests`` the number of methods it was tested against;
+    ``against_best`` is the method against the best other one, whose title is ``best_other``.
 
     ``below`` is the mean number of clients below the baseline; ``seconds`` and ``megabytes`` (both
     directions) are those of a run, ``reference`` FedAvg's megabytes. FedAvg's seconds may be another
@@ -36,6 +38,8 @@ class Standing:
     better: tuple[str, ...]
     worse: tuple[str, ...]
     tests: int
+    best_other: str
+    against_best: Comparison
     below: float | None
     seconds: float
     megabytes: float | None
@@ -50,19 +54,19 @@ def standings(study: Study, ranking: Ranking, method: str, results: Results) -> 
 
 
 def _standing(study: Study, ranking: Ranking, task: Task, method: str, results: Results) -> Standing:
-    verdicts: dict[str, str] = {}
-    for pair in task.comparisons:
-        if pair.first == method:
-            verdicts[pair.second] = pair.verdict
-        elif pair.second == method:
-            verdicts[pair.first] = OPPOSITE.get(pair.verdict, pair.verdict)
+    pairs = {
+        pair.second: pair
+        for pair in (_turned(each) if each.second == method else each for each in task.comparisons)
+        if pair.first == method
+    }
     cell, means = task.cells[method], task.means
     assert cell.measured is not None
     assert cell.group is not None
 
     def named(verdict: str) -> tuple[str, ...]:
-        return tuple(ranking.titles[other] for other, found in verdicts.items() if found == verdict)
+        return tuple(ranking.titles[other] for other, pair in pairs.items() if pair.verdict == verdict)
 
+    best = max(pairs, key=lambda other: means[other])
     reference = task.cells.get("fedavg")
     return Standing(
         task.column,
@@ -71,13 +75,26 @@ def _standing(study: Study, ranking: Ranking, task: Task, method: str, results: 
         len(means),
         named("better"),
         named("worse"),
-        sum(found != "no test" for found in verdicts.values()),
+        sum(pair.verdict != "no test" for pair in pairs.values()),
+        ranking.titles[best],
+        pairs[best],
         _mean(BELOW_LOCAL.of(_measured(study, cell, results))),
         float(cell.group.done["seconds_total"].median()),
         _mean(TOTAL_MEGABYTES.of(_measured(study, cell, results))),
         _mean(TOTAL_MEGABYTES.of(_measured(study, reference, results)))
         if reference and reference.group
         else None,
+    )
+
+
+def _turned(pair: Comparison) -> Comparison:
+    """The second method against the first."""
+    return replace(
+        pair,
+        first=pair.second,
+        second=pair.first,
+        difference=None if pair.difference is None else -pair.difference,
+        interval=pair.interval and (-pair.interval[1], -pair.interval[0]),
     )
 
 
@@ -122,16 +139,36 @@ def table(study: Study, found: list[Standing], title: str) -> Table:
 
 
 def sentences(study: Study, ranking: Ranking, method: str, found: list[Standing]) -> list[str]:
-    """Who the method is significantly better and worse than, by task, and its place over several tasks."""
+    """What the method has over the best other one, and who it is significantly better and worse than, by
+    task; and its place over several tasks.
+    """
     lines = []
     for each in found:
         where = each.column.described(study.title_of(each.column.dataset))
+        lines.append(f"{where}: {_against_best(each)}.")
         for what, names in (("better", each.better), ("worse", each.worse)):
             if names:
                 lines.append(f"{where}: significantly {what} than {', '.join(names)}.")
     if len(found) > 1:
         lines.append(_overall(ranking, method, len(found)))
     return lines
+
+
+def _against_best(found: Standing) -> str:
+    pair, other = found.against_best, f"{found.best_other}, the best other"
+    if pair.difference is None:
+        return f"no seeds and partitions in common with {other}: no test"
+    text = f"{_points(pair.difference)} points against {other}"
+    if pair.interval is None or pair.p is None or pair.corrected is None:
+        return f"{text} ({pair.units} {pair.unit}): no test"
+    low, high = map(_points, pair.interval)
+    tested = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected {pair.corrected:.2g}"
+    return f"{text} ({tested}, {pair.units} {pair.unit}s): {pair.verdict}"
+
+
+def _points(value: float) -> str:
+    """Two decimals with a sign; what rounds to zero is +0.00."""
+    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 def _overall(ranking: Ranking, method: str, tasks: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from bench import registry
 from bench.report import experiment_figures, experiment_views, views
 from bench.report.cells import Board, Selection, board
 from bench.report.charts import board as charts
@@ -77,8 +78,10 @@ class Study:
 
     def title_of(self, name: str) -> str:
         """A data set's or method's name as tables print it."""
-        rows = {row.method: row.title for row in self.rows}
-        return self.titles.get(name, rows.get(name, name))
+        titles = {**{row.method: row.title for row in self.rows}, **self.titles}
+        if name not in titles and name in registry.methods():
+            return registry.method(name).title
+        return titles.get(name, name)
 
     def boards(self, results: Results, selection: Selection) -> list[Board]:
         """The selected cells of every table that has some."""

@@ -15,7 +15,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from bench import registry
 from bench.store.store import accuracies
 from bench.sweep.plan import Step
 
@@ -42,15 +41,14 @@ class Reporter(Protocol):
         """Something else that a person should know."""
 
 
-def test_accuracy(method: str, result: RunResult) -> float:
-    """Mean over clients of the test accuracy in percent, at the round of best mean validation
-    accuracy, of the model that the method deploys.
+def test_accuracy(result: RunResult) -> float:
+    """Mean over clients of the trained models' test accuracy in percent, at the round of best mean
+    validation accuracy, as ``bench runs list`` has it.
     """
-    stage = registry.method(method).stage
     values: list[float] = [
         row["value"]
         for row in accuracies(result)
-        if (row["stage"], row["split"], row["rule"]) == (stage, "test", "best_val")
+        if (row["stage"], row["split"], row["rule"]) == ("trained", "test", "best_val")
     ]
     return 100 * sum(values) / len(values)
 
@@ -58,8 +56,7 @@ def test_accuracy(method: str, result: RunResult) -> float:
 def line(step: Step, result: RunResult) -> str:
     """One line on a finished run."""
     if result.state == "done":
-        accuracy = test_accuracy(step.planned.method, result)
-        return f"{step.name}: done {result.seconds['total']:.1f} s, test {accuracy:.1f} %"
+        return f"{step.name}: done {result.seconds['total']:.1f} s, test {test_accuracy(result):.1f} %"
     return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
 
 

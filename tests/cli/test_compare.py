@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_database import FakeDatabase
 
-from bench import registry
+from bench import engine, registry
 from bench.cli.main import main
-from bench.compare import compare, find_study, own_method, planned_runs
+from bench.compare import compare, expectations, find_study, own_method, planned_runs, with_changed
 from bench.errors import RequestError
-from bench.grids import Filters
-from bench.report.standing import sentences
+from bench.grids import Filters, Planned
+from bench.report.results import Results
+from bench.report.standing import sentences, standings
+from bench.store.queries import Stored
+from bench.sweep import fingerprint
+from bench.sweep.plan import Plan, make_plan
+from bench.sweep.run import Outcome
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 CORA_10 = Filters(("cora",), ("non-overlapping",), (10,), (), (0, 1))
@@ -31,7 +38,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_the_standing_is_what_the_numbers_say() -> None:
     """Ten points above Local at every client, five below FedAvg at nine of ten and far above at one."""
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn")
+    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     assert [(each.names, each.spec and each.spec.hyper) for each in runs] == [
         (("cora", "non-overlapping", 10, "clustered", seed), {"temperature": 0.2}) for seed in (0, 1)
@@ -56,12 +63,20 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert standing.worse == ()  # one client outweighs nine: the mean difference to FedAvg is +0.6
     assert (standing.below, standing.seconds, standing.megabytes, standing.reference) == (0, 2.5, 40, 1)
     assert sentences(study, found.ranking, method, found.standings) == [
-        "Cora, non-overlapping, 10 clients: significantly better than Local."
+        "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
+        "-12.00 to +13.10, p 0.92, corrected 0.92, 10 clients): undecided.",
+        "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
+    # Seen from Local: 10 points less at nine clients, 11.5 less at one.
+    local = standings(study, found.ranking, "local", Results(database, expectations(study, runs)))
+    assert sentences(study, found.ranking, "local", local)[0] == (
+        "Cora, non-overlapping, 10 clients: -10.15 points against Clustered averaging, the best other (95 % "
+        "interval -10.49 to -9.81, p 1.7e-13, corrected 5.1e-13, 10 clients): worse."
+    )
 
 
 def test_runs_on_other_partitions_are_not_paired() -> None:
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn")
+    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     database = FakeDatabase()
     for each in runs:
@@ -69,12 +84,88 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
         run = database.add("", 0, [70] * 10, spec=each.spec)
         database._runs[run - 1]["partition_hash"] = "another"
         database.add("local", each.seed, [60] * 10)
-    (standing,) = compare(database, study, method, runs).standings
+    found = compare(database, study, method, runs)
+    (standing,) = found.standings
     assert (standing.tests, standing.better, standing.below) == (0, (), None)
+    assert sentences(study, found.ranking, method, found.standings) == [
+        "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
+        "no test."
+    ]
+
+
+def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
+    """The runs as done by the installed numerics versions and code of this hash."""
+    return {
+        each.spec.hash: Stored(number, "done", "", 1, engine.NUMERICS, source)
+        for number, each in enumerate(runs)
+        if each.spec
+    }
+
+
+def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
+    runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
+    now = fingerprint.code("clustered").source
+    for source, to_run in ((now, []), ("before", [0, 1])):
+        plan = with_changed(make_plan(runs, stored_like(runs, source), lambda dataset: ""))
+        assert [step.planned.seed for step in plan.to_run] == to_run
+    missing = make_plan(runs, stored_like(runs[:1], now), lambda dataset: "")
+    assert [step.planned.seed for step in with_changed(missing).to_run] == [1]
+
+
+def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command with made-up results: one of two runs is stored, made by other code."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
+    database = FakeDatabase()
+    for each in runs:
+        assert each.spec
+        database.add("", 0, [90] * 10, spec=each.spec)
+        for other, correct in (("local", 60), ("fedavg", 70)):
+            hyper = {"weights": "uniform"} if other == "fedavg" else {}
+            database.add(other, each.seed, [correct] * 9 + [correct - 5], hyper=hyper)
+    swept: list[Plan] = []
+
+    def sweep(plan: Plan, *args: Any, **options: Any) -> Outcome:
+        swept.append(plan)
+        return Outcome({"done": 2}, 2)
+
+    monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
+    monkeypatch.setattr(
+        "bench.store.peek.stored_runs", lambda url, write: (stored_like(runs[:1], "before"), [])
+    )
+    monkeypatch.setattr("bench.sweep.run.sweep", sweep)
+    monkeypatch.setattr("bench.report.shipped.opened", lambda url, own: nullcontext(database))
+    asked = ["compare", str(EXAMPLE), "-d", "cora", "-k", "10", "--seed", "0-1"]
+    with pytest.raises(SystemExit) as ended:
+        main([*asked, "--out", str(tmp_path / "out")])
+    assert ended.value.code == 0
+    assert len(swept[0].to_run) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert "its code, or the engine's, has changed since 1 run: to be made again" in lines
+    assert "2 runs of it: 2 to run, time unknown, no like run is stored" in lines
+    assert "fedsheafhn_ranking_pairs.csv has all pairs" in lines[-1]
+    pairs = (tmp_path / "out" / "fedsheafhn_ranking_pairs.csv").read_text().splitlines()
+    assert len([row for row in pairs if ",clustered," in row]) == 2
+    # The best of a column is bold in Markdown.
+    table = (tmp_path / "out" / "fedsheafhn_table1.md").read_text()
+    assert any("Clustered averaging" in row and "**90.00" in row for row in table.splitlines())
+
+
+def test_the_study_is_the_first_with_the_data_set() -> None:
+    assert [find_study(None, name).name for name in ("cora", "coraca", "facebook", "photo")] == [
+        "fedsheafhn",
+        "fedhgn",
+        "fedhgn",
+        "fedsheafhn",
+    ]
+    with pytest.raises(RequestError, match="of the studies: 'coarca': did you mean 'coraca'"):
+        find_study(None, "coarca")
 
 
 def test_a_method_alone_is_compared_with_nothing() -> None:
-    method, study = own_method(EXAMPLE), find_study("fedsheafhn")
+    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     database = FakeDatabase()
     assert runs[0].spec
@@ -88,7 +179,8 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
     [
         (["-d", "cora", "--set", "protocol.rounds=8"], "only method.* can be set"),
         (["-d", "cora", "--set", "method.temprature=8"], "method.temprature"),
-        (["-d", "coar"], "did you mean 'cora'"),
+        (["-d", "coar"], "unknown data set of the studies: 'coar': did you mean 'cora'"),
+        (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
         (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
         (["-d", "cora", "-k", "11"], "did you mean '10'"),
     ],

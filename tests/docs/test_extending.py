@@ -74,6 +74,20 @@ def test_the_data_set_is_what_its_files_say(monkeypatch: pytest.MonkeyPatch) -> 
     assert client.labels.tolist() == [int(row.split(",")[1]) for row in rows]
 
 
+def test_a_grid_of_ones_own_compares_the_method(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found_in(monkeypatch, EXAMPLES / "clustered.py")
+    grid = str(EXAMPLES / "own_grid.toml")
+    for command in (["sweep"], ["report", "--out", str(tmp_path / "out")]):
+        with pytest.raises(SystemExit) as end:
+            main([*command, "--grid", grid])
+        assert end.value.code == 0
+    pairs = (tmp_path / "out" / "fedsheafhn_ranking_pairs.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[:5] for row in pairs] == [
+        ["cora", "non-overlapping", "10", *pair]
+        for pair in (("local", "fedavg"), ("local", "clustered"), ("fedavg", "clustered"))
+    ]
+
+
 def test_a_changed_raw_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found_in(monkeypatch, EXAMPLES / "friends.py")
     folder = tmp_path / "friends"

@@ -128,8 +128,13 @@ def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("import no_such_module\n", "own.py cannot be imported: ModuleNotFoundError"),
-        ("import sys\nsys.exit(3)\n", "own.py cannot be imported: SystemExit: 3"),
+        (
+            "x = 1\nimport no_such_module\n",
+            "own.py cannot be imported: ModuleNotFoundError in line 2: No module",
+        ),
+        ("import sys\nsys.exit(3)\n", "own.py cannot be imported: SystemExit in line 2: 3"),
+        ("def half(:\n", "own.py cannot be imported: SyntaxError: invalid syntax (own.py, line 1)"),
+        ("raise ValueError('two\\nlines')\n", "own.py cannot be imported: ValueError in line 1: two lines"),
         ("x = 1\n", "holds no method"),
         ("from bench.methods.fedavg import FedAvg\n", "holds no method"),
         (HEAD.format(name="fedavg") + "    pass\n", "two bench.methods plug-ins are called 'fedavg'"),
@@ -153,4 +158,11 @@ def test_a_file_that_cannot_be_checked_is_refused(
 def test_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = outcome(tmp_path / "none.py", capsys)
     assert code == 2
-    assert err == f"bench: FILE: expected a Python file, got {tmp_path / 'none.py'}\n"
+    assert err == f"bench: FILE: there is no file {tmp_path / 'none.py'}\n"
+
+
+def test_another_kind_of_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "own.txt").write_text("x = 1\n")
+    code, _, err = outcome(tmp_path / "own.txt", capsys)
+    assert code == 2
+    assert err == f"bench: FILE: expected a Python file, got {tmp_path / 'own.txt'}\n"

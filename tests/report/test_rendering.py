@@ -314,6 +314,16 @@ def test_wrong_requests_write_nothing(tmp_path: Path, request_: Request, message
     assert not (tmp_path / "out").exists()
 
 
+def test_runs_of_no_table_are_told_from_cells_of_none(tmp_path: Path) -> None:
+    source = database()
+    source.add("fedavg", 0, [60] * 7, clients=7)
+    with pytest.raises(
+        RequestError, match=r"runs are in no table of the studies .*: 'bench runs list' shows"
+    ):
+        report(tmp_path / "out", Request(clients=(7,)), source)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_empty_database_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="bench sweep"):
         report(tmp_path / "out", source=FakeDatabase())

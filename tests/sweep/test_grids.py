@@ -119,7 +119,8 @@ def test_filters(small: Grid, filters: Filters, count: int) -> None:
     ("filters", "message"),
     [
         (Filters(datasets=("citeser",)), "dataset in this grid: 'citeser': did you mean 'citeseer'"),
-        (Filters(methods=("fedprox",)), "method in this grid: 'fedprox'"),
+        (Filters(methods=("fedvg",)), "method in this grid: 'fedvg': did you mean 'fedavg'"),
+        (Filters(methods=("fedprox",)), "copy it, add the method, and give the file to --grid"),
         (Filters(clients=(4,)), "number of clients in this grid: '4'"),
         (Filters(scenarios=("overlaping",)), "did you mean 'overlapping'"),
         (Filters(datasets=("citeseer",), scenarios=("overlapping",)), "matches all filters together"),
@@ -191,7 +192,14 @@ def test_published_methods_and_data_that_do_not_exist_yet_are_planned_without_a_
     planned = [plan for plan in expand(grid) if plan.method == "fedaghn"]
     assert len(planned) == 8
     assert {plan.spec for plan in planned} == {None}
-    assert {plan.reason for plan in planned} == {"method 'fedaghn' is not implemented"}
+    assert {plan.reason for plan in planned} == {
+        "method 'fedaghn' is not implemented; a method of your own: BENCH_PLUGINS=FILE"
+    }
+
+    with pytest.raises(
+        RequestError, match=r"unknown method 'mine': .*; a method of your own: BENCH_PLUGINS=FILE"
+    ):
+        expand(small.model_copy(update={"methods": ("mine",), "override": ()}))
 
 
 def test_paper_tables_is_both_tables_of_the_paper() -> None:

@@ -96,6 +96,37 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("seconds", "slots", "expected", "time"),
+    [
+        ((3600.0, 10.0), 2, 3600.0, "60 min on 2 at a time"),
+        ((3600.0, 10.0), 1, 3610.0, "60 min on 1 at a time"),
+        ((3600.0,), 2, 3600.0, "60 min on 2 at a time"),
+        ((50.0, 20.0, 50.0), 2, 60.0, "1 min on 2 at a time"),
+        ((50.0, 20.0, 50.0), 8, 50.0, "50 s on 8 at a time"),
+    ],
+)
+def test_more_slots_than_runs_shorten_nothing(
+    seconds: tuple[float, ...], slots: int, expected: float, time: str
+) -> None:
+    """Beside every run is one whose data are not at hand, which takes no slot."""
+    methods = ("local", "fedavg", "fedprox")[: len(seconds)]
+    history = []
+    for method, each in zip(methods, seconds, strict=True):
+        canonical = resolve("cora", "non-overlapping", 3, method, 0).canonical()
+        history.append(Timing("cora", "non-overlapping", 3, method, canonical, each))
+    planned = expand(grid(("cora", "citeseer"), methods, seeds=(0,)))
+    plan = make_plan(planned, {}, lambda dataset: "no" * (dataset != "cora")).timed(history, "cpu")
+    runs = len(seconds)
+    assert show.to_do(plan, slots) == (
+        f"{runs} to run, time {time}; {runs} more need data that the sweep tries to download"
+    )
+    assert show.took(plan, slots, 5.0) == f"took 5 s, expected {time.partition(' on')[0]}"
+    tree = show.as_json(plan, slots, None)
+    assert tree["seconds"] == pytest.approx(expected)
+    assert tree["device_hours"] == pytest.approx(sum(seconds) / 3600)
+
+
 def test_the_table_and_the_json_name_every_cell() -> None:
     planned = [
         *expand(grid()),
@@ -247,10 +278,11 @@ def test_when_a_run_of_another_sweep_serves(asked: Status, state: str) -> None:
     assert not serves(stored(state, method=2, numerics=engine.NUMERICS - 1), step)
 
 
-def test_a_finished_run_is_summed_up_in_a_line() -> None:
+@pytest.mark.parametrize("method", ["local", "fedavg"])  # of which one deploys what is received
+def test_a_finished_run_is_summed_up_in_a_line(method: str) -> None:
     from bench.sweep.progress import line
 
-    step = make_plan(expand(grid(methods=("local",), seeds=(0,))), {}, have).steps[0]
+    step = make_plan(expand(grid(methods=(method,), seeds=(0,))), {}, have).steps[0]
     result = outcome("x")
     for stage, split in result.correct:
         result.correct[stage, split][:] = 0
@@ -258,7 +290,7 @@ def test_a_finished_run_is_summed_up_in_a_line() -> None:
     result.correct["trained", "val"][:] = [[0, 1, 1], [1, 1, 1]]
     result.correct["trained", "test"] = result.correct["trained", "test"].copy()
     result.correct["trained", "test"][:] = [[5, 5, 5], [5, 4, 0]]
-    assert line(step, result) == "local cora non-overlapping 3 seed 0: done 0.5 s, test 60.0 %"
+    assert line(step, result) == f"{method} cora non-overlapping 3 seed 0: done 0.5 s, test 60.0 %"
     failed = RunResult("not_applicable", "no such thing")
     assert line(step, failed).endswith("seed 0: not applicable: no such thing")
 
