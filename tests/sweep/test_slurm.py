@@ -9,6 +9,7 @@ from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -174,9 +175,9 @@ class Handed:
     def cancel(self, check: bool) -> None: ...
 
 
-def handed_over(one: Handed) -> object:
-    """What comes of a run."""
-    workers = slurm_workers.SlurmWorkers(1, execute, None, one, one)  # type: ignore[arg-type]
+def handed_over(one: Any) -> object:
+    """What comes of a run that goes through a ``Handed``."""
+    workers = slurm_workers.SlurmWorkers(1, execute, None, one, one)
     spec = expand(grid())[0].spec
     assert spec is not None
     future = workers.start(0, Order(spec.canonical(), (), "cpu", 1), None, True)

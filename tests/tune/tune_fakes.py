@@ -164,28 +164,16 @@ class Crowded:
         pass
 
 
-class Killed:
+class Killed(Crowded):
     """In the place of workers: the system kills every trial for want of memory, and counts that."""
 
     kills = 0
 
-    def __init__(self, *_: Any) -> None:
-        pass
-
-    def start(self, slot: int, order: Order, log: Path | None, fresh: bool) -> Future[Lost]:
-        future: Future[Lost] = Future()
+    def start(self, slot: int, order: Order, log: Path | None, fresh: bool) -> Future[Any]:
+        future: Future[Any] = Future()
         Killed.kills += 1
         future.set_result(Lost("the worker process died (killed by signal 9)", sigkill=True))
         return future
-
-    def ended(self, slot: int, future: Future[Lost], device: str) -> Lost:
-        return future.result()
-
-    def replace(self, slot: int) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
 
 
 def not_applicable(order: Order) -> RunResult:
