@@ -9,7 +9,7 @@ from bench.leaderboard.rows import Row
 from bench.report.measures import BELOW_LOCAL, Measure
 from bench.report.spread import MEASURES
 from bench.report.study import Study
-from bench.report.views import signed, with_std
+from bench.report.wording import signed, with_std
 
 NONE = "–"
 """Stands for a number that there is not; the row's reason says why."""

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bench.leaderboard.columns import NONE
 from bench.leaderboard.names import file_name
 from bench.leaderboard.rows import Row
-from bench.report.views import with_std
+from bench.report.wording import with_std
 
 
 def board_page(study: str, dataset: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.report.verdicts import FLOOR, SPREADS
-from bench.report.views import AVERAGES, RULES, STAGES
+from bench.report.wording import AVERAGES, RULES, STAGES
 from bench.statistics.bradley_terry import DRAWS, PRIOR
 from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.ranks import LEAST

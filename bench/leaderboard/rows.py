@@ -16,7 +16,7 @@ from bench.report.results import PARTITION, Aggregate, Group, Results
 from bench.report.settings import Column, Settings, special
 from bench.report.spread import MEASURES, baseline_of
 from bench.report.study import Study
-from bench.report.views import printed
+from bench.report.wording import printed
 from bench.statistics.summary import Interval, t_interval
 
 DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"

@@ -19,7 +19,7 @@ from bench.report.panels.pairs import Pair, PairPanel
 from bench.report.panels.panel import ACCURACY
 from bench.report.results import Group, Results
 from bench.report.settings import Column
-from bench.report.views import AVERAGES, RULES, STAGES, ranges
+from bench.report.wording import AVERAGES, RULES, STAGES, ranges
 
 if TYPE_CHECKING:
     from bench.report.study import Study

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bench.report.captions import LEGEND, PLACES, circumstances, tolerances
 from bench.report.cells import Cell
 from bench.report.experiment import Line, Point
 from bench.report.measures import Measure
@@ -14,20 +15,8 @@ from bench.report.places import compared_seeds, measured_places, other_seeds
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.table import Document, Entry, Summary, Table
-from bench.report.views import (
-    AVERAGES,
-    LEGEND,
-    PLACES,
-    RULES,
-    STAGES,
-    circumstances,
-    label,
-    noted,
-    printed,
-    signed,
-    tolerances,
-    with_std,
-)
+from bench.report.views import noted
+from bench.report.wording import AVERAGES, RULES, STAGES, label, printed, signed, with_std
 
 if TYPE_CHECKING:
     from bench.report.study import Study

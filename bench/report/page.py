@@ -11,9 +11,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench import __version__
+from bench.report.captions import LEGEND
 from bench.report.figures import DPI, Figure, png
 from bench.report.table import Document
-from bench.report.views import LEGEND, MARKS
+from bench.report.wording import MARKS
 
 NAME = "report.html"
 

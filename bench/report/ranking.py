@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from bench.report.captions import circumstances
 from bench.report.cells import Board, Line, Selection
 from bench.report.competitors import Task, competitors, tasks
 from bench.report.figures import Figure
@@ -19,7 +20,7 @@ from bench.report.panels.ranks import RankPanel
 from bench.report.results import Results
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.table import Document, Entry, Summary, Table
-from bench.report.views import circumstances, label, signed
+from bench.report.wording import label, signed
 from bench.statistics.bradley_terry import DRAWS, PRIOR, SEED, Strength, strengths
 from bench.statistics.paired import ALPHA, REGION, Comparison
 from bench.statistics.ranks import LEAST, Friedman, Record, friedman, ranks, tie_groups, win_tie_loss

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from bench.report.captions import LEGEND, circumstances
 from bench.report.cells import Board, Cell, Selection
 from bench.report.layout import Target
 from bench.report.outcome import Outcome
@@ -17,7 +18,6 @@ from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.verdicts import STATES
-from bench.report.views import LEGEND, circumstances
 from bench.statistics.agreement import LEAST, kendall
 
 if TYPE_CHECKING:

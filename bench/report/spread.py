@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.report.captions import circumstances
 from bench.report.cells import Board, Cell, Line
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
 from bench.report.results import Aggregate, Group, Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.table import Document, Entry, Summary, Table
-from bench.report.views import circumstances, label
+from bench.report.wording import label
 from bench.statistics.summary import Interval, bottom_tenth, t_interval, worst
 
 if TYPE_CHECKING:

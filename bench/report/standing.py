@@ -13,7 +13,7 @@ from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
 from bench.report.spread import baseline_of
 from bench.report.table import Entry, Table
-from bench.report.views import with_std
+from bench.report.wording import with_std
 from bench.statistics.paired import Comparison
 
 if TYPE_CHECKING:

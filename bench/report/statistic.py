@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from bench.report.figures import Figure, write_csv
 from bench.report.layout import Reading
 from bench.report.table import Document
-from bench.report.views import AVERAGES, RULES, STAGES
+from bench.report.wording import AVERAGES, RULES, STAGES
 
 if TYPE_CHECKING:
     from bench.report.study import Study

@@ -7,7 +7,7 @@ from fake_database import CORA, FakeDatabase
 
 from bench import registry
 from bench.engine import NUMERICS
-from bench.report import views
+from bench.report import captions, views
 from bench.report.cells import HEADER, Board, Cell, Selection
 from bench.report.expected import Expectation, Expected
 from bench.report.published import accuracies
@@ -302,11 +302,11 @@ def test_the_spread_over_partitions_stands_in_details_and_caption() -> None:
     }
     assert (texts["Local"]["s_d"], texts["Local"]["Partitions"]) == ("3.00", "3")
     assert (texts["FedAvg"]["s_d"], texts["FedAvg"]["Partitions"]) == ("-", "1")
-    (line,) = [each for each in views.caption(study, made, results) if "s_d, which" in each]
+    (line,) = [each for each in captions.caption(study, made, results) if "s_d, which" in each]
     assert line == "Partitions behind s_d, which a verdict's tolerance holds: Cora 10: 3; nowhere else."
     (line,) = [
         each
-        for each in views.caption(study, board(FakeDatabaseWithOneRun()), results)
+        for each in captions.caption(study, board(FakeDatabaseWithOneRun()), results)
         if each.startswith("No tolerance holds")
     ]
 

@@ -7,7 +7,7 @@ from bench import __version__, registry
 from bench.federation.graph import SAMPLES
 from bench.federation.hypergraph import CONCENTRATION
 from bench.report.verdicts import FLOOR, LEAST_PARTITIONS, SPREADS, STATES
-from bench.report.views import RULES
+from bench.report.wording import RULES
 from bench.spec import Protocol
 from bench.statistics.bradley_terry import DRAWS, PRIOR
 from bench.statistics.paired import ALPHA, REGION

@@ -15,6 +15,7 @@ from rich.console import Console
 from bench.errors import RequestError
 from bench.report import report as building
 from bench.report import style
+from bench.report.captions import describe
 from bench.report.cells import HEADER
 from bench.report.expected import planned
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
@@ -22,7 +23,7 @@ from bench.report.report import Report, Request, build
 from bench.report.settings import Column
 from bench.report.table import Entry, Table
 from bench.report.terminal import show
-from bench.report.views import describe, signed, with_std
+from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
 
 STUDIES = {"fedsheafhn": FedSheafHN}

@@ -12,7 +12,7 @@ from bench.report.figures import Figure
 from bench.report.panels.curves import Curve, CurvePanel
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.views import AVERAGES, STAGES
+from bench.report.wording import AVERAGES, STAGES
 
 if TYPE_CHECKING:
     from bench.report.study import Study

@@ -10,7 +10,7 @@ from bench.report.figures import Figure
 from bench.report.panels.panel import Panel
 from bench.report.results import Aggregate, Group
 from bench.report.settings import Column
-from bench.report.views import AVERAGES, RULES, STAGES, ranges
+from bench.report.wording import AVERAGES, RULES, STAGES, ranges
 
 if TYPE_CHECKING:
     from bench.report.study import Study

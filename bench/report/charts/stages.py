@@ -10,7 +10,7 @@ from bench.report.figures import Figure
 from bench.report.panels.pairs import Pair, PairPanel
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.views import AVERAGES, RULES
+from bench.report.wording import AVERAGES, RULES
 
 if TYPE_CHECKING:
     from bench.report.study import Study
