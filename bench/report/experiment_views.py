@@ -14,7 +14,7 @@ from bench.report.outcome import Outcome
 from bench.report.places import compared_seeds, measured_places, other_seeds
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.table import Document, Entry, Summary, Table
+from bench.report.table import NOWHERE, Document, Entry, Summary, Table
 from bench.report.views import noted
 from bench.report.wording import AVERAGES, RULES, STAGES, label, printed, signed, with_std
 
@@ -80,7 +80,7 @@ def _table(
     rows = tuple(
         (
             outcome.titles[line],
-            tuple(made.get((line, column, *head), Entry("-")) for column in columns for head in heads),
+            tuple(made.get((line, column, *head), NOWHERE) for column in columns for head in heads),
         )
         for line in outcome.lines
         if any(key[0] is line and entry.text != "-" for key, entry in made.items())

@@ -16,6 +16,10 @@ class Entry:
     place: int = 0
 
 
+NOWHERE = Entry("")
+"""An entry where a row has no place in a column, so that no number can be missing there."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table: ``groups`` are headings over ``columns`` as (heading, number of columns)."""
@@ -28,7 +32,9 @@ class Table:
     rows: tuple[tuple[str, tuple[Entry, ...]], ...]
 
     def blocks(self, width: int) -> Iterator[Table]:
-        """The table cut between groups into tables of at most ``width`` columns (or one group)."""
+        """The table cut between groups into tables of at most ``width`` columns (or one group), without the
+        rows that have no place in any of these.
+        """
         first, taken, start, begin = 0, 0, 0, 0
         for number, (_, span) in enumerate(self.groups):
             if taken and taken + span > width:
@@ -43,7 +49,11 @@ class Table:
             self,
             groups=self.groups[first_group:last_group],
             columns=self.columns[start:stop],
-            rows=tuple((label, entries[start:stop]) for label, entries in self.rows),
+            rows=tuple(
+                (label, entries[start:stop])
+                for label, entries in self.rows
+                if any(entry is not NOWHERE for entry in entries[start:stop])
+            ),
         )
 
 

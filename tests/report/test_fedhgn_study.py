@@ -10,7 +10,7 @@ import pytest
 from fake_database import FakeDatabase
 
 from bench.grids import expand, load_grid
-from bench.report import measures
+from bench.report import experiment_views, measures
 from bench.report.cells import Cell, Selection
 from bench.report.expected import planned
 from bench.report.experiment import Experiment, Plan
@@ -28,6 +28,7 @@ from bench.spec import RunSpec
 STUDY = FedHGN()
 BY_NAME = {experiment.name: experiment for experiment in STUDY.experiments}
 CORACA = Column("coraca", "label-dirichlet", 3)
+CORA = Column("cora-whole", "label-dirichlet", 3)
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: Any) -> RunSpec:
@@ -133,6 +134,18 @@ def test_cost_is_split_by_layer_and_coding() -> None:
             "layer2_coded": 4,
         }
     )
+
+
+def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
+    database = FakeDatabase()
+    database.add("", 0, [60, 60, 60], spec=spec("fedhgn_cost", "fedhgn_hc", 0))
+    database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn_hc", 0, CORA))
+    database.add("", 0, [40, 40, 40], spec=spec("fedhgn_cost", "fedcog", 0, CORA))
+    made = experiment_views.document(STUDY, out("cost", database), Results(database, {}))
+    graph, hypergraph = sorted(made.views[0].blocks(1), key=lambda block: block.groups)
+    assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
+    assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
+    assert [label for label, _ in hypergraph.rows] == ["FedHGN with HC"]
 
 
 def test_exposure_is_in_percent_of_the_border_nodes() -> None:

@@ -21,7 +21,7 @@ from bench.report.expected import planned
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.report import Report, Request, build
 from bench.report.settings import Column
-from bench.report.table import Entry, Table
+from bench.report.table import NOWHERE, Entry, Table
 from bench.report.terminal import show
 from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
@@ -241,6 +241,13 @@ def test_wide_tables_are_cut_between_groups() -> None:
     assert [block.groups for block in blocks] == [(("a", 2), ("b", 2)), (("c", 1),)]
     assert [entry.text for block in blocks for entry in block.rows[0][1]] == list("01234")
     assert [block.columns for block in table.blocks(1)] == [("1", "2"), ("3", "4"), ("5",)]
+
+
+def test_a_block_leaves_out_rows_that_have_no_place_in_its_columns() -> None:
+    rows = (("a", (Entry("1"), NOWHERE)), ("b", (Entry("2"), Entry("3"))), ("c", (NOWHERE, Entry("-"))))
+    first, second = Table("t", "T", "M", (("x", 1), ("y", 1)), ("1", "2"), rows).blocks(1)
+    assert [label for label, _ in first.rows] == ["a", "b"]
+    assert [label for label, _ in second.rows] == ["b", "c"]  # c was to be run there
 
 
 def test_ties_share_a_place(tmp_path: Path) -> None:
