@@ -50,12 +50,12 @@ def _exchanged(layer: int, coding: int) -> Measure:
     )
 
 
-def _exposed(place: int, name: str, title: str, meaning: str) -> Measure:
+def _exposed(name: str, title: str, meaning: str) -> Measure:
     return Measure(
         name,
         title,
         f"border nodes {meaning}, in percent of all border nodes",
-        measures.exposed_share(place),
+        measures.exposed_share(name),
         metric=name,
         digits=1,
         by_reading=False,
@@ -164,7 +164,8 @@ COST = Experiment(
     ),
     remarks=(
         "A number is 4 bytes, an id 8. As non-zeros a row takes 4 bytes and 8 for each number; a message is "
-        "sent whole where that is shorter. Completion is exact.",
+        "sent whole where that is shorter. Completion is exact. Masks of secure aggregation have no zeros: "
+        "with them uploads are dense.",
     ),
 )
 
@@ -175,15 +176,19 @@ PRIVACY = Experiment(
     grid="fedhgn_privacy",
     measures=(
         measures.TEST,
-        _exposed(1, "alone", "Alone %", "that a client uploads alone at least once"),
-        _exposed(2, "recoverable", "Recoverable %", "that the server can compute from the clients' uploads"),
+        _exposed("alone", "Alone %", "that a client uploads alone at least once"),
+        _exposed("recoverable", "Recoverable %", "that the server can compute from the clients' uploads"),
         _exposed(
-            3,
             "recoverable_from_sums",
             "With secure aggregation %",
             "that it can compute from the sums over clients, all that secure aggregation shows it",
         ),
-        _exposed(4, "peer", "To a peer %", "that another client learns from one returned sum"),
+        _exposed("peer", "One sum %", "that another client learns from one returned sum less its own part"),
+        _exposed(
+            "recoverable_by_peers",
+            "All sums %",
+            "that another client can compute from all the sums that it gets",
+        ),
         Measure(
             "pairs",
             "Pairs",
@@ -205,6 +210,10 @@ PRIVACY = Experiment(
     remarks=(
         "Memberships are taken as known. Features are known up to one positive factor, which 0/1 and "
         "row-normalised features give away.",
+        "Secure aggregation hides uploads from the server, not sums from the clients. A sum to which one "
+        "client contributes is that client's upload: where parts are not sent there are more of these.",
+        "A part that is not sent is lacking in the sum, which is divided by the hyperedge's true size: "
+        "accuracy can be lower than where nobody sends anything and sizes are those of the parts.",
     ),
 )
 

@@ -9,14 +9,13 @@ node has the same in all its hyperedges.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.linalg import eigh
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
 from bench.data import Ragged
 from bench.federation.types import Client
@@ -31,7 +30,8 @@ class Exposure:
     ``border`` lie in a border hyperedge; ``alone`` are uploaded alone at least once;
     ``recoverable`` by the server from every client's uploads; ``recoverable_from_sums`` from the
     sums over clients, which are all that secure aggregation shows it; ``peer`` are known to another
-    client, from one returned sum less its own part, and ``pairs`` counts those (client, hyperedge).
+    client, from one returned sum less its own part, and ``pairs`` counts those (client, hyperedge);
+    ``recoverable_by_peers`` are known to another client from all the sums that it gets.
     """
 
     border: int
@@ -40,6 +40,7 @@ class Exposure:
     recoverable_from_sums: int
     peer: int
     pairs: int
+    recoverable_by_peers: int
 
 
 def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
@@ -63,26 +64,27 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
         touching.append(known.ids[places])
         for edge, part in sent:
             uploaded.setdefault(int(edge), []).append((number, part))
-    peers = [
-        others[0]
+    returned = [
+        [np.concatenate(others) for edge in edges.tolist() if (others := _others(uploaded, edge, number))]
         for number, edges in enumerate(touching)
-        for edge in edges.tolist()
-        for others in [_others(uploaded.get(edge, []), number)]
-        if len(others) == 1
     ]
-    sums = [np.concatenate([part for _, part in parts]) for parts in uploaded.values()]
+    single = [part[0] for parts in returned for part in parts if _distinct([part]) == 1]
     return Exposure(
         border=_distinct(border),
         alone=_distinct([part for parts in uploads for part in parts if _distinct([part]) == 1]),
         recoverable=sum(len(determined(parts)) for parts in uploads),
-        recoverable_from_sums=len(determined(sums)),
-        peer=len(set(peers)),
-        pairs=len(peers),
+        recoverable_from_sums=len(
+            determined([np.concatenate([part for _, part in parts]) for parts in uploaded.values()])
+        ),
+        peer=len(set(single)),
+        pairs=len(single),
+        recoverable_by_peers=_distinct([determined(parts) for parts in returned]),
     )
 
 
-def _others(parts: list[tuple[int, Nodes]], number: int) -> list[int]:
-    return [node for owner, part in parts if owner != number for node in set(part.tolist())]
+def _others(uploaded: Mapping[int, list[tuple[int, Nodes]]], edge: int, number: int) -> list[Nodes]:
+    """What the sum of a hyperedge holds besides the part of client ``number``."""
+    return [part for owner, part in uploaded.get(edge, []) if owner != number]
 
 
 def _distinct(parts: list[Nodes]) -> int:
@@ -92,44 +94,44 @@ def _distinct(parts: list[Nodes]) -> int:
 def determined(sums: Sequence[Nodes]) -> Nodes:
     """The nodes whose value follows from the sums over these multisets of nodes, ascending.
 
-    Nodes that are alone in a sum are taken out of all others until none is; the rest falls into
-    connected systems, in each of which node j is determined exactly if the projection on the span
-    of the equations keeps its unit vector.
+    Node j is determined exactly if its unit vector lies in the span of the equations: if no vector
+    orthogonal to all of them has anything at j. Eight random ones stand for all.
     """
     lists = Ragged.of(list(sums))
     nodes, columns = np.unique(lists.values, return_inverse=True)
+    if not len(nodes):
+        return nodes
     shape = (len(lists), len(nodes))
-    equations = sparse.csr_matrix((np.ones(len(columns)), columns, lists.offsets), shape=shape)
-    known = np.zeros(len(nodes), np.bool_)
-    while True:
-        single = equations @ ~known == 1
-        if not single.any():
-            break
-        known[np.unique(equations[single].indices)] = True
-    rest = np.flatnonzero(~known)
-    system = equations[:, rest]
-    count, part = connected_components(system.T @ system, directed=False)
-    for index in range(count):
-        own = np.flatnonzero(part == index)
-        rows = system[:, own]
-        known[rest[own]] = _kept_units(rows[np.diff(rows.indptr) > 0].toarray())
-    return nodes[known]
+    equations = sparse.csc_array(
+        sparse.csr_array((np.ones(len(columns)), columns, lists.offsets), shape=shape)
+    )
+    vectors = np.random.default_rng(0).standard_normal((len(nodes), 8))
+    known: Nodes = nodes[np.abs(_orthogonal(equations, vectors)).max(axis=1) < 1e-6]
+    return known
 
 
-def _kept_units(equations: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which unit vectors lie in the span of the rows of a matrix of whole numbers."""
-    equations = np.unique(equations, axis=0)
+def _orthogonal(equations: sparse.csc_array, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is left of ``vectors`` ``[nodes, any]`` without their projections on the rows of ``equations``.
+
+    With A the equations, the solution of ``[[I, A'], [A, -d I]] [x, y] = [v, 0]`` is
+    ``d (d I + A' A)^-1 v``, so that along a singular vector v shrinks by ``d / (d + s²)``, and not at
+    all where the singular value s is 0. The matrix stays as sparse as A, unlike ``A' A``; its
+    diagonal may be eliminated in any order, whatever the rank of A.
+    """
     rows, columns = equations.shape
-    if rows < columns:
-        values, vectors = eigh(equations @ equations.T)
-        kept = values > TOLERANCE * values[-1]
-        projected = (vectors[:, kept].T @ equations) ** 2 / values[kept, None]
-    else:
-        values, vectors = eigh(equations.T @ equations)
-        projected = vectors[:, values > TOLERANCE * values[-1]].T ** 2
-    inside: NDArray[np.bool_] = projected.sum(axis=0) > 1 - 1e-6
-    return inside
+    system = sparse.block_array(
+        [
+            [sparse.eye_array(columns), equations.T],
+            [equations, -DAMPING * sparse.eye_array(rows)],
+        ],
+        format="csc",
+    )
+    solver = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    for _ in range(8):
+        padded = np.concatenate([vectors, np.zeros((rows, vectors.shape[1]))])
+        vectors = solver.solve(padded)[:columns]
+    return vectors
 
 
-TOLERANCE = 1e-10
-"""Eigenvalues of a matrix of whole numbers below this share of the largest count as zero."""
+DAMPING = 1e-9
+"""Singular values of a matrix of whole numbers far below the root of this count as zero."""

@@ -59,13 +59,15 @@ def test_exposure_by_hand() -> None:
     # A uploads {0}, {0,1}, {1,2}, {0,1,2}: all three follow. B: {3}, {4}, {3,4}. C: {5,6} alone.
     # Sums: {0,3}, {0,1,4}, {1,2,5,6}, {0,1,2,3,4}: four equations in seven unknowns, none of them alone.
     # A learns 3 from {0,3} and 4 from {0,1,4}; B learns 0 from {0,3}.
+    # B is left with {0}, {0,1} and {0,1,2}, from which 1 and 2 follow; C with {1,2}.
     assert exposure(clients) == Exposure(
-        border=7, alone=3, recoverable=5, recoverable_from_sums=0, peer=3, pairs=3
+        border=7, alone=3, recoverable=5, recoverable_from_sums=0, peer=3, pairs=3, recoverable_by_peers=5
     )
     # With two nodes at least: A sends {0,1}, {1,2}, {0,1,2}; B sends {3,4}; C sends {5,6}.
     # The sum over {0,1,4} is A's part alone, {1,2,5,6} and {0,1,2,3,4} are whole.
+    # B is left with {0,1} and {0,1,2}, from which 2 follows; A with {5,6} and {3,4}.
     assert exposure(clients, least=2) == Exposure(
-        border=7, alone=0, recoverable=3, recoverable_from_sums=0, peer=0, pairs=0
+        border=7, alone=0, recoverable=3, recoverable_from_sums=0, peer=0, pairs=0, recoverable_by_peers=1
     )
 
 
@@ -74,13 +76,14 @@ def test_exposure_of_repeated_members_by_hand() -> None:
     edges = [[0, 0, 2], [0, 1, 2, 3], [1, 1, 2, 3]]
     clients = clients_of(hypergraph(np.eye(4), edges), [0, 0, 1, 1])
     # Sums: 2a + c, a + b + c + d, 2b + c + d. The first and the third less twice the second are -d.
-    # A learns node 2 from the first; B learns 0 from the first and 1 from the third.
+    # A learns node 2 from the first, and with it 3 from the second; B learns 0 from the first and 1 from
+    # the third.
     assert exposure(clients) == Exposure(
-        border=4, alone=3, recoverable=4, recoverable_from_sums=1, peer=3, pairs=3
+        border=4, alone=3, recoverable=4, recoverable_from_sums=1, peer=3, pairs=3, recoverable_by_peers=4
     )
     # With two nodes at least, a node that is named twice is still one: A sends a + b, B twice c + d.
     assert exposure(clients, least=2) == Exposure(
-        border=4, alone=0, recoverable=0, recoverable_from_sums=0, peer=0, pairs=0
+        border=4, alone=0, recoverable=0, recoverable_from_sums=0, peer=0, pairs=0, recoverable_by_peers=0
     )
 
 
@@ -104,6 +107,7 @@ def test_exposure_counts_as_defined(case: tuple[Hypergraph, list[int]], least: i
         if whole[number]
     ]
     single = [nodes for _, nodes in seen if len(nodes) == 1]
+    left = [[nodes for number, nodes in seen if number == client] for client in range(len(clients))]
     assert exposure(clients, least) == Exposure(
         border=len(set().union(*border)),
         alone=len({part for own in uploads for part in own if len(part) == 1}),
@@ -113,6 +117,7 @@ def test_exposure_counts_as_defined(case: tuple[Hypergraph, list[int]], least: i
         ),
         peer=len(set(single)),
         pairs=len(single),
+        recoverable_by_peers=len({node for sums in left for node in spanned(sums, len(owner))}),
     )
 
 

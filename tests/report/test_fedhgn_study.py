@@ -155,13 +155,30 @@ def test_exposure_is_in_percent_of_the_border_nodes() -> None:
         0,
         [50, 50, 50],
         spec=spec("fedhgn_privacy", "fedhgn_hc", 0, least_upload=1),
-        artefacts={"exposure": [200, 100, 150, 10, 40, 55]},
+        artefacts={"exposure": [200, 100, 150, 10, 40, 55, 120]},
     )
     row = cells(out("privacy", database), "every part sent")
-    measured = {name: mean(cell) for name, cell in row.items()}
-    assert measured == pytest.approx(
-        {"accuracy": 50, "alone": 50, "recoverable": 75, "recoverable_from_sums": 5, "peer": 20, "pairs": 55}
+    assert {name: mean(cell) for name, cell in row.items()} == pytest.approx(
+        {
+            "accuracy": 50,
+            "alone": 50,
+            "recoverable": 75,
+            "recoverable_from_sums": 5,
+            "peer": 20,
+            "pairs": 55,
+            "recoverable_by_peers": 60,
+        }
     )
+
+
+def test_an_older_audit_lacks_only_what_was_not_measured_then() -> None:
+    database = FakeDatabase()
+    for seed, exposure in ((0, [200, 100, 150, 10, 40, 55]), (1, [200, 104, 150, 10, 40, 55, 120])):
+        made = spec("fedhgn_privacy", "fedhgn_hc", seed, least_upload=1)
+        database.add("", 0, [50, 50, 50], spec=made, artefacts={"exposure": exposure})
+    row = cells(out("privacy", database), "every part sent")
+    assert mean(row["alone"]) == pytest.approx(51)
+    assert mean(row["recoverable_by_peers"]) == pytest.approx(60)
 
 
 def test_convergence_counts_local_steps() -> None:
