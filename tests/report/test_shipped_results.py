@@ -229,3 +229,15 @@ def test_nothing_to_show_is_one_line(home: Path, tmp_path: Path, capsys: pytest.
     assert (code, text) == (2, "")
     assert "no database at" in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("method", ["fedcog", "fedgcn_2hop"])
+def test_a_row_that_several_clients_get_is_sent_up_once(
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Earlier runs counted it once for each of them, and no version tells these apart."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    with shipped.opened(None, own=False) as source:
+        runs = source.runs(method=method)
+    assert len(runs)
+    assert (runs["bytes_up"] < runs["bytes_down"]).all()
