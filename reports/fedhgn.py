@@ -176,17 +176,19 @@ PRIVACY = Experiment(
     grid="fedhgn_privacy",
     measures=(
         measures.TEST,
-        _exposed("alone", "Alone %", "that a client uploads alone at least once"),
-        _exposed("recoverable", "Recoverable %", "that the server can compute from the clients' uploads"),
+        _exposed("alone", "Alone", "that a client uploads alone at least once"),
+        _exposed("recoverable", "Server", "that the server can compute from the clients' uploads"),
         _exposed(
             "recoverable_from_sums",
-            "With secure aggregation %",
+            "Server, masked",
             "that it can compute from the sums over clients, all that secure aggregation shows it",
         ),
-        _exposed("peer", "One sum %", "that another client learns from one returned sum less its own part"),
+        _exposed(
+            "peer", "Peer, one sum", "that another client learns from one returned sum less its own part"
+        ),
         _exposed(
             "recoverable_by_peers",
-            "All sums %",
+            "Peer",
             "that another client can compute from all the sums that it gets",
         ),
         Measure(
@@ -202,9 +204,9 @@ PRIVACY = Experiment(
     lines=tuple(
         Line("fedhgn_hc", label, {"method.audit": True, "method.least_upload": least})
         for least, label in (
-            (1, "every part sent"),
-            (2, "parts of 2 nodes at least"),
-            (3, "parts of 3 at least"),
+            (1, "HC, every part sent"),
+            (2, "HC, parts of 2 nodes or more"),
+            (3, "HC, parts of 3 or more"),
         )
     ),
     remarks=(

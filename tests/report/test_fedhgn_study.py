@@ -157,7 +157,7 @@ def test_exposure_is_in_percent_of_the_border_nodes() -> None:
         spec=spec("fedhgn_privacy", "fedhgn_hc", 0, least_upload=1),
         artefacts={"exposure": [200, 100, 150, 10, 40, 55, 120]},
     )
-    row = cells(out("privacy", database), "every part sent")
+    row = cells(out("privacy", database), "HC, every part sent")
     assert {name: mean(cell) for name, cell in row.items()} == pytest.approx(
         {
             "accuracy": 50,
@@ -176,7 +176,7 @@ def test_an_older_audit_lacks_only_what_was_not_measured_then() -> None:
     for seed, exposure in ((0, [200, 100, 150, 10, 40, 55]), (1, [200, 104, 150, 10, 40, 55, 120])):
         made = spec("fedhgn_privacy", "fedhgn_hc", seed, least_upload=1)
         database.add("", 0, [50, 50, 50], spec=made, artefacts={"exposure": exposure})
-    row = cells(out("privacy", database), "every part sent")
+    row = cells(out("privacy", database), "HC, every part sent")
     assert mean(row["alone"]) == pytest.approx(51)
     assert mean(row["recoverable_by_peers"]) == pytest.approx(60)
 
