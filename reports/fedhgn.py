@@ -41,7 +41,7 @@ def _exchanged(layer: int, coding: int) -> Measure:
     what = ("dense", "as non-zeros")[coding]
     return Measure(
         f"layer{layer + 1}_{('dense', 'coded')[coding]}",
-        f"Layer {layer + 1}, {what}, MB",
+        f"Layer {layer + 1}, {('MB', 'MB coded')[coding]}",
         f"megabytes of exchange {layer + 1} before training, both directions, ids included, {what}",
         measures.exchanged_megabytes(layer, coding),
         metric=f"exchanged_{layer}_{coding}",

@@ -252,7 +252,7 @@ TOTAL_MEGABYTES = Measure(
 )
 TOTAL_MEGABYTES_CODED = Measure(
     "total_megabytes_coded",
-    "MB in all, non-zeros",
+    "MB in all, coded",
     "the same with the exchanges before training as non-zeros",
     _total_megabytes_coded,
     metric="total_megabytes_coded",
