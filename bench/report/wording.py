@@ -24,6 +24,7 @@ AVERAGES = {
     "clients": "unweighted mean over clients",
     "samples": "mean over clients weighted by test samples",
 }
+
 MARKS = {"reproduced": "=", "above": "^", "below": "v", "not comparable": "~"}
 """One character for a verdict."""
 
