@@ -14,7 +14,7 @@ from bench.report.figures import Figure
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.outcome import Outcome, outcome
 from bench.report.published import Key, Published, accuracies
-from bench.report.ranking import ranking
+from bench.report.ranking_views import ranking
 from bench.report.reproduction import reproduction
 from bench.report.results import Average, Results
 from bench.report.settings import Column, Settings

@@ -19,7 +19,8 @@ from scipy import stats
 from bench.report import report as building
 from bench.report.cells import Selection
 from bench.report.competitors import competitors, tasks
-from bench.report.ranking import Ranking, rank, ranking
+from bench.report.ranking import Ranking, rank
+from bench.report.ranking_views import ranking
 from bench.report.report import Report, Request, build
 from bench.report.results import Results
 from bench.report.spread import spread
