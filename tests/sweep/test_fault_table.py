@@ -1,0 +1,286 @@
+"""The fault table: sweeps of real runs by the command line, each with one fault, beside an undisturbed one.
+
+After each the finished runs are those of the undisturbed sweep, bit by bit and once each, the database is
+sound and no process is left. Every test prints its counts.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from processes import wait_for, workers_below
+
+pytestmark = pytest.mark.slow
+
+KILLS = 20
+RUNS = 12
+SWEEP = [
+    *("sweep", "-d", "cora", "-k", "3", "-m", "fedavg", "-m", "fedpub", "-m", "fedsheafhn", "--seed", "0-3"),
+    *("--set", "protocol.rounds=15", "--set", "client.hidden=16", "--jobs", "2"),
+    *("--checkpoint-minutes", "1e-9"),  # after every round
+]
+BENCH = (sys.executable, "-c", "from bench.cli.main import main; main()")
+METHODS = Path(__file__).with_name("faulty_methods.py")
+
+Numbers = dict[str, tuple[list[Any], list[Any]]]
+
+
+@dataclass
+class Home:
+    """A ``BENCH_HOME`` of its own, the sweeps that are started in it and what they leave."""
+
+    folder: Path
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "bench.db"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "BENCH_HOME": str(self.folder), "BENCH_PLUGINS": str(METHODS)}
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        self.folder.mkdir(exist_ok=True)
+        with (self.folder / "output").open("a") as output:
+            return subprocess.Popen(
+                [*BENCH, *SWEEP, *more],
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+
+    def sweep(self, *more: str) -> int:
+        """The exit code of a sweep that is left alone."""
+        return self.start(*more).wait(timeout=600)
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "output").read_text()
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that was started for this home and is still there."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                mine = process.environ().get("BENCH_HOME") == str(self.folder)
+                if mine and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+    def checkpoints(self) -> list[Path]:
+        return sorted((self.folder / "checkpoints").glob("*.npz"))
+
+    def stored(self) -> int:
+        return len(numbers(self.database)) if self.database.exists() else 0
+
+
+def numbers(database: Path) -> Numbers:
+    """Every accuracy and curve of every finished run, by spec hash, read without the suite."""
+    with sqlite3.connect(database) as raw:
+        if not raw.execute("SELECT 1 FROM sqlite_master WHERE name = 'curves'").fetchone():
+            return {}
+        return {
+            spec: (
+                raw.execute(
+                    "SELECT client, stage, split, rule, metric, value, samples FROM client_results "
+                    "WHERE run_id = ? ORDER BY client, stage, split, rule, metric",
+                    (run,),
+                ).fetchall(),
+                raw.execute(
+                    "SELECT stage, split, rows, clients, data FROM curves "
+                    "WHERE run_id = ? ORDER BY stage, split",
+                    (run,),
+                ).fetchall(),
+            )
+            for run, spec in raw.execute("SELECT id, spec_hash FROM runs WHERE state = 'done'").fetchall()
+        }
+
+
+def states(database: Path, methods: str = "%") -> dict[str, int]:
+    """Stored runs by state, of the methods that are like a pattern."""
+    with sqlite3.connect(database) as raw:
+        query = "SELECT state, COUNT(*) FROM runs WHERE method LIKE ? GROUP BY state"
+        return dict(raw.execute(query, (methods,)).fetchall())
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
+    home = Home(tmp_path_factory.mktemp("undisturbed"))
+    assert home.sweep() == 0, home.output
+    wanted = numbers(home.database)
+    assert len(wanted) == RUNS
+    assert all(results and curves for results, curves in wanted.values())
+    return wanted
+
+
+@pytest.fixture
+def settled(
+    undisturbed: Numbers, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, int, list[Home], str], None]:
+    """Checks what the homes of a fault hold in the end, and prints its row."""
+
+    def settle(fault: str, times: int, homes: list[Home], more: str = "") -> None:
+        count: Counter[str] = Counter()
+        for home in homes:
+            wait_for(lambda home=home: not home.processes())  # a process needs a moment to end
+            with sqlite3.connect(home.database) as raw:
+                assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+                hashes = [row[0] for row in raw.execute("SELECT spec_hash FROM runs WHERE state = 'done'")]
+            found = numbers(home.database)
+            count["done"] += len(hashes)
+            count["double"] += len(hashes) - len(set(hashes))
+            count["lost"] += len(undisturbed.keys() - found.keys())
+            count["equal"] += sum(found.get(spec) == wanted for spec, wanted in undisturbed.items())
+            count["left"] += len(home.processes())
+        asked = RUNS * len(homes)
+        with capsys.disabled():
+            print(
+                f"\n{fault}: {times} injected; of {asked} runs {count['done']} done, {count['equal']} "
+                f"bit-equal, {count['lost']} lost, {count['double']} double; {count['left']} processes "
+                f"left{more}"
+            )
+        assert count == Counter(done=asked, equal=asked)
+
+    return settle
+
+
+def finish(home: Home) -> int:
+    """Sweeps until nothing is left to do; how many that took."""
+    for sweeps in range(1, 5):
+        if home.sweep() == 0:
+            return sweeps
+    raise AssertionError(home.output)
+
+
+def test_workers_killed(tmp_path: Path, settled: Callable[..., None]) -> None:
+    chance = random.Random(21)
+    killed = 0
+    homes: list[Home] = []
+    while killed < KILLS:
+        homes.append(Home(tmp_path / str(len(homes))))
+        process = homes[-1].start()
+        while process.poll() is None:
+            time.sleep(chance.uniform(0.5, 4.0))
+            workers = workers_below(process.pid)
+            if workers and killed < KILLS:
+                chance.choice(workers).kill()
+                killed += 1
+        finish(homes[-1])  # a run that was killed four times is left to the next sweep
+    settled("worker killed (SIGKILL) at random moments", killed, homes)
+
+
+def test_sweeps_killed(tmp_path: Path, settled: Callable[..., None]) -> None:
+    chance = random.Random(22)
+    killed = 0
+    homes: list[Home] = []
+    while killed < KILLS:
+        homes.append(Home(tmp_path / str(len(homes))))
+        process = homes[-1].start()
+        while killed < KILLS and homes[-1].stored() < RUNS:
+            time.sleep(chance.uniform(1.0, 8.0))
+            process.send_signal(signal.SIGKILL)
+            if process.wait() == 0:  # it was over before
+                break
+            killed += 1
+            wait_for(lambda: not homes[-1].processes(), 10)
+            process = homes[-1].start()
+        process.wait(timeout=600)
+        finish(homes[-1])
+    settled("sweep killed (SIGKILL) at random moments", killed, homes)
+
+
+def test_two_sweeps_at_once(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    assert [process.wait(timeout=600) for process in (home.start(), home.start())] == [0, 0]
+    made = len(re.findall(r": done \d", home.output))  # not: done in another sweep
+    assert made == RUNS
+    settled("two sweeps of one grid at once", 1, [home], f"; {made} runs made by the two together")
+
+
+def test_a_database_locked_for_thirty_seconds(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    process = home.start()
+    wait_for(home.stored)
+    with sqlite3.connect(home.database, isolation_level=None) as raw:
+        raw.execute("BEGIN IMMEDIATE")
+        time.sleep(30)
+        raw.execute("ROLLBACK")
+    assert process.wait(timeout=600) == 0, home.output
+    settled("database locked for 30 s", 1, [home])
+
+
+def test_a_full_disk(tmp_path: Path, settled: Callable[..., None]) -> None:
+    """A file system of its own that is too small until a file on it is removed."""
+    home = Home(tmp_path / "home")
+    home.folder.mkdir()
+    script = """
+        mount -t tmpfs -o size=8m none "$BENCH_HOME" || exit 77
+        head -c 7900000 /dev/zero >"$BENCH_HOME/ballast"
+        "$@" >"$BENCH_KEPT/full" 2>&1; echo $? >"$BENCH_KEPT/code"
+        rm "$BENCH_HOME/ballast"
+        "$@" >"$BENCH_KEPT/room" 2>&1 || exit 1
+        cp "$BENCH_HOME"/bench.db* "$BENCH_KEPT"
+    """
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *BENCH, *SWEEP]
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare: no file system of its own to fill")
+    kept = Home(tmp_path / "kept")
+    kept.folder.mkdir()
+    environment = {**home.environment, "BENCH_KEPT": str(kept.folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    if "ermitted" in done.stderr or done.returncode == 77:
+        pytest.skip(f"may not mount a file system to fill: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    said = (kept.folder / "full").read_text().splitlines()[-1]
+    assert (kept.folder / "code").read_text() == "2\n"
+    assert "full" in said
+    settled("disk full, then room", 1, [kept], f"; it said: {said}")
+
+
+def test_a_damaged_checkpoint(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    chance = random.Random(23)
+    damaged = 0
+    while damaged < 3:
+        process = home.start()
+        wait_for(home.checkpoints)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not home.processes())
+        for path in home.checkpoints():
+            content = bytearray(path.read_bytes())
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+            path.write_bytes(content)
+            damaged += 1
+    assert home.sweep() == 0, home.output
+    assert not home.checkpoints()
+    settled("checkpoint with one bit flipped", damaged, [home])
+
+
+def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    faulty = {"raises": "failed", "diverges": "diverged", "allocates": "oom", "hangs": "failed"}
+    chosen = [word for method in faulty for word in ("-m", method)]
+    assert home.sweep(*chosen, "--timeout", "30") == 1
+    found = {method: states(home.database, method) for method in faulty}
+    assert found == {method: {state: 4} for method, state in faulty.items()}
+    settled("method raises, returns NaN, allocates a pebibyte, hangs", 16, [home], f"; they: {found}")
