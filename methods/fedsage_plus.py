@@ -85,12 +85,13 @@ class FedSagePlus(FedAvg):
         """Defaults are the released ones but for one learning rate; the sources give no ranges.
 
         ``feature_learning_rate`` is fGen's, ``encoder_learning_rate`` that of encoder, dGen and
-        auxiliary classifier.
+        auxiliary classifier. Epochs of the generator are not searched: budgets of tuning count client
+        epochs, and these would be training beside them.
         """
 
         hidden_portion: float = tunable(0.5, search=[0.25, 0.5, 0.75], ge=0, le=1)
         slots: int = Field(5, ge=1)
-        generator_epochs: int = tunable(20, search=[20, 100], ge=0)
+        generator_epochs: int = Field(20, ge=0)
         federated_epochs: int = Field(20, ge=0)
         encoder_learning_rate: float = tunable(0.01, search=[1e-3, 0.01], gt=0)
         feature_learning_rate: float = Field(1e-3, gt=0)
