@@ -81,7 +81,7 @@ def sweep(
         fingerprint.code(method)  # as it is now: files may be edited before a run is stored
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
-    prepared = build_all((step.spec for step in steps), roots, build or _default_build())
+    prepared = build_all((step.spec for step in steps), roots, build or default_build())
     plan.refuse_other_clients(prepared.hashes)
     runnable = [step for step in steps if step.spec.dataset not in prepared.lacking]
     if not runnable and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
@@ -150,7 +150,8 @@ def _over(result: RunResult) -> bool:
     return raised or result.state in SETTLED
 
 
-def _default_build() -> Build:
+def default_build() -> Build:
+    """The function that makes federations; what it needs is imported where one is made."""
     from bench.federation.build import build
 
     return build

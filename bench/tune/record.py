@@ -16,7 +16,7 @@ from bench import __version__
 from bench.errors import RequestError
 from bench.spec import RunSpec
 from bench.tune.space import Value
-from bench.tune.tuning import Tuning, cell_of
+from bench.tune.tuning import STAGE, Tuning, cell_of
 
 FORMAT: Final = 1
 EPSILON = 1e-6
@@ -76,7 +76,7 @@ class Record(_Part):
     format: Literal[1] = FORMAT
     study: str
     cell: dict[str, Any]
-    stage: Literal["received", "trained"]
+    stage: Literal["trained"] = STAGE
     space: Annotated[dict[str, Annotated[tuple[Value, ...], Field(min_length=1)]], Field(min_length=1)]
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
     budget: Budget
@@ -166,7 +166,6 @@ def record(tuning: Tuning, trials: Sequence[Trial]) -> Record:
     return Record(
         study=tuning.name,
         cell=cell_of(tuning.spec),
-        stage=tuning.stage,  # type: ignore[arg-type]
         space=tuning.space,
         seeds=tuning.seeds,
         budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),

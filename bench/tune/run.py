@@ -18,6 +18,7 @@ from bench.sweep.interrupts import Interrupts
 from bench.sweep.packing import Demand, place
 from bench.sweep.pool import Lost, Workers
 from bench.sweep.retries import Attempt, after_loss, after_memory, noted, out_of_memory
+from bench.sweep.run import default_build
 from bench.sweep.schedule import TICK
 from bench.sweep.worker import Execute
 from bench.tune import record, trial
@@ -80,7 +81,7 @@ def tune(
         KeyboardInterrupt: after one interrupt when what runs has ended, after two, or a request to
             terminate, when the workers are stopped. The same request goes on.
     """
-    prepared = build_all((each.spec for each in tunings), roots, build or _default_build())
+    prepared = build_all((each.spec for each in tunings), roots, build or default_build())
     lacking = {each.title: prepared.lacking.get(each.spec.dataset) for each in tunings}
     at_hand = [each for each in tunings if lacking[each.title] is None]
     errors = [error for error in lacking.values() if error is not None]
@@ -100,12 +101,6 @@ def tune(
         stack.callback(tuner.stop)
         tuner.run(interrupts)
     return tuned
-
-
-def _default_build() -> Build:
-    from bench.federation.build import build
-
-    return build
 
 
 class Tuner:
@@ -193,7 +188,6 @@ class Tuner:
             device=self._slots.devices[slot],
             threads=self._slots.threads,
             others=tuple(others),
-            stage=tuning.stage,
             thresholds=begun.thresholds,
             allowance=begun.allowance,
         )

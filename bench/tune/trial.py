@@ -14,6 +14,7 @@ from bench.errors import DivergedError
 from bench.spec import RunSpec
 from bench.sweep.worker import FEDERATIONS, Order
 from bench.tune.record import EPSILON
+from bench.tune.tuning import STAGE
 
 if TYPE_CHECKING:
     from bench.engine.clients import Clients
@@ -31,7 +32,6 @@ class TrialOrder(Order):
     """
 
     others: tuple[str, ...] = ()
-    stage: str = "trained"
     thresholds: tuple[float, ...] = ()
     allowance: float = 0.0
 
@@ -117,7 +117,7 @@ def _play(runs: Sequence[Run], order: TrialOrder) -> TrialResult:
         for round in range(runs[0].spec.protocol.rounds):
             for each in runs:
                 each.step(round)
-            curve.append(reached(runs, order.stage, round))
+            curve.append(reached(runs, round))
             if curve[-1] < order.thresholds[round]:
                 result.stopped = "pruned"
                 break
@@ -131,14 +131,14 @@ def _play(runs: Sequence[Run], order: TrialOrder) -> TrialResult:
     return result
 
 
-def reached(runs: Sequence[Run], stage: str, round: int) -> float:
+def reached(runs: Sequence[Run], round: int) -> float:
     """The best mean validation accuracy over clients up to a round, mean over the runs."""
     from bench.federation.types import VALIDATION
     from bench.selection import client_mean
 
     best = []
     for each in runs:
-        rows = each.counts[stage]
+        rows = each.counts[STAGE]
         upto = (round + 1) * len(rows) // each.spec.protocol.rounds
         samples = each.evaluator.samples["val"]
         best.append(float(client_mean(rows[:upto, VALIDATION], samples).max()))

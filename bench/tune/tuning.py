@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from bench import registry
 from bench.engine import NUMERICS
@@ -16,6 +16,9 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.tune.space import Space, Value, configured, search_space, value_of
+
+STAGE: Final = "trained"
+"""The model that is scored: for every method the one that the studies' tables compare."""
 
 SEEDS = (1000, 1001)
 """Seeds of the search where nobody names others."""
@@ -36,11 +39,6 @@ class Tuning:
     space: Space
     seeds: tuple[int, ...]
     trials: int
-
-    @property
-    def stage(self) -> str:
-        """The model that is scored: for every method the trained one, which the studies' tables compare."""
-        return "trained"
 
     @property
     def run_epochs(self) -> int:
@@ -78,7 +76,7 @@ class Tuning:
         """The study's name; it changes with everything that decides a trial's numbers but the budget."""
         identity = {
             "cell": cell_of(self.spec),
-            "stage": self.stage,
+            "stage": STAGE,
             "space": {key: list(values) for key, values in self.space.items()},
             "seeds": self.seeds,
             "numerics": self.numerics,
