@@ -1,5 +1,6 @@
 """One trial in this process, on toy federations."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,22 +9,27 @@ import pytest
 
 from bench.contract.toys import linked, make_spec, play, random_federation
 from bench.engine.evaluation import Evaluator
+from bench.engine.run import Run
 from bench.federation.types import TEST, VALIDATION, Federation
 from bench.spec import RunSpec
 from bench.tune import trial
-from bench.tune.trial import TrialOrder, TrialResult, execute, without_test_labels
+from bench.tune.trial import TrialOrder, TrialResult, execute
 
 FEDERATION = random_federation(sizes=(20, 31, 26), seed=3)
 ROUNDS = 4
 
 
 @pytest.fixture(autouse=True)
-def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     use(monkeypatch, FEDERATION)
+    yield
+    trial._federation.cache_clear()
 
 
 def use(monkeypatch: pytest.MonkeyPatch, federation: Federation) -> None:
-    monkeypatch.setattr(trial, "_federation", lambda key, roots: without_test_labels(federation))
+    """Whatever is asked for is this federation, with all its labels."""
+    monkeypatch.setattr("bench.federation.build.build", lambda *key, roots: federation)
+    trial._federation.cache_clear()
 
 
 def specs(method: str, **protocol: Any) -> list[RunSpec]:
@@ -131,11 +137,26 @@ def test_test_counts_are_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert honest.curve == other.curve
 
 
-def test_a_run_under_trial_has_no_test_label() -> None:
-    hidden = without_test_labels(linked(FEDERATION))
-    for client in hidden.clients:
-        assert (client.labels[client.roles == TEST] == -1).all()
-        assert (client.labels[client.roles != TEST] >= 0).all()
+@pytest.mark.parametrize("federation", [FEDERATION, linked(FEDERATION)], ids=["graph", "linked"])
+def test_a_run_under_trial_has_no_test_label(federation: Federation, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, federation)
+    given: list[Federation] = []
+
+    class Seen(Run):
+        def __init__(self, spec: RunSpec, federation: Federation, *others: Any, **named: Any) -> None:
+            given.append(federation)
+            super().__init__(spec, federation, *others, **named)
+
+    monkeypatch.setattr("bench.engine.run.Run", Seen)
+    execute(order(specs("fedavg")))
+    assert len(given) == 2, "a run a seed"
+    for each in given:
+        assert len(each) == len(federation)
+        for hidden, client in zip(each.clients, federation.clients, strict=True):
+            test = client.roles == TEST
+            assert test.any()
+            assert (hidden.labels[test] == -1).all()
+            assert (hidden.labels[~test] == client.labels[~test]).all()
 
 
 def test_a_trial_stops_below_its_threshold() -> None:
