@@ -36,7 +36,8 @@ class Planned:
     ``spec`` is None where a method or data set of the published tables does not exist yet (state
     ``not_implemented``); ``reason`` then says which. ``variant`` says what the grid varies
     (``method.stalk=2``); empty for the plain run. ``method`` may differ from ``spec.method``
-    where one method reports another one's run.
+    where one method reports another one's run. ``tuned_on`` is the hash of the clients that the spec's
+    configuration was searched on; empty where it was not, or on another partition.
     """
 
     dataset: str
@@ -47,6 +48,7 @@ class Planned:
     spec: RunSpec | None
     reason: str = ""
     variant: str = ""
+    tuned_on: str = ""
 
     @property
     def names(self) -> tuple[str, str, int, str, int]:

@@ -107,22 +107,30 @@ class Plan:
         return sum(step.seconds or 0.0 for step in self.ready)
 
     def refuse_other_clients(self, hashes: Mapping[FederationKey, str]) -> None:
-        """Keep runs on other clients out of one plan: its cells would be means over both.
+        """Keep runs on other clients out of one plan: its cells would be means over both, and what was tuned
+        on other clients may have been trained on test items.
 
         The clients behind a request change with an imported federation, the data set's code, or a
         library that draws. ``hashes`` are those of the federations of the runs to do.
 
         Raises:
-            RequestError: a settled run of the same request was made on other clients.
+            RequestError: a settled run of the same request was made, or a configuration tuned, on other
+                clients.
         """
         for step in self.steps:
-            if step.to_run or not step.partition:
+            if step.planned.spec is None:
                 continue
             now = hashes.get(step.spec.federation_key, step.partition)
-            if now != step.partition:
+            if not step.to_run and step.partition not in ("", now):
                 raise RequestError(
                     f"{step.name} is stored, made on other clients ({step.partition[:8]}) than there are now "
                     f"({now[:8]}): runs of this plan would mix both; use another --db"
+                )
+            tuned_on = step.planned.tuned_on
+            if now and tuned_on not in ("", now):
+                raise RequestError(
+                    f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
+                    f"now ({now[:8]}): run bench tune for it, or leave it out"
                 )
 
     @property

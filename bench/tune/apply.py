@@ -34,6 +34,11 @@ class Configuration:
         """
         return _cell(self.record.spec) == _cell(spec)
 
+    def clients(self, spec: RunSpec) -> str:
+        """The hash of the clients that the search was made on; empty where the spec asks for other ones."""
+        same = self.record.spec.federation_key == spec.federation_key
+        return self.record.clients if same else ""
+
     @property
     def current(self) -> bool:
         """Whether the search was made by code of the numerics that are installed; its method is at hand."""
@@ -115,7 +120,7 @@ def _records(folder: Path | Traversable) -> Iterator[Any]:
 
 
 def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> list[Planned]:
-    """The planned runs in their cells' tuned configurations.
+    """The planned runs in their cells' tuned configurations, with the clients of the search.
 
     Runs that are not implemented, of methods that do not train, or of methods that do not run on the
     data set have none and need none.
@@ -142,7 +147,7 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
                 f"--use-tuned: seed {each.seed} was used to tune {each.method} on {each.dataset}: "
                 "name seeds that the search has not seen"
             )
-        made.append(replace(each, spec=found.apply(each.spec)))
+        made.append(replace(each, spec=found.apply(each.spec), tuned_on=found.clients(each.spec)))
     if lacking:
         names = list(lacking)
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""

@@ -24,6 +24,9 @@ from bench.tune.tuning import Tuning
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
+CLIENTS = "clients"
+"""User attribute of a study: the hash of the clients that its trials are made on."""
+
 
 def stored_trials(folder: Path, tunings: Sequence[Tuning]) -> dict[str, list[Trial]]:
     """The trials that count so far, by the studies' names, for those who only read."""
@@ -71,11 +74,15 @@ class Begun:
 class Ledger:
     """One study while it is tuned by this process, which holds its lock.
 
-    At most ``slots`` trials are run at a time.
+    ``clients`` is the hash of the federation that there is now. At most ``slots`` trials are run at a time.
+
+    Raises:
+        RequestError: the study's trials were made on other clients.
     """
 
-    def __init__(self, tuning: Tuning, storage: BaseStorage, slots: int) -> None:
+    def __init__(self, tuning: Tuning, clients: str, storage: BaseStorage, slots: int) -> None:
         self.tuning = tuning
+        self.clients = clients
         self.slots = slots
         self.running: dict[int, Begun] = {}
         self._asked: dict[int, optuna.Trial] = {}
@@ -86,8 +93,20 @@ class Ledger:
             sampler=Untried(tuning.space),
             load_if_exists=True,
         )
+        self._refuse_other_clients()
         self._take_up()
         self.trials = _counted(self._study.get_trials(deepcopy=False))
+
+    def _refuse_other_clients(self) -> None:
+        """Trials on several federations are not of one study; one without a trial takes the present."""
+        known = self._study.user_attrs.get(CLIENTS, "")
+        if not known and not self._study.get_trials(deepcopy=False):
+            self._study.set_user_attr(CLIENTS, self.clients)
+        elif known != self.clients:
+            raise RequestError(
+                f"{self.tuning.title}: its trials were made on other clients ({known[:8] or 'unknown'}) than "
+                f"there are now ({self.clients[:8]}): they cannot be compared; use another BENCH_HOME"
+            )
 
     def _take_up(self) -> None:
         """Enqueue the default configuration first, and again what a kill has left running and what the end

@@ -71,11 +71,14 @@ class Winner(_Part):
 
 
 class Record(_Part):
-    """A finished study. ``cell`` is the default configuration's spec without its seed."""
+    """A finished study. ``cell`` is the default configuration's spec without its seed, ``clients`` the hash
+    of the federation that the trials were made on.
+    """
 
     format: Literal[1] = FORMAT
     study: str
     cell: dict[str, Any]
+    clients: Annotated[str, Field(min_length=1)]
     stage: Literal["trained"] = STAGE
     space: Annotated[dict[str, Annotated[tuple[Value, ...], Field(min_length=1)]], Field(min_length=1)]
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)]
@@ -154,8 +157,8 @@ def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Tri
     return next((trial for trial in trials if trial.parameters == configuration), None)
 
 
-def record(tuning: Tuning, trials: Sequence[Trial]) -> Record:
-    """The record of a study whose budget is used up.
+def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
+    """The record of a study on these clients whose budget is used up.
 
     Raises:
         RequestError: no trial gave a number, so there is no winner.
@@ -166,6 +169,7 @@ def record(tuning: Tuning, trials: Sequence[Trial]) -> Record:
     return Record(
         study=tuning.name,
         cell=cell_of(tuning.spec),
+        clients=clients,
         space=tuning.space,
         seeds=tuning.seeds,
         budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),

@@ -76,8 +76,9 @@ def tune(
 
     Raises:
         RequestError: a federation cannot be what was asked for, no data set is to be had, another
-            process tunes one of the studies, or more trials are done than are asked for; nothing is
-            run then. Or the journal or a record cannot be written: the same request goes on.
+            process tunes one of the studies, more trials are done than are asked for, or a study's were
+            made on other clients; nothing is run then. Or the journal or a record cannot be written: the
+            same request goes on.
         KeyboardInterrupt: after one interrupt when what runs has ended, after two, or a request to
             terminate, when the workers are stopped. The same request goes on.
     """
@@ -94,7 +95,9 @@ def tune(
         for each in at_hand:
             stack.callback(lock(home / "tuning", each).release)
         storage = journal(home / "tuning")
-        ledgers = [Ledger(each, storage, width) for each in at_hand]
+        ledgers = [
+            Ledger(each, prepared.hashes[each.spec.federation_key], storage, width) for each in at_hand
+        ]
         interrupts = stack.enter_context(Interrupts(said))
         stack.enter_context(worker.thread_variables(slots.threads))
         tuner = Tuner(ledgers, home / "tuned", tuple(map(str, roots)), slots, execute, said, heard, tuned)
@@ -235,7 +238,7 @@ class Tuner:
         for ledger in [each for each in self._open if each.ended]:
             self._open.remove(ledger)
             try:
-                finished = record.record(ledger.tuning, ledger.trials)
+                finished = record.record(ledger.tuning, ledger.clients, ledger.trials)
             except RequestError as error:
                 self._tuned.failed[ledger.tuning.title] = str(error)
                 continue

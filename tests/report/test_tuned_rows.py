@@ -38,6 +38,7 @@ def study(granted: int = 2, used: int = 2, each: float = 600.0, cell: RunSpec = 
     return Record(
         study=tuning.name,
         cell=cell_of(cell),
+        clients="fake",
         space=tuning.space,
         seeds=tuning.seeds,
         budget=Budget(trials=granted, client_epochs=tuning.budget),

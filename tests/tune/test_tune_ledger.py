@@ -8,13 +8,13 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from tune_fakes import EPOCHS, ROUNDS, answer, costly, tuning
-from tune_studies import go_on, order, room
+from tune_fakes import EPOCHS, ROUNDS, FakeFederation, answer, costly, tuning
+from tune_studies import go_on, opened, order, room
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.tune.journal import journal, lock
-from bench.tune.ledger import Ledger, check_totals, stored_trials
+from bench.tune.ledger import check_totals, stored_trials
 from bench.tune.record import record
 from bench.tune.sampler import OUTCOME
 from bench.tune.trial import TrialResult
@@ -69,7 +69,7 @@ def test_a_study_that_was_stopped_goes_on_as_if_it_had_not(tmp_path: Path, stop:
     folder = tmp_path / "stopped"
     go_on(folder, study, stop)
     if left != "between":
-        ledger = Ledger(study, journal(folder), 1)
+        ledger = opened(folder, study)
         begun = ledger.begin()
         if left == "ended":  # all is written but that it has ended
             result = answer(order(study, begun))
@@ -89,11 +89,11 @@ def test_a_study_that_was_stopped_goes_on_as_if_it_had_not(tmp_path: Path, stop:
 def test_a_lost_trial_does_not_count_and_is_run_again_only_once(tmp_path: Path) -> None:
     study = tuning(trials=6)
     go_on(tmp_path, study, 3)
-    first = Ledger(study, journal(tmp_path), 1)
+    first = opened(tmp_path, study)
     lost = first.begin()
     for _ in range(3):  # stopped again before it could begin
-        Ledger(study, journal(tmp_path), 1)
-    second = Ledger(study, journal(tmp_path), 2)
+        opened(tmp_path, study)
+    second = opened(tmp_path, study, 2)
     assert second.begin().parameters == lost.parameters
     assert second.begin().parameters != lost.parameters
     assert len(second.trials) == 3
@@ -101,10 +101,10 @@ def test_a_lost_trial_does_not_count_and_is_run_again_only_once(tmp_path: Path) 
 
 def test_nothing_runs_beside_the_default(tmp_path: Path) -> None:
     study = tuning(trials=9)
-    ledger = Ledger(study, journal(tmp_path), 4)
+    ledger = opened(tmp_path, study, 4)
     assert ledger.begin().parameters == study.default
     assert not ledger.ready
-    again = Ledger(study, journal(tmp_path), 4)  # it was killed
+    again = opened(tmp_path, study, 4)  # it was killed
     default = again.begin()
     assert default.parameters == study.default
     assert default.allowance == study.budget
@@ -114,18 +114,18 @@ def test_nothing_runs_beside_the_default(tmp_path: Path) -> None:
 
 def test_a_default_that_failed_has_no_number(tmp_path: Path) -> None:
     study = tuning(trials=3)
-    ledger = Ledger(study, journal(tmp_path), 1)
+    ledger = opened(tmp_path, study)
     ledger.end(ledger.begin(), RunResult("failed", "no"), 1.0)
-    assert record(study, go_on(tmp_path, study)).default_validation is None
+    assert record(study, FakeFederation.hash, go_on(tmp_path, study)).default_validation is None
 
 
 def test_an_exhausted_space_ends_the_study(tmp_path: Path) -> None:
     study = tuning(trials=9, space=SMALL)
-    ledger = Ledger(study, journal(tmp_path), 1)
+    ledger = opened(tmp_path, study)
     assert ledger.ended == ""
     trials = go_on(tmp_path, study)
     assert len(trials) == 4
-    assert Ledger(study, journal(tmp_path), 1).ended == "space"
+    assert opened(tmp_path, study).ended == "space"
 
 
 def test_a_method_with_a_warm_up_gets_fewer_trials_and_no_more_client_epochs(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_method_with_a_warm_up_gets_fewer_trials_and_no_more_client_epochs(tmp
     trials = go_on(tmp_path, study, execute=costly)
     # 8 x 24 = 192 client epochs, 36 a trial: five trials take 180, and 12 do not make another.
     assert [trial.client_epochs for trial in trials] == [36.0] * 5
-    assert Ledger(study, journal(tmp_path), 1).ended == "client epochs"
+    assert opened(tmp_path, study).ended == "client epochs"
     more = tuning(trials=9)
     trials = go_on(tmp_path, more, execute=costly)
     # 216: the sixth trial has 36 left.
@@ -148,7 +148,7 @@ def test_trials_side_by_side_are_as_many_and_as_whole_as_one_by_one(tmp_path: Pa
     # 20 x 24 = 480 client epochs, 36 a trial: 13 trials take 468.
     study = tuning(trials=20)
     assert [trial.state for trial in go_on(tmp_path / "one", study, execute=costly)] == ["complete"] * 13
-    ledger = Ledger(study, journal(tmp_path / "many"), slots)
+    ledger = opened(tmp_path / "many", study, slots)
     under_way, most = [], 0
     while not ledger.ended:
         while ledger.ready:
@@ -164,7 +164,7 @@ def test_trials_side_by_side_are_as_many_and_as_whole_as_one_by_one(tmp_path: Pa
 
 def test_after_failures_alone_until_it_is_known_what_a_trial_takes(tmp_path: Path) -> None:
     study = tuning(trials=9)
-    ledger = Ledger(study, journal(tmp_path), 4)
+    ledger = opened(tmp_path, study, 4)
     for _ in range(2):
         ledger.end(ledger.begin(), RunResult("failed", "no"), 1.0)
         begun = ledger.begin()
@@ -189,18 +189,18 @@ def test_what_a_smaller_total_has_cut_is_run_again(tmp_path: Path, totals: tuple
     assert cut, "else nothing is shown"
     assert len(trials) == 12, "432 of 432 client epochs, 36 each, more than the ten drawn at random"
     assert trials == whole
-    assert record(study, trials).default_validation == whole[0].validation
+    assert record(study, FakeFederation.hash, trials).default_validation == whole[0].validation
 
 
 def test_a_cut_trial_of_an_exhausted_space_is_run_again_once(tmp_path: Path) -> None:
     study = tuning(trials=5, space=SMALL)
-    ledger = Ledger(study, journal(tmp_path), 1)
+    ledger = opened(tmp_path, study)
     ledger.end(ledger.begin(), RunResult("failed", "no"), 1.0)
     trials = go_on(tmp_path, study, execute=costly)
     assert [trial.client_epochs for trial in trials] == [24.0, 36.0, 36.0, 24.0]  # of 5 x 24
     assert trials[-1].state == "cut"
     study = tuning(trials=6, space=SMALL)
-    assert Ledger(study, journal(tmp_path), 1).begin().parameters == trials[-1].parameters  # and is killed
+    assert opened(tmp_path, study).begin().parameters == trials[-1].parameters  # and is killed
     again = go_on(tmp_path, study, execute=costly)
     assert again[:3] == trials[:3]
     assert [(trial.state, trial.parameters) for trial in again[3:]] == [("complete", trials[-1].parameters)]
@@ -208,7 +208,7 @@ def test_a_cut_trial_of_an_exhausted_space_is_run_again_once(tmp_path: Path) -> 
 
 def test_failures_count_with_their_reason(tmp_path: Path) -> None:
     study = tuning(trials=4)
-    ledger = Ledger(study, journal(tmp_path), 1)
+    ledger = opened(tmp_path, study)
     ended = [
         ledger.end(ledger.begin(), result, 2.5)
         for result in (
@@ -243,9 +243,9 @@ def test_a_torn_line_harms_no_tuner_that_shares_the_journal(tmp_path: Path) -> N
     alone = go_on(tmp_path / "one", one), go_on(tmp_path / "two", two)
     shared = tmp_path / "shared"
     go_on(shared, one, 3)
-    alive = Ledger(two, journal(shared), 1)
+    alive = opened(shared, two)
     under_way = alive.begin()
-    dying = Ledger(one, journal(shared), 1)
+    dying = opened(shared, one)
     begun = dying.begin()
     with (
         room((shared / "journal.log").stat().st_size + 40),
@@ -266,12 +266,12 @@ def test_no_room_for_a_trial_to_begin(tmp_path: Path, act: str) -> None:
     study = tuning(trials=6)
     whole = go_on(tmp_path / "whole", study)
     go_on(tmp_path / "full", study, 2)
-    ledger = Ledger(study, journal(tmp_path / "full"), 1)
+    ledger = opened(tmp_path / "full", study)
     with (
         room((tmp_path / "full" / "journal.log").stat().st_size),
         pytest.raises(RequestError, match=r"expected to write .*journal\.log"),
     ):
-        ledger.begin() if act == "begin" else Ledger(study, journal(tmp_path / "full"), 1)
+        ledger.begin() if act == "begin" else opened(tmp_path / "full", study)
     assert go_on(tmp_path / "full", study) == whole
 
 
@@ -291,6 +291,32 @@ def test_a_total_below_the_client_epochs_that_are_used(tmp_path: Path) -> None:
     check_totals(tmp_path, [tuning(trials=9)])
     with pytest.raises(RequestError, match=r"6 trials are done, .*: expected 9 or more, got 8"):
         check_totals(tmp_path, [tuning(trials=8)])
+
+
+def test_a_study_does_not_go_on_with_other_clients(tmp_path: Path) -> None:
+    study = tuning(trials=6)
+    whole = go_on(tmp_path / "whole", study)
+    go_on(tmp_path / "half", study, 3)
+    before = (tmp_path / "half" / "journal.log").read_bytes()
+    text = r"local .* 3: its trials were made on other clients \(fake\) than there are now \(another\)"
+    with pytest.raises(RequestError, match=text) as caught:
+        opened(tmp_path / "half", study, clients="another")
+    assert "\n" not in str(caught.value)
+    assert (tmp_path / "half" / "journal.log").read_bytes().count(b"\n") == before.count(b"\n") + 1, (
+        "but for the library's asking for the study nothing is written"
+    )
+    assert go_on(tmp_path / "half", study) == whole
+
+
+def test_trials_of_unknown_clients_are_not_gone_on_with(tmp_path: Path) -> None:
+    study = tuning()
+    optuna.create_study(storage=journal(tmp_path), study_name=study.name, direction="maximize")
+    assert opened(tmp_path, study).ready, "one that was killed before it noted the clients has no trial"
+    path = tmp_path / "journal.log"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b"fake" not in line))
+    with pytest.raises(RequestError, match=r"other clients \(unknown\) than there are now \(fake\)"):
+        opened(tmp_path, study)
 
 
 def test_one_tuner_a_study(tmp_path: Path) -> None:

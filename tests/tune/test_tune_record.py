@@ -14,6 +14,7 @@ from tune_studies import finished, room
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.resolve import resolve
+from bench.sweep.plan import make_plan
 from bench.tune import apply
 from bench.tune.apply import configurations, tuned
 from bench.tune.record import Trial, best_of, parse, write
@@ -53,6 +54,7 @@ def test_a_record_says_everything(home: Path) -> None:
         for key, value in planned("local").spec.tree().items()
         if key != "seed"  # type: ignore[union-attr]
     }
+    assert tree["clients"] == "fake"
     assert tree["space"]["client.dropout"] == [0.0, 0.3, 0.5]
     assert tree["numerics"].keys() == {"method", "engine"}
     assert len(tree["trials"]) == 5
@@ -130,6 +132,7 @@ def _unknown(tree: dict[str, Any]) -> None:
         (_set("cell", "protocol", value={"rounds": 6, "local_epochs": 2}), "not written in full"),
         (_set("cell", "clients", value=4), "it is that of local-cora-non-overlapping-4.json"),
         (_set("seeds", value=[]), "seeds"),
+        (_set("clients", value=""), "clients"),
         (_set("stage", value="guessed"), "stage"),
     ],
 )
@@ -202,6 +205,20 @@ def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) ->
         tuned([planned("fedprox", variant="method.mu=0.1", **{"method.mu": 0.1})], known)
 
 
+def test_a_configuration_of_other_clients_is_not_applied(home: Path, shipped: Path) -> None:
+    known = configurations(home)
+    plan = make_plan(tuned([planned("local"), planned("fedavg")], known), {}, lambda dataset: "")
+    key = plan.steps[0].spec.federation_key
+    plan.refuse_other_clients({key: "fake"})
+    text = r"--use-tuned: local .* seed 0 was tuned on other clients \(fake\) than there are now \(another\)"
+    with pytest.raises(RequestError, match=text) as caught:
+        plan.refuse_other_clients({key: "another"})
+    assert "\n" not in str(caught.value)
+    elsewhere = tuned([planned("local", **{"protocol.partition_seed": 5})], known)
+    plan = make_plan(elsewhere, {}, lambda dataset: "")
+    plan.refuse_other_clients({plan.steps[0].spec.federation_key: "another"})
+
+
 @pytest.mark.parametrize("part", ["method", "engine"])
 def test_a_configuration_of_other_numerics_is_not_applied(
     home: Path, shipped: Path, tmp_path: Path, part: str
@@ -257,7 +274,7 @@ def test_where_the_default_won_its_runs_are_the_defaults(tmp_path: Path, shipped
     assert made.winner.overrides == tuning().default
     known = configurations(tmp_path)
     (same,) = tuned([planned("local")], known)
-    assert same == planned("local")
+    assert same.spec == planned("local").spec
     for change in ({}, {"protocol.partition_seed": 5}):
         spec = planned("local", **change).spec
         assert spec is not None

@@ -92,6 +92,21 @@ def test_a_larger_total_goes_on(tmp_path: Path) -> None:
         run(tmp_path / "stepwise", [tuning(trials=8)])
 
 
+def test_a_study_ends_before_a_trial_where_its_clients_are_others_now(tmp_path: Path) -> None:
+    def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+        made = any_federation(*key, roots=roots)
+        made.hash = "another"
+        return made
+
+    run(tmp_path, [tuning(trials=2)])
+    before = read(tmp_path)
+    assert before.clients == "fake"
+    with pytest.raises(RequestError, match=r"made on other clients \(fake\) than there are now \(another\)"):
+        tune([tuning(trials=4)], tmp_path, (), cpu(1), print, lambda *_: None, answer, other_federation)
+    run(tmp_path, [tuning(trials=4)])
+    assert read(tmp_path).trials[:2] == before.trials
+
+
 def test_with_a_study_for_every_worker_their_number_changes_nothing(tmp_path: Path) -> None:
     studies = [tuning(trials=7), tuning("fedprox", trials=7), tuning("fedsheafhn", trials=7)]
     for slots in (1, 3):

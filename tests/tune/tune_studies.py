@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tune_fakes import answer
+from tune_fakes import FakeFederation, answer
 
 from bench.tune.journal import journal
 from bench.tune.ledger import Begun, Ledger
@@ -22,11 +22,16 @@ def order(study: Tuning, begun: Begun) -> TrialOrder:
     )
 
 
+def opened(folder: Path, study: Tuning, slots: int = 1, clients: str = FakeFederation.hash) -> Ledger:
+    """The study as a tuner opens it."""
+    return Ledger(study, clients, journal(folder), slots)
+
+
 def go_on(
     folder: Path, study: Tuning, most: int = 1000, execute: Any = answer, slots: int = 1
 ) -> list[Trial]:
     """Trials one after the other, as a tuner with one worker runs them."""
-    ledger = Ledger(study, journal(folder), slots)
+    ledger = opened(folder, study, slots)
     while ledger.ready and most:
         begun = ledger.begin()
         ledger.end(begun, execute(order(study, begun)), 1.0)
@@ -47,6 +52,6 @@ def room(size: int) -> Iterator[None]:
 
 def finished(home: Path, study: Tuning, execute: Any = answer) -> Record:
     """A finished study; its record lies where the user's own do."""
-    made = record(study, go_on(home / "tuning", study, execute=execute))
+    made = record(study, FakeFederation.hash, go_on(home / "tuning", study, execute=execute))
     write(home / "tuned", made)
     return made
