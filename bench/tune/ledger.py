@@ -17,7 +17,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.tune.journal import JOURNAL
 from bench.tune.pruning import thresholds
-from bench.tune.record import EPSILON, Budget, Trial, ended
+from bench.tune.record import EPSILON, Budget, Trial, dearest, ended
 from bench.tune.sampler import CUT_AT, OUTCOME, Untried, distributions, parameters, standing
 from bench.tune.trial import TrialResult
 from bench.tune.tuning import Tuning
@@ -171,11 +171,10 @@ class Ledger:
         What a trial takes is not known before one was run to its end: the first, the default, runs alone.
         So does one for which less is left.
         """
-        measured = [each.client_epochs for each in self.trials if each.may_win]
+        most = dearest(self.trials, self.tuning.run_epochs)
         places = 0
-        if measured:
-            dearest = max(self.tuning.run_epochs, *measured)
-            places = min(self.slots - len(self.running), int((self._available + EPSILON) // dearest))
+        if most is not None:
+            places = min(self.slots - len(self.running), int((self._available + EPSILON) // most))
         return max(places, 0 if self.running else 1)
 
     def begin(self) -> Begun:

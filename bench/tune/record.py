@@ -152,6 +152,14 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
     return max(able, key=lambda trial: trial.validation or 0.0, default=None)
 
 
+def dearest(trials: Sequence[Trial], run_epochs: int) -> float | None:
+    """The most client epochs that a trial took, at least the ``run_epochs`` of a plain one; None where none
+    was run as far as the budget allowed, so that it is not known what one takes.
+    """
+    measured = [trial.client_epochs for trial in trials if trial.may_win]
+    return max(run_epochs, *measured) if measured else None
+
+
 def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Trial | None:
     """The trial of a configuration, if there is one."""
     return next((trial for trial in trials if trial.parameters == configuration), None)

@@ -90,7 +90,7 @@ def tune(
         raise NoDataError(str(errors[0]))
     tuned = Tuned(failed={title: str(error) for title, error in lacking.items() if error is not None})
     check_totals(home / "tuning", at_hand)
-    width = max(1, len(slots.devices) // len(at_hand))
+    width = width_of(len(slots.devices), len(at_hand))
     with ExitStack() as stack:
         for each in at_hand:
             stack.callback(lock(home / "tuning", each).release)
@@ -104,6 +104,11 @@ def tune(
         stack.callback(tuner.stop)
         tuner.run(interrupts)
     return tuned
+
+
+def width_of(slots: int, studies: int) -> int:
+    """Slots that each of so many studies has."""
+    return max(1, slots // studies)
 
 
 class Tuner:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heapreplace
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -12,8 +14,8 @@ from rich.table import Table
 from bench.sweep.estimate import Estimator
 from bench.sweep.show import duration
 from bench.tune.ledger import Ledger
-from bench.tune.record import Budget, Record, Trial, best_of, ended
-from bench.tune.run import Tuned
+from bench.tune.record import EPSILON, Budget, Record, Trial, best_of, dearest, ended
+from bench.tune.run import Tuned, width_of
 from bench.tune.space import Value
 from bench.tune.tuning import Tuning
 
@@ -48,6 +50,18 @@ class Standing:
         """The best validation accuracy so far."""
         best = best_of(self.trials)
         return None if best is None else best.validation
+
+    def side_by_side(self, width: int) -> float | None:
+        """What ``seconds`` come to with so many trials at a time: none is split, and until it is known what
+        one takes, each runs alone.
+        """
+        if self.seconds is None:
+            return None
+        tuning, most = self.tuning, dearest(self.trials, self.tuning.run_epochs)
+        alone = int(most is None)
+        left = int((tuning.budget - self.client_epochs + EPSILON) // (most or tuning.run_epochs))
+        left = max(1, min(left, min(tuning.trials, tuning.size) - len(self.trials)))
+        return self.seconds / left * (alone + math.ceil((left - alone) / width))
 
 
 def standing(tuning: Tuning, trials: Sequence[Trial], history: Estimator, lacking: str) -> Standing:
@@ -91,11 +105,16 @@ def table(every: Sequence[Standing]) -> Table:
 
 def cost(every: Sequence[Standing], slots: int) -> str:
     """How many studies are to be done, and how long that takes at most."""
-    to_do = [each for each in every if not each.ended and not each.lacking]
-    known = [each.seconds for each in to_do if each.seconds is not None]
+    at_hand = [each for each in every if not each.lacking]
+    to_do = [each for each in at_hand if not each.ended]
+    width = width_of(slots, len(at_hand) or 1)
+    known = [seconds for each in to_do if (seconds := each.side_by_side(width)) is not None]
     text = f"{len(every)} stud{'y' if len(every) == 1 else 'ies'}, {len(to_do)} to do"
     if known:
-        text += f", at most {duration(sum(known) / slots)} on {slots} at a time"
+        ends = [0.0] * (slots // width)
+        for seconds in known:  # as they begin: spread evenly they would take the least, not the most
+            heapreplace(ends, ends[0] + seconds)
+        text += f", at most {duration(max(ends))} on {slots} at a time"
     unknown = len(to_do) - len(known)
     return text + (f"; the time of {unknown} is unknown, no like run is stored" if unknown else "")
 

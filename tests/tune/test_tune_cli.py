@@ -18,6 +18,9 @@ from bench.resolve import parse_overrides
 from bench.tune.apply import configurations, tuned
 from bench.tune.panels import ENDED, BestOfPanel, HistoryPanel
 from bench.tune.plots import figures, importances
+from bench.tune.record import Trial
+from bench.tune.show import Standing, cost
+from bench.tune.tuning import Tuning
 
 REQUEST: dict[str, Any] = {
     "dataset": ["cora"],
@@ -75,6 +78,51 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, capsys: pytest.CaptureFixture
     assert made.spec.client.learning_rate == study["winner"]["overrides"]["client.learning_rate"]
     assert made.spec.client.hidden == 8
     assert made.seed == 0
+
+
+def ended(study: Tuning, state: Any, client_epochs: float) -> tuple[Trial]:
+    """The default as a study's only trial so far."""
+    reached = 0.5 if state == "complete" else None
+    default = Trial(
+        number=0,
+        parameters=study.default,
+        state=state,
+        validation=reached,
+        client_epochs=client_epochs,
+        seconds=1,
+    )
+    return (default,)
+
+
+NINE, TWENTY = tuning(trials=9), tuning(trials=20)
+ONE = tuning(trials=1)
+FOUR = tuning(trials=9, space={"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)})
+PLAIN = ROUNDS * EPOCHS * 2
+
+
+@pytest.mark.parametrize(
+    ("studies", "slots", "seconds"),
+    [
+        ([Standing(NINE, (), 90.0)], 1, 90),
+        ([Standing(NINE, (), 90.0)], 4, 30),  # the first alone, then eight in two turns
+        ([Standing(NINE, (), 90.0)], 5, 30),  # eight on five slots take as long
+        ([Standing(NINE, (), 90.0)], 20, 20),
+        ([Standing(NINE, ended(NINE, "complete", PLAIN), 80.0)], 4, 20),
+        ([Standing(NINE, ended(NINE, "failed", PLAIN), 80.0)], 4, 30),  # not known yet what one takes
+        ([Standing(TWENTY, ended(TWENTY, "complete", 1.5 * PLAIN), 120.0)], 20, 10),  # room for twelve
+        ([Standing(FOUR, (), 90.0)], 4, 45),  # four configurations, with the budget of nine
+        ([Standing(NINE, (), 90.0)] * 2, 5, 50),  # two slots each
+        ([Standing(NINE, (), 90.0)] * 3, 2, 180),  # the third begins where one of the first two has ended
+        ([Standing(NINE, (), 20.0), Standing(NINE, (), 90.0), Standing(NINE, (), 40.0)], 2, 90),
+        ([Standing(ONE, ended(ONE, "complete", PLAIN), 0.0), Standing(NINE, (), 90.0)], 4, 50),
+        ([Standing(NINE, (), 90.0, "not in any data root"), Standing(NINE, (), 90.0)], 4, 30),
+    ],
+)
+def test_a_dry_run_says_the_longest_that_the_rest_takes(
+    studies: list[Standing], slots: int, seconds: int
+) -> None:
+    time = f"{seconds} s" if seconds < 60 else f"{seconds / 60:.0f} min"
+    assert cost(studies, slots).endswith(f"at most {time} on {slots} at a time")
 
 
 @pytest.mark.parametrize(
@@ -218,8 +266,6 @@ def test_importance_finds_the_parameter_that_decides() -> None:
                 "seconds": 1.0,
             }
         )
-    from bench.tune.record import Trial
-
     shares = importances(study, [Trial.model_validate(each) for each in trials])
     assert next(iter(shares)) == "client.learning_rate"
     assert shares["client.learning_rate"] > 0.9
