@@ -17,7 +17,8 @@ from bench.report.settings import Column
 from bench.report.source import Source
 from bench.report.study import Study
 from bench.report.table import Table
-from bench.report.tuned import tuned
+from bench.report.tuned import Searches
+from bench.tune.apply import configurations
 
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
@@ -66,7 +67,9 @@ def survey(source: Source, studies: Mapping[str, type[Study]], suite: Collection
     made = [study() for study in studies.values()]
     plans = {study.name: [Plan(each) for each in study.experiments] for study in made}
     apart = {digest for each in plans.values() for plan in each for digest in plan.hashes}
-    results = Results(source, planned(grid for study in made for grid in study.grids), apart, tuned())
+    results = Results(
+        source, planned(grid for study in made for grid in study.grids), apart, Searches(configurations())
+    )
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     return Survey(results, tuple(_study(study, plans[study.name], results, suite) for study in made))

@@ -138,13 +138,12 @@ def circumstances(study: Study, every: Iterable[Group], results: Results) -> tup
     if not groups:
         return ("Nothing of this table has been run yet.",)
     seeds = ranges(seed for group in groups for seed in group.seeds)
+    searches = sorted({(mark(group.tuned), budget(group.tuned)) for group in groups if group.tuned})
     lines = [
         f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.",
-        f"Tuning budget: {study.tuning}.{OTHER_SETTINGS if any(group.setting for group in groups) else ''}",
-        *(
-            f"Rows marked '{text}': {what}."
-            for text, what in sorted({(mark(g.tuned), budget(g.tuned)) for g in groups if g.tuned})
-        ),
+        *(f"Tuned ('{text}'): {what}." for text, what in searches),
+        f"Tuning budget{' of all else' if searches else ''}: {study.tuning}."
+        f"{OTHER_SETTINGS if any(group.setting for group in groups) else ''}",
     ]
     partitions = _partitions(study, groups)
     if partitions:

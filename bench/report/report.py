@@ -17,7 +17,8 @@ from bench.report.settings import Column
 from bench.report.source import Source
 from bench.report.study import Study
 from bench.report.table import Document
-from bench.report.tuned import tuned
+from bench.report.tuned import Searches
+from bench.tune.apply import configurations
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def build(
     asked = _experiments(request, chosen, every)
     expected = usual or ({} if asked else _planned(request, chosen))
     apart = {digest for each in every.values() for plan in each for digest in plan.hashes}
-    results = Results(source, expected, apart, tuned())
+    results = Results(source, expected, apart, Searches(configurations()))
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     plans = {

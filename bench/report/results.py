@@ -19,8 +19,9 @@ from bench.engine import NUMERICS
 from bench.report.expected import Expectation, Expected, alike
 from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
-from bench.report.tuned import Search, Tuned, mark
+from bench.report.tuned import Search, Searches, mark
 from bench.report.verdicts import LEAST_PARTITIONS
+from bench.tune.apply import Configurations
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
@@ -66,7 +67,8 @@ class PartitionSpread:
 class Group:
     """The runs of one spec over its seeds.
 
-    ``setting`` says how it differs from the cell's usual spec, ``tuned`` which study found it, if one did.
+    ``setting`` says how it differs from the cell's usual spec, ``tuned`` which study found it, if one did,
+    ``kept`` which study found nothing better than the usual spec.
     """
 
     column: Column
@@ -75,6 +77,7 @@ class Group:
     setting: str
     runs: pd.DataFrame = field(repr=False)
     tuned: Search | None = None
+    kept: Search | None = None
 
     @cached_property
     def done(self) -> pd.DataFrame:
@@ -126,13 +129,13 @@ class Results:
         source: Source,
         expected: Expected,
         apart: Collection[str] = (),
-        tuned: Tuned = lambda specs: None,
+        searches: Searches | None = None,
     ) -> None:
         self._source = source
         self._expected = expected
         self._grids = {column: cell.grid for (column, _), cell in expected.items() if cell.grid}
         self._apart = frozenset(apart)
-        self._tuned = tuned
+        self._searches = searches or Searches(Configurations({}))
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str], pd.DataFrame] = {}
         self.runs = self._load()
@@ -180,7 +183,9 @@ class Results:
     def _made(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
         settings = runs["settings"].iloc[0]
         setting = difference(settings, reference)
-        search = self._tuned(runs["spec"]) if setting else None
+        if not setting:
+            return Group(column, method, settings, setting, runs, kept=self._searches.kept(runs["spec"]))
+        search = self._searches.behind(runs["spec"])
         if search:  # the study stands for all but the partition, of which there may be several
             setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
         return Group(column, method, settings, setting, runs, search)

@@ -21,6 +21,7 @@ from bench.report.settings import Column, Settings
 from bench.report.spread import spread
 from bench.report.statistic import Statistic
 from bench.report.table import Document
+from bench.report.tuning import tuning
 
 
 class Study:
@@ -112,7 +113,8 @@ class Study:
     def statistics(
         self, boards: list[Board], outcomes: list[Outcome], results: Results, selection: Selection
     ) -> list[Statistic]:
-        """Spread of every board, ranking of the methods, and how much of the papers comes out.
+        """Spread of every board, ranking of the methods, what tuning changes, and how much of the papers
+        comes out.
 
         ``outcomes`` are all the selected experiments, run or not. Nothing without a board.
         """
@@ -121,6 +123,7 @@ class Study:
         made = [
             *(spread(self, each, results) for each in boards),
             ranking(self, boards, results, selection),
+            tuning(self, boards, results, selection),
             reproduction(self, boards, outcomes, results, selection),
         ]
         return [each for each in made if each is not None]

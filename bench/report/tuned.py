@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bench.spec import RunSpec
-from bench.tune.apply import configurations
+from bench.tune.apply import Configuration, Configurations
 from bench.tune.record import Record
+from bench.tune.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -27,35 +28,45 @@ class Search:
         """Trials that were asked for."""
         return self.record.budget.trials
 
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What the winner has otherwise than the default, such as ``client.dropout=0.0``."""
+        record = self.record
+        default = Tuning(record.spec, record.space, record.seeds, record.budget.trials).default
+        return tuple(
+            f"{key}={value}" for key, value in record.winner.overrides.items() if value != default[key]
+        )
 
-Tuned = Callable[[Iterable[str]], Search | None]
-"""Specs (canonical JSON) of the runs of a cell -> the study that found their configuration, or None."""
 
-
-def tuned() -> Tuned:
-    """Looks specs up among the configurations at hand: the user's own, and those of the suite.
-
-    Runs count as tuned where every one of them was made with the same study's winner, and none has a
-    seed of the search. Studies whose budget was not used up are no configurations, and where the default
-    configuration won, its runs are the default's.
-
-    Raises:
-        RequestError: a file of a configuration is damaged.
+@dataclass(frozen=True)
+class Searches:
+    """The finished searches at hand, the user's own and those of the suite, asked by the specs (canonical
+    JSON) of a cell's runs. Studies whose budget was not used up are none.
     """
-    known = configurations()
 
-    def found(specs: Iterable[str]) -> Search | None:
+    known: Configurations
+
+    def behind(self, specs: Iterable[str]) -> Search | None:
+        """The one whose winner, another configuration than the default, all runs were made with.
+
+        None where a run has a seed of the search.
+        """
+        return self._one(specs, self.known.behind)
+
+    def kept(self, specs: Iterable[str]) -> Search | None:
+        """The one that the default configuration won, in which all runs were made; None as above."""
+        return self._one(specs, self.known.kept)
+
+    def _one(self, specs: Iterable[str], find: Callable[[RunSpec], Configuration | None]) -> Search | None:
         runs = [RunSpec.model_validate_json(spec) for spec in specs]
-        behind = [known.behind(run) for run in runs]
-        records = {each.record.study: each.record for each in behind if each is not None}
-        if None in behind or len(records) != 1:
+        found = [find(run) for run in runs]
+        records = {each.record.study: each.record for each in found if each is not None}
+        if None in found or len(records) != 1:
             return None
         (record,) = records.values()
         searched = record.spec.protocol.partition_seed
         elsewhere = any(run.protocol.partition_seed != searched for run in runs)
         return Search(record, elsewhere, frozenset({record.used.trials}))
-
-    return found
 
 
 def mark(search: Search) -> str:
@@ -68,13 +79,12 @@ def mark(search: Search) -> str:
 
 
 def budget(search: Search) -> str:
-    """The budget in full, what was used of it, and whether the search was on another partition."""
+    """The budget that was granted, and whether the search was on another partition."""
     record = search.record
     seeds = ", ".join(map(str, record.seeds))
     text = (
-        f"{_of(record.used.trials, record.budget.trials)} trials and "
-        f"{_of(record.used.client_epochs, record.budget.client_epochs)} client epochs, by validation "
-        f"accuracy of seeds {seeds}"
+        f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
+        f"validation accuracy of seed{'s' if len(record.seeds) > 1 else ''} {seeds}"
     )
     if not search.elsewhere:
         return text
@@ -84,7 +94,11 @@ def budget(search: Search) -> str:
     )
 
 
-def _of(used: float, granted: float) -> str:
-    """``17 of 20``, or ``20`` where all of it was used."""
-    texts = [f"{used:,.0f}", f"{granted:,.0f}"]
-    return texts[1] if texts[0] == texts[1] else " of ".join(texts)
+def trials(search: Search) -> str:
+    """Trials used of those granted: ``17 of 20``."""
+    return f"{search.record.used.trials} of {search.record.budget.trials}"
+
+
+def client_epochs(search: Search) -> str:
+    """Client epochs used of those granted: ``3,525 of 6,000``."""
+    return f"{search.record.used.client_epochs:,.0f} of {search.record.budget.client_epochs:,.0f}"

@@ -9,7 +9,7 @@ one partition are not independent of each other, and the partition is what anoth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
@@ -45,7 +45,7 @@ class Comparison:
     """Method ``first`` against method ``second``: the mean over units of first minus second, in points.
 
     ``difference`` is None without common seeds; ``interval`` (95 %, uncorrected) and the p values are
-    None for fewer than two units. ``corrected`` is Holm's p value among all pairs of the cell.
+    None for fewer than two units. ``corrected`` is Holm's p value among the pairs compared.
     """
 
     first: str
@@ -120,13 +120,16 @@ def t_test(values: NDArray[np.float64]) -> float:
     return float(stats.ttest_1samp(values, 0.0).pvalue)
 
 
-def compare(scores: Mapping[str, pd.DataFrame]) -> list[Comparison]:
-    """All pairs of the methods of one cell, in their order, with Holm's correction over these pairs.
+def compare(
+    scores: Mapping[str, pd.DataFrame], pairs: Collection[tuple[str, str]] | None = None
+) -> list[Comparison]:
+    """Pairs of the methods of one cell, all of them in their order or those named, with Holm's correction
+    over these pairs.
 
     ``scores`` has the columns ``COLUMNS`` for each method. Holm (1979), by statsmodels.
     """
     unit = unit_of(scores.values())
-    pairs = list(combinations(scores, 2))
+    pairs = list(combinations(scores, 2)) if pairs is None else pairs
     found = [differences(scores[first], scores[second], unit) for first, second in pairs]
     tests = [t_test(values) if len(values) > 1 else None for values in found]
     made = [p for p in tests if p is not None]

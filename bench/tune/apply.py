@@ -74,6 +74,16 @@ class Configurations:
                 return each
         return None
 
+    def kept(self, spec: RunSpec) -> Configuration | None:
+        """The one whose search the default configuration won, for a run in it; None if there is none, or it
+        had the run's seed.
+        """
+        for each in self._candidates(spec):
+            won = _cell(each.apply(each.record.spec))
+            if spec.seed not in each.record.seeds and won == _cell(spec) == _cell(each.record.spec):
+                return each
+        return None
+
     def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
         """Those of the spec's cell; none where its method is not at hand, which alone knows the values."""
         return self.by_file.get(file_name(spec), ()) if spec.method in registry.methods() else ()

@@ -1,0 +1,115 @@
+"""Default against tuned: what the search is worth to every method, and with which budget."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+from fake_database import FakeDatabase
+from rich.console import Console
+from tuned_studies import CELL, on_partition, study, tuned_run
+
+from bench.report.report import Report, Request, build
+from bench.report.terminal import show
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.tune.record import write
+
+PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
+LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    return tmp_path / "home"
+
+
+def filled(home: Path) -> FakeDatabase:
+    """Two seeds, three clients. FedAvg gains 6, 2 and 12 points, FedProx 30 or 31, and of Local the default
+    won; Flow was not tuned.
+    """
+    database = FakeDatabase()
+    for seed in (0, 1):
+        for cell, default, tuned in (
+            (CELL, [60, 70, 80], [66, 72, 92]),
+            (PROX, [50, 60, 60], [80, 90, 91]),
+            (LOCAL, [75, 75, 75], None),
+            (resolve("cora", "non-overlapping", 10, "flow", 0), [40, 40, 40], None),
+        ):
+            database.add(cell.method, seed, default, spec=cell.model_copy(update={"seed": seed}))
+            if tuned:
+                database.add(cell.method, seed, tuned, spec=tuned_run(cell, seed))
+    for cell in (CELL, PROX):
+        write(home / "tuned", study(granted=3, each=700.0, cell=cell))
+    write(home / "tuned", study(cell=LOCAL, default_wins=True))
+    return database
+
+
+def built(database: FakeDatabase, out: Path) -> Report:
+    return build(database, Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, out)
+
+
+def records(out: Path) -> dict[str, dict[str, str]]:
+    with (out / "fedsheafhn_tuned_pairs.csv").open() as file:
+        return {row["method"]: row for row in csv.DictReader(file)}
+
+
+def test_gains_their_tests_and_the_searches_behind_them(home: Path, tmp_path: Path) -> None:
+    built(filled(home), tmp_path / "out")
+    found = records(tmp_path / "out")
+    assert list(found) == ["local", "fedavg", "fedprox"]
+    assert float(found["fedavg"]["default"]) == 70.0
+    assert float(found["fedavg"]["difference"]) == pytest.approx(20 / 3, abs=1e-4)
+    # Student's distribution of two degrees of freedom: p = 1 - t / sqrt(t^2 + 2).
+    t = (20 / 3) / math.sqrt(((6 - 20 / 3) ** 2 + (2 - 20 / 3) ** 2 + (12 - 20 / 3) ** 2) / 2 / 3)
+    p = 1 - t / math.sqrt(t * t + 2)
+    assert float(found["fedavg"]["p"]) == pytest.approx(p, abs=1e-6)
+    assert float(found["fedavg"]["p_holm"]) == pytest.approx(p, abs=1e-6), "the larger of two"
+    t = (91 / 3) / math.sqrt(2 * (1 / 3) ** 2 + (2 / 3) ** 2) * math.sqrt(2 * 3)
+    p = 1 - t / math.sqrt(t * t + 2)
+    assert float(found["fedprox"]["p_holm"]) == pytest.approx(2 * p, abs=1e-6), "the smaller of two"
+    assert [row["verdict"] for row in found.values()] == ["default won", "undecided", "better"]
+    assert found["fedavg"]["winner"] == "client.learning_rate=0.003"
+    assert (found["fedavg"]["trials"], found["fedavg"]["trials_granted"]) == ("2", "3")
+    assert float(found["fedavg"]["client_epochs"]) == 1400
+    assert (found["local"]["tuned"], found["local"]["difference"]) == (found["local"]["default"], "")
+
+
+def test_the_terminal_has_both_orders(home: Path, tmp_path: Path) -> None:
+    report = built(filled(home), tmp_path / "out")
+    console = Console(width=80, record=True, file=(tmp_path / "screen").open("w"))
+    (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    show(document, console)
+    lines = {line.split("│")[1].strip(): line for line in console.export_text().splitlines() if "│" in line}
+    assert max(map(len, lines.values())) <= 80
+    assert all(text in lines["Local"] for text in ("75.00 (1)", "75.00 (3)", "default won"))
+    assert all(text in lines["FedAvg"] for text in ("70.00 (2)", "76.67 (2)", "+6.67 ?"))
+    assert all(text in lines["FedProx"] for text in ("56.67 (3)", "87.00 (1)", "+30.33 >"))
+    assert document.notes == ("without tuned runs in Cora 10: Flow",)
+
+
+def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
+    write(home / "tuned", study())
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("fedavg", seed, [60, 80], spec=elsewhere(CELL, seed))
+        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, partition=5))
+    report = built(database, tmp_path / "out")
+    assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+
+
+def elsewhere(cell: RunSpec, seed: int) -> RunSpec:
+    return cell.model_copy(update={"seed": seed, "protocol": on_partition(cell.protocol, 5)})
+
+
+def test_without_a_search_there_is_no_such_document(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    database.add("fedavg", 0, [60, 80], spec=CELL)
+    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
+    report = built(database, tmp_path / "out")
+    assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]

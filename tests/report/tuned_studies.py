@@ -1,0 +1,62 @@
+"""Finished studies and the runs of their winners, for reports."""
+
+from __future__ import annotations
+
+from bench.resolve import resolve
+from bench.spec import Protocol, RunSpec
+from bench.tune.record import Budget, Record, Trial, Winner
+from bench.tune.space import search_space
+from bench.tune.tuning import Tuning, cell_of
+
+CELL = resolve("cora", "non-overlapping", 10, "fedavg", 0)
+RATE = 0.003
+
+
+def study(
+    granted: int = 2, used: int = 2, each: float = 600.0, cell: RunSpec = CELL, default_wins: bool = False
+) -> Record:
+    """A study whose second trial is best, at a smaller learning rate, or the first, the default. Each took
+    so many client epochs.
+    """
+    tuning = Tuning(cell, search_space(cell), (1000, 1001), granted)
+    better = {**tuning.default, "client.learning_rate": RATE}
+    configurations = [tuning.default, better, {**tuning.default, "client.dropout": 0.0}]
+    reached = (0.8, 0.7, 0.6) if default_wins else (0.7, 0.8, 0.6)
+    made = tuple(
+        Trial(
+            number=number,
+            parameters=configurations[number],
+            validation=reached[number],
+            state="complete",
+            client_epochs=each,
+            seconds=1.0,
+        )
+        for number in range(used)
+    )
+    return Record(
+        study=tuning.name,
+        cell=cell_of(cell),
+        clients="fake",
+        space=tuning.space,
+        seeds=tuning.seeds,
+        budget=Budget(trials=granted, client_epochs=tuning.budget),
+        used=Budget(trials=used, client_epochs=each * used),
+        numerics=tuning.numerics,
+        packages={},
+        winner=Winner(
+            number=int(not default_wins), overrides=tuning.default if default_wins else better, validation=0.8
+        ),
+        default_validation=reached[0],
+        trials=made,
+    )
+
+
+def tuned_run(spec: RunSpec, seed: int = 0, partition: int | None = None) -> RunSpec:
+    """A run at the smaller rate, on another partition where one is named."""
+    protocol = spec.protocol if partition is None else on_partition(spec.protocol, partition)
+    client = spec.client.model_copy(update={"learning_rate": RATE})
+    return spec.model_copy(update={"seed": seed, "client": client, "protocol": protocol})
+
+
+def on_partition(protocol: Protocol, partition: int) -> Protocol:
+    return protocol.model_copy(update={"partition_seed": partition})
