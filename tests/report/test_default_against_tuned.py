@@ -11,7 +11,9 @@ from fake_database import FakeDatabase
 from rich.console import Console
 from tuned_studies import CELL, on_partition, study, tuned_run
 
+from bench.report.expected import Expectation
 from bench.report.report import Report, Request, build
+from bench.report.settings import Column, settings_of
 from bench.report.terminal import show
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
@@ -95,16 +97,19 @@ def test_the_terminal_has_both_orders(home: Path, tmp_path: Path) -> None:
 
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
-    database = FakeDatabase()
-    for seed in (0, 1):
-        database.add("fedavg", seed, [60, 80], spec=elsewhere(CELL, seed))
-        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, partition=5))
-    report = built(database, tmp_path / "out")
+    column = Column("cora", "non-overlapping", 10)
+    database, usual = FakeDatabase(), Expectation(settings_of(on_own(CELL, 5).tree(), per_seed=True))
+    for seed in (5, 6):
+        database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed))
+        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, partition=seed))
+    out = tmp_path / "out"
+    report = build(database, Request(), {"fedsheafhn": FedSheafHN}, out, {(column, "fedavg"): usual})
+    assert "| FedAvg \\[tuned, 2 trials\\] |" in (out / "fedsheafhn_table1.md").read_text()
     assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
 
 
-def elsewhere(cell: RunSpec, seed: int) -> RunSpec:
-    return cell.model_copy(update={"seed": seed, "protocol": on_partition(cell.protocol, 5)})
+def on_own(cell: RunSpec, seed: int) -> RunSpec:
+    return cell.model_copy(update={"seed": seed, "protocol": on_partition(cell.protocol, seed)})
 
 
 def test_without_a_search_there_is_no_such_document(tmp_path: Path) -> None:

@@ -279,6 +279,23 @@ def test_where_the_default_won_its_runs_are_the_defaults(tmp_path: Path, shipped
         spec = planned("local", **change).spec
         assert spec is not None
         assert known.behind(spec) is None
+        kept = known.kept(spec)
+        assert kept is not None
+        assert kept.record == made
+        assert known.kept(spec.model_copy(update={"seed": made.seeds[0]})) is None, "the search's own seed"
+
+
+def test_where_another_configuration_won_the_default_did_not(tmp_path: Path, shipped: Path) -> None:
+    made = finished(tmp_path, tuning(trials=5))
+    assert made.winner.overrides != tuning().default
+    known = configurations(tmp_path)
+    plain = planned("local").spec
+    (winner,) = tuned([planned("local")], known)
+    assert plain is not None
+    assert winner.spec is not None
+    assert known.kept(plain) is None
+    assert known.kept(winner.spec) is None
+    assert known.behind(winner.spec) is not None
 
 
 def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Path, tmp_path: Path) -> None:
