@@ -24,7 +24,7 @@ def upgrade(*, db: str | None = None) -> None:
     url = db or paths.default_database()
     name = connect.database(url).name
     before, after = migrate.upgrade(url)
-    change = f"{after}, nothing to do" if before == after else f"{before} to {after}"
+    change = f"{after}, nothing to do" if before == after else f"{before or 'none'} to {after}"
     print(f"{name}: schema {change}")
 
 

@@ -184,9 +184,10 @@ def sweep(
             print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
         elif not plan.to_run:
             done = outcome.counts.keys() == {"done"}
-            _say(out, f"all {len(plan.steps):,} runs are done" if done else show.nothing(plan, rerun))
+            _say(out, show.all_done(plan) if done else show.nothing(plan, rerun))
         else:
-            took = show.took(plan, len(slots.devices), time.monotonic() - began)
+            whole = outcome.ran == len(plan.ready) and not outcome.failed
+            took = show.took(plan, len(slots.devices), time.monotonic() - began, whole)
             _say(out, f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {took}")
         return outcome.exit_code
 

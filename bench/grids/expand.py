@@ -65,9 +65,8 @@ def ad_hoc(filters: Filters) -> Grid:
         RequestError: no data set or no method is named, a data set is unknown, or a number is too small.
     """
     if not (filters.datasets and filters.methods):
-        raise RequestError(
-            "expected --grid NAME, or a data set and a method (-d cora -m fedavg), got neither"
-        )
+        got = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
+        raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {got}")
     for option, values, least in (("--clients", filters.clients, 1), ("--seed", filters.seeds, 0)):
         if values and min(values) < least:
             raise RequestError(f"{option} expects {least} or more, got {min(values)}")

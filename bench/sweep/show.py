@@ -60,15 +60,21 @@ def to_do(plan: Plan, slots: int) -> str:
     return text + (f"; {waiting:,} more need data that the sweep tries to download" if waiting else "")
 
 
+def all_done(plan: Plan) -> str:
+    """That a sweep had nothing left to run."""
+    number = len(plan.steps)
+    return "the only run is done" if number == 1 else f"all {number:,} runs are done"
+
+
 def nothing(plan: Plan, rerun: str | None) -> str:
     """Why a sweep had nothing to run."""
     why = f"none to be made again as {rerun}" if rerun else "nothing to run"
     return f"{runs(len(plan.steps))}: {states(plan.counts)}; {why}"
 
 
-def took(plan: Plan, slots: int, seconds: float) -> str:
-    """How long a sweep took, beside what was expected if everything was."""
-    expected = f", expected {duration(_expected(plan, slots))}" if not plan.unknown_times else ""
+def took(plan: Plan, slots: int, seconds: float, whole: bool) -> str:
+    """How long a sweep took; beside it what was expected, if that is known and the ``whole`` plan was run."""
+    expected = f", expected {duration(_expected(plan, slots))}" if whole and not plan.unknown_times else ""
     return f"took {duration(seconds)}{expected}"
 
 
@@ -160,7 +166,10 @@ def level_lines(plan: Plan) -> list[str]:
 
 def cost(plan: Plan, bytes_a_run: float | None) -> str:
     """Device time and disk of the ready runs."""
-    hours = f"{plan.seconds / 3600:.2f} device-hours"
+    unknown = plan.unknown_times
+    hours = f"{plan.seconds / 3600:.2f} device-hours" + (f" and {runs(unknown)} unknown" if unknown else "")
+    if plan.ready and unknown == len(plan.ready):
+        hours = "device-hours unknown"
     if bytes_a_run is None:
         return f"{hours}; disk unknown, nothing is stored yet"
     return f"{hours}; about {decimal(round(bytes_a_run * len(plan.ready)))} of disk"
@@ -169,14 +178,16 @@ def cost(plan: Plan, bytes_a_run: float | None) -> str:
 def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]:
     """The plan with every run's names, spec hash, status, reason and expected seconds.
 
-    ``seconds`` is what the ready runs take side by side, ``device_hours`` what they take together.
+    ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
+    together; None where that of no run is known.
     """
+    known = len(plan.ready) > plan.unknown_times or not plan.ready
     return {
         "counts": plan.counts,
         "levels": levels(plan),
         "to_run": len(plan.ready),
-        "seconds": _expected(plan, slots),
-        "device_hours": plan.seconds / 3600,
+        "seconds": _expected(plan, slots) if known else None,
+        "device_hours": plan.seconds / 3600 if known else None,
         "unknown_times": plan.unknown_times,
         "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),
         "runs": [

@@ -89,6 +89,13 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
     assert times == {("local", 0): 40.0, ("local", 1): 40.0, ("fedavg", 0): None, ("fedavg", 1): None}
     assert (plan.seconds, plan.unknown_times) == (80.0, 2)
     assert show.to_do(plan, 2) == "4 to run, time 40 s on 2 at a time and 2 runs whose time is unknown"
+    assert show.cost(plan, None).startswith("0.02 device-hours and 2 runs unknown;")
+    assert show.as_json(plan, 2, None)["seconds"] == 40.0
+    nobody_knows = make_plan(expand(grid()), {}, have)
+    assert show.cost(nobody_knows, None).startswith("device-hours unknown;")
+    tree = show.as_json(nobody_knows, 2, None)
+    assert (tree["seconds"], tree["device_hours"], tree["unknown_times"]) == (None, None, 4)
+    assert show.as_json(Plan(()), 2, None)["seconds"] == 0.0
     waiting = make_plan(expand(grid(datasets=("cora", "citeseer"))), {}, lambda name: "no" * (name != "cora"))
     assert len(waiting.to_run) == 8
     assert show.to_do(waiting, 2) == (
@@ -121,7 +128,8 @@ def test_more_slots_than_runs_shorten_nothing(
     assert show.to_do(plan, slots) == (
         f"{runs} to run, time {time}; {runs} more need data that the sweep tries to download"
     )
-    assert show.took(plan, slots, 5.0) == f"took 5 s, expected {time.partition(' on')[0]}"
+    assert show.took(plan, slots, 5.0, whole=True) == f"took 5 s, expected {time.partition(' on')[0]}"
+    assert show.took(plan, slots, 5.0, whole=False) == "took 5 s"
     tree = show.as_json(plan, slots, None)
     assert tree["seconds"] == pytest.approx(expected)
     assert tree["device_hours"] == pytest.approx(sum(seconds) / 3600)
@@ -395,7 +403,7 @@ def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -
     # To run: local stale and failed at 2 min each, and one of fedavg whose time nobody knows.
     assert "local 2 2 min 4 min" in text
     assert "fedavg 1 1 run unknown" in text
-    assert show.cost(plan, 2000.0) == "0.07 device-hours; about 6.0 kB of disk"
-    assert show.cost(plan, None) == "0.07 device-hours; disk unknown, nothing is stored yet"
+    assert show.cost(plan, 2000.0) == "0.07 device-hours and 1 run unknown; about 6.0 kB of disk"
+    assert show.cost(plan, None).endswith("; disk unknown, nothing is stored yet")
     tree = show.as_json(plan, 2, 2000.0)
     assert (tree["seconds"], tree["device_hours"], tree["bytes"]) == (120.0, pytest.approx(1 / 15), 6000)

@@ -56,6 +56,9 @@ def test_from_a_dry_run_to_a_second_call(home: Path, capsys: pytest.CaptureFixtu
     assert sweep(**REQUEST, as_json=True) == 0
     assert json.loads(capsys.readouterr().out) == {"counts": {"done": 2}, "ran": 0, "left": {}}
 
+    assert sweep(**{**REQUEST, "method": ["local"]}) == 0
+    assert capsys.readouterr().out == "the only run is done\n"
+
     assert sweep(**{**REQUEST, "seed": [1]}, dry_run=True, as_json=True) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["counts"] == {"missing": 2}
