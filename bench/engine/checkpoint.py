@@ -8,11 +8,12 @@ here ends, on a CPU, with the same bits.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
 import warnings
-import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -206,6 +207,11 @@ class Saved(NamedTuple):
     seconds: float
 
 
+def parts(path: Path) -> Iterable[Path]:
+    """What processes that were killed while they saved a run have left beside its file."""
+    return path.parent.glob(f"{path.stem}.*.tmp")
+
+
 @dataclass
 class Checkpoint:
     """Where and how often a run is saved.
@@ -247,6 +253,8 @@ class Checkpoint:
         """
         state, arrays = _state(run, round, seconds, self.identity)
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        for part in parts(self.path):
+            part.unlink(missing_ok=True)
         beside = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
             with beside.open("wb") as file:
@@ -260,20 +268,39 @@ class Checkpoint:
             beside.unlink(missing_ok=True)
 
     def load(self) -> tuple[Any, Arrays] | None:
-        """The saved state; None where there is none of this run, or it is damaged."""
+        """The saved state; None where there is none of this run, or it is damaged.
+
+        Raises:
+            OSError: the file cannot be read, which says nothing of what is in it.
+        """
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            content = io.BytesIO(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            error.filename = str(self.path)  # which an error in the middle of it lacks
+            raise
+        try:
+            with np.load(content, allow_pickle=False) as file:
+                if file.zip.testzip() is not None:
+                    return None
                 state = json.loads(file["state"].tobytes())
                 if (state["format"], state["identity"]) != (FORMAT, self.identity):
                     return None
-                # The archive's checksums guard what is in it; a damaged directory only hides some of it.
+                # Checksums guard what is in the archive; a damaged directory only hides some of it.
                 arrays = {name[1:]: file[name] for name in file.files if name != "state"}
                 return (state, arrays) if len(arrays) == state["arrays"] else None
-        except (OSError, EOFError, ValueError, KeyError, TypeError, RuntimeError, zipfile.BadZipFile):
+        except MemoryError:
+            raise
+        except Exception:  # a damaged file raises whatever it looks like
             return None
 
     def resume(self, run: Run) -> Saved | None:
-        """Take up the saved state; None, and ``run`` untouched, where there is nothing to take up."""
+        """Take up the saved state; None, and ``run`` untouched, where there is nothing to take up.
+
+        Raises:
+            OSError: it cannot be read.
+        """
         found = self.load()
         if found is None:
             return None

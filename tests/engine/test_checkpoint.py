@@ -158,6 +158,59 @@ def test_whatever_bit_is_flipped(tmp_path: Path) -> None:
     assert refused > len(places) / 3
 
 
+def test_no_flipped_bit_of_a_header_is_taken_up(tmp_path: Path) -> None:
+    """A header that says another shape or type, or nothing that can be read, is one of a damaged file."""
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
+    text = np.frombuffer(b'{"format": 1, "identity": "same", "arrays": 1}', np.uint8)
+    np.savez(checkpoint.path, state=text, a0=np.arange(4096).reshape(64, 64))  # more than is read at once
+    whole = checkpoint.path.read_bytes()
+    saved = checkpoint.load()
+    assert saved is not None
+    header = whole.rindex(b"\x93NUMPY")
+    for place in range(header, header + 128):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[place] ^= 1 << bit
+            checkpoint.path.write_bytes(content)
+            assert checkpoint.load() is None, (place, bit)
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
+    assert checkpoint.load() is None
+    checkpoint.path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        checkpoint.load()
+
+
+def test_a_file_that_memory_does_not_hold_is_not_taken_for_a_damaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    checkpoint = Checkpoint(tmp_path / "run.npz", "same")
+    checkpoint.path.write_text("rounds of days")
+    assert checkpoint.load() is None
+    monkeypatch.setattr(np, "load", full)
+    with pytest.raises(MemoryError):
+        checkpoint.load()
+
+
+def test_what_a_killed_process_left_half_written_goes_with_the_next_save(
+    federation: Federation, tmp_path: Path
+) -> None:
+    half, other = tmp_path / "run.4711.tmp", tmp_path / "other.4711.tmp"
+    for path in (half, other):
+        path.write_text("half")
+    run(
+        make_spec("fedavg", federation, rounds=2),
+        federation,
+        checkpoint=Checkpoint(tmp_path / "run.npz", "same", minutes=0.0),
+    )
+    assert {path.name for path in tmp_path.iterdir()} == {"run.npz", "other.4711.tmp"}
+
+
 def test_a_file_that_would_execute_something_is_not_read(federation: Federation, tmp_path: Path) -> None:
     marker = tmp_path / "executed"
 
