@@ -136,7 +136,8 @@ def execute(order: Order) -> RunResult:
     from bench.spec import RunSpec
     from bench.sweep import fingerprint
 
-    _set_aside()
+    if parent_process() is not None:  # elsewhere the process is not the worker's own
+        _set_aside()
     torch.set_num_threads(order.threads)
     spec = RunSpec.model_validate_json(order.spec)
     code = fingerprint.code(spec.method)

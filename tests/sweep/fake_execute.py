@@ -1,5 +1,6 @@
 """Stand-ins for a run's execution; light to import, as every worker process does."""
 
+import gc
 import hashlib
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.engine.result import Code, RunResult
-from bench.sweep.worker import Order
+from bench.sweep.worker import Order, execute
 
 CLIENTS = 3
 
@@ -82,6 +83,13 @@ def told(order: Order) -> RunResult:
     result.bytes_up = int(os.environ["OMP_NUM_THREADS"])
     result.bytes_down = int(signal.getsignal(signal.SIGINT) == signal.SIG_IGN)
     result.device = order.device
+    return result
+
+
+def frozen(order: Order) -> RunResult:
+    """A real run, and how much garbage collection passes by afterwards."""
+    result = execute(order)
+    result.bytes_up = gc.get_freeze_count()
     return result
 
 

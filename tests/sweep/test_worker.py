@@ -1,15 +1,19 @@
 """What a worker process takes up, and what it does when the disk under its log is full."""
 
+import gc
+from concurrent.futures import wait
 from pathlib import Path
 
 import pytest
-from fake_execute import chatty, faulty
+from fake_execute import chatty, faulty, frozen
 from fake_runs import grid
 
 from bench.federation.build import build
 from bench.grids import expand
 from bench.resolve import resolve
+from bench.spec import RunSpec
 from bench.sweep import fingerprint, worker
+from bench.sweep.pool import Workers
 from bench.sweep.worker import Checkpoints, Order
 
 
@@ -48,3 +52,20 @@ def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Pat
 
     assert identity("cuda:0", 1) == identity("cuda:1", 1), "one GPU or the other"
     assert len({identity("cpu", 1), identity("cpu", 2), identity("cuda:0", 1)}) == 3
+
+
+def majority() -> RunSpec:
+    return resolve("cora", "non-overlapping", 3, "majority", 0)
+
+
+def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_elses() -> None:
+    wanted = Order(majority().canonical(), (), "cpu", 1)
+    before = gc.get_freeze_count()
+    assert frozen(wanted).bytes_up == before
+    workers = Workers(1, frozen, 60.0)
+    try:
+        future = workers.start(0, wanted, None, True)
+        wait([future])
+        assert future.result().bytes_up > 10_000
+    finally:
+        workers.stop()
