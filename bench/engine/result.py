@@ -29,12 +29,14 @@ class RunResult:
     ``samples[split]`` is int32 ``[clients]``. ``loss`` is the mean training loss over clients by
     round. Only a ``done`` run carries numbers. ``seconds`` has ``client``, ``server``,
     ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what the process
-    that made it had loaded; None where the process was lost.
+    that made it had loaded; None where the process was lost. ``raised`` says that the run itself ended in
+    an exception, not what it needs (data, a node, a disk).
     """
 
     state: State
     reason: str = ""
     traceback: str = ""
+    raised: bool = False
     correct: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)
     samples: dict[str, NDArray[np.int32]] = field(default_factory=dict)
     loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))

@@ -14,8 +14,8 @@ FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in ', re.MULTI
 
 
 def fingerprint(result: RunResult) -> str | None:
-    """Type and place of the exception that a run failed with; None where there was none."""
-    if result.state != "failed" or not result.traceback:
+    """Type and place of the exception that a run itself raised; None where it raised none."""
+    if not result.raised:
         return None
     frames = list(FRAME.finditer(result.traceback))
     place = f" in {frames[-1]['file'].rpartition('/')[2]}:{frames[-1]['line']}" if frames else ""

@@ -20,7 +20,6 @@ from bench.sweep.federations import Build, build_all
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.limits import Limits
 from bench.sweep.nodes import NodeWriter
-from bench.sweep.pauses import FRAME
 from bench.sweep.plan import FAILURES, SETTLED, Plan
 from bench.sweep.progress import Reporter
 from bench.sweep.schedule import Scheduler
@@ -123,13 +122,16 @@ def sweep(
                 if each is not None:
                     step, result, started = each
                     states[step.spec.hash] = writer.save(step, result, started)
-                    if checkpoints is not None and _over(result):
-                        checkpoints.path(step.spec.hash).unlink(missing_ok=True)
+                    if checkpoints is not None:
+                        checkpoints.tidy(step.spec.hash, result.raised or result.state in SETTLED)
                     ended[result.state] += 1
                     reporter.finished(step, result)
                     board.ended(step, result)
                 board.show(scheduler)
         states.update(scheduler.skipped)
+        if checkpoints is not None:
+            for spec_hash, state in scheduler.skipped.items():
+                checkpoints.tidy(spec_hash, state in SETTLED)
         for reason, count in scheduler.left.items():
             reporter.note(f"{count:,} left: {reason}")
         if interrupts.finish:
@@ -140,14 +142,6 @@ def sweep(
     )
     failed = sum(ended[state] for state in FAILURES)
     return Outcome(dict(counts), sum(ended.values()), failed, dict(scheduler.left))
-
-
-def _over(result: RunResult) -> bool:
-    """Whether a run is never to go on from where it was saved: it is settled, or its method raised an
-    exception, which alone leaves a stack of calls. What was lost or stopped has none, nor any fault.
-    """
-    raised = result.state == "failed" and FRAME.search(result.traceback) is not None
-    return raised or result.state in SETTLED
 
 
 def default_build() -> Build:

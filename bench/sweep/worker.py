@@ -46,6 +46,15 @@ class Checkpoints:
         """The file of a run."""
         return self.folder / f"{spec_hash}.npz"
 
+    def tidy(self, spec_hash: str, over: bool) -> None:
+        """Remove what a killed worker left half-written of a run, and the file of one that is ``over``."""
+        from bench.engine.checkpoint import parts
+
+        path = self.path(spec_hash)
+        with suppress(OSError):  # what stays there costs room alone
+            for each in (*parts(path), *([path] if over else [])):
+                each.unlink(missing_ok=True)
+
 
 @dataclass(frozen=True)
 class Order:
@@ -100,24 +109,41 @@ def attempt(execute: Execute, order: Order, log: Path | None, fresh: bool) -> Ru
 
     Standard output and error go to the file ``log`` meanwhile, a ``fresh`` one or at its end.
     """
-    from bench.engine.result import RunResult
-
     with _output_to(log, fresh):
         try:
             return execute(order)
-        except NoDataError as error:
-            return RunResult("no_data", str(error), device=order.device)
-        except NotApplicableError as error:
-            return RunResult("not_applicable", str(error), device=order.device)
         except (Exception, SystemExit) as error:
-            with suppress(OSError):  # the log's disk is full
-                traces.print_exc()
-            result = RunResult("failed", _first_line(error), traces.format_exc(), device=order.device)
-            if _out_of_memory(error):
-                result.state, result.peak_memory = "oom", _peak(order.device)
-            return result
+            return _outcome(error, order.device)
         finally:
             _give_back(order.device)
+
+
+def of_run(run: Callable[[], RunResult], device: str) -> RunResult:
+    """What comes of the run itself, once all that it needs is there: what it raises is its method's doing,
+    unless a file could not be read or written.
+    """
+    try:
+        return run()
+    except (Exception, SystemExit) as error:
+        result = _outcome(error, device)
+        result.raised = result.state == "failed" and not isinstance(error, OSError)
+        return result
+
+
+def _outcome(error: BaseException, device: str) -> RunResult:
+    """The state that an exception, the one being handled, stands for."""
+    from bench.engine.result import RunResult
+
+    if isinstance(error, NoDataError):
+        return RunResult("no_data", str(error), device=device)
+    if isinstance(error, NotApplicableError):
+        return RunResult("not_applicable", str(error), device=device)
+    with suppress(OSError):  # the log's disk is full
+        traces.print_exc()
+    result = RunResult("failed", _first_line(error), traces.format_exc(), device=device)
+    if _out_of_memory(error):
+        result.state, result.peak_memory = "oom", _peak(device)
+    return result
 
 
 def execute(order: Order) -> RunResult:
@@ -143,7 +169,8 @@ def execute(order: Order) -> RunResult:
     code = fingerprint.code(spec.method)
     federation = _federation(spec.federation_key, order.roots)
     block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
-    result = run(spec, federation, order.device, block_size, _checkpoint(spec, federation, order))
+    checkpoint = _checkpoint(spec, federation, order)
+    result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint), order.device)
     result.code = code
     return result
 

@@ -1,5 +1,6 @@
 """Stand-ins for a run's execution; light to import, as every worker process does."""
 
+import errno
 import gc
 import hashlib
 import json
@@ -8,11 +9,12 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 from bench.engine.result import Code, RunResult
-from bench.sweep.worker import Order, execute
+from bench.sweep.worker import Order, execute, of_run
 
 CLIENTS = 3
 
@@ -98,9 +100,11 @@ def scripted(order: Order) -> RunResult:
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``signal NUMBER``, ``exit CODE``, ``gib PEAK COUNT``, ``hang``, ``leave``, ``raise`` or ``raise other``.
-    Every attempt leaves a line in ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs
-    have begun, however long their workers take to start.
+    ``signal NUMBER``, ``exit CODE``,
+    ``gib PEAK COUNT``, ``hang``, ``unready`` (what the run needs cannot be had), or what the run itself
+    raises: ``leave``, ``disk``, ``raise`` or ``raise other``. Every attempt leaves a line in
+    ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs have begun, however long their
+    workers take to start.
     """
     folder, spec = Path(order.roots[0]), json.loads(order.spec)
     key = f"{spec['method']} {spec['clients']} {spec['seed']}"
@@ -121,15 +125,13 @@ def scripted(order: Order) -> RunResult:
             os.kill(os.getpid(), int(value))
         case "exit":
             os._exit(int(value))
-        case "leave":
-            sys.exit("left")
         case "hang":
             while True:
                 time.sleep(60)
-        case "raise":
-            if value:
-                raise KeyError("somewhere else")
-            raise ValueError(f"seed {spec['seed']}")
+        case "unready":
+            raise ValueError("half a file")
+        case "leave" | "disk" | "raise":
+            return of_run(lambda: _raise(word, value, spec["seed"]), order.device)
     result = outcome(order.spec)
     result.device = order.device
     if word == "gib":
@@ -141,6 +143,16 @@ def scripted(order: Order) -> RunResult:
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
+
+
+def _raise(word: str, value: str, seed: int) -> NoReturn:
+    if word == "leave":
+        sys.exit("left")
+    if word == "disk":
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    if value:
+        raise KeyError("somewhere else")
+    raise ValueError(f"seed {seed}")
 
 
 class Unpicklable(Exception):

@@ -78,6 +78,8 @@ def test_minutes_that_are_not_positive_are_refused(tmp_path: Path) -> None:
         ("hang", "failed", True),
         ("signal 9", "failed", True),
         ("exit 3", "failed", True),
+        ("unready", "failed", True),
+        ("disk", "failed", True),
         ("oom", "oom", True),
         ("raise", "failed", False),
         ("leave", "failed", False),
@@ -89,8 +91,31 @@ def test_what_was_saved_stays_until_the_run_or_its_method_ends_it(
 ) -> None:
     planned = expand(grid(methods=("local",), seeds=(0,)))
     assert planned[0].spec is not None
-    saved = tmp_path / "checkpoints" / f"{planned[0].spec.hash}.npz"
-    saved.parent.mkdir()
-    saved.write_text("rounds of days")
+    saved, half, other = files(tmp_path, planned[0].spec.hash)
     outcome = Scripted(tmp_path).sweep(planned, {"*": [word]}, limits=Limits(timeout=5))
     assert (outcome.counts, saved.exists()) == ({state: 1}, stays)
+    assert (half.exists(), other.exists()) == (False, True)
+
+
+def test_what_another_sweep_has_done_needs_nothing_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    work = Scripted(tmp_path)
+    before = work.plan(planned)
+    work.sweep(planned[:1])
+    assert planned[0].spec is not None
+    saved, half, other = files(tmp_path, planned[0].spec.hash)
+    monkeypatch.setattr(work, "plan", lambda *_: before)
+    assert work.sweep(planned).ran == 1
+    assert [each.exists() for each in (saved, half, other)] == [False, False, True]
+
+
+def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
+    """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
+    folder = home / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    found = (folder / f"{spec_hash}.npz", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
+    for each in found:
+        each.write_text("rounds of days")
+    return found

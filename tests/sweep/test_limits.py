@@ -123,8 +123,10 @@ def test_other_failures_hold_nothing_back(work: Scripted, script: dict[str, list
     assert result.ran == 3
 
 
-@pytest.mark.parametrize(("word", "limit"), [("exit 3", None), ("hang", 1.0)], ids=["died", "timed out"])
-def test_what_is_no_exception_holds_nothing_back(work: Scripted, word: str, limit: float | None) -> None:
+@pytest.mark.parametrize(
+    ("word", "limit"), [("exit 3", None), ("hang", 1.0), ("unready", None), ("disk", None)]
+)
+def test_what_no_run_has_raised_holds_nothing_back(work: Scripted, word: str, limit: float | None) -> None:
     planned = expand(grid(methods=("local",), seeds=(0,), clients=(3, 4, 5, 6)))
     script = {f"local {clients} 0": [word] for clients in (3, 4, 5)}
     result = work.sweep(planned, script, cpu(1), Limits(timeout=limit))
@@ -151,7 +153,7 @@ def test_a_failure_does_not_replace_the_run_that_was_to_be_redone(
 def failed(line: int, kind: str = "ValueError") -> RunResult:
     frames = f'  File "/a/b.py", line 1, in run\n    run()\n  File "/a/c.py", line {line}, in go\n    go()\n'
     text = f"{frames}{kind}: x\n"
-    return RunResult("failed", f"{kind}: x", text)
+    return RunResult("failed", f"{kind}: x", text, raised=True)
 
 
 def test_three_seeds_of_one_cell_are_one_cell_and_the_place_counts() -> None:

@@ -64,7 +64,7 @@ def test_other_sources_make_no_run() -> None:
     other = nodes.NodeOrder(mine.spec, (), "cpu", 1, source="0" * 64)
     ended = nodes.attempt(instant, other, None, True, 60, False)
     assert isinstance(ended, nodes.NodeResult)
-    assert ended.state == "failed"
+    assert (ended.state, ended.raised) == ("failed", False)
     assert "expected the sweep's sources of bench on every machine" in ended.reason
 
 

@@ -1,6 +1,8 @@
 """What a worker process takes up, and what it does when the disk under its log is full."""
 
+import errno
 import gc
+import os
 from concurrent.futures import wait
 from pathlib import Path
 
@@ -33,7 +35,6 @@ def test_a_full_disk_under_its_log_fails_no_run(capfd: pytest.CaptureFixture[str
 
 
 def test_the_outcome_says_which_code_made_it() -> None:
-    worker._federation.cache_clear()  # of what other tests have put there
     spec = resolve("cora", "non-overlapping", 3, "majority", 0)
     made = worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1), None, True)
     assert made.state == "done", made.traceback
@@ -56,6 +57,51 @@ def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Pat
 
 def majority() -> RunSpec:
     return resolve("cora", "non-overlapping", 3, "majority", 0)
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "state", "raised"),
+    [
+        ("bench.engine.run.run", ValueError("x"), "failed", True),
+        ("bench.engine.run.run", SystemExit("x"), "failed", True),
+        ("bench.engine.run.run", OSError(errno.EIO, "x"), "failed", False),
+        ("bench.engine.run.run", MemoryError("x"), "oom", False),
+        ("bench.federation.build.build", ValueError("x"), "failed", False),
+        ("bench.sweep.worker._checkpoint", ValueError("x"), "failed", False),
+    ],
+)
+def test_only_what_the_run_itself_raises_is_its_methods_doing(
+    place: str, error: BaseException, state: str, raised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boom(*_: object, **__: object) -> None:
+        raise error
+
+    worker._federation.cache_clear()  # it is built anew
+    monkeypatch.setattr(place, boom)
+    made = worker.attempt(worker.execute, Order(majority().canonical(), (), "cpu", 1), None, True)
+    assert (made.state, made.raised) == (state, raised)
+    assert "in boom" in made.traceback
+
+
+def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fails for a moment fails the run, and costs none of the rounds that it holds."""
+    spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
+    wanted = Order(spec.canonical(), (), "cpu", 1, 1, Checkpoints(tmp_path, 1e-9))
+    saved = wanted.checkpoints.path(spec.hash) if wanted.checkpoints else tmp_path
+    saved.write_text("rounds of days")
+    real = Path.read_bytes
+
+    def stale(path: Path) -> bytes:
+        if path == saved:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", stale)
+        made = worker.attempt(worker.execute, wanted, None, True)
+    assert (made.state, made.raised) == ("failed", False)
+    assert str(saved) in made.reason
+    assert saved.read_text() == "rounds of days"
 
 
 def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_elses() -> None:
