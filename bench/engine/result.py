@@ -30,7 +30,8 @@ class RunResult:
     round. Only a ``done`` run carries numbers. ``seconds`` has ``client``, ``server``,
     ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what the process
     that made it had loaded; None where the process was lost. ``raised`` says that the run itself ended in
-    an exception, not what it needs (data, a node, a disk).
+    an exception, not what it needs (data, a node, a disk); ``block`` is how many clients were trained
+    together when memory ran out, 0 where nobody can say.
     """
 
     state: State
@@ -42,6 +43,7 @@ class RunResult:
     loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0
+    block: int = 0
     bytes_up: int = 0
     bytes_down: int = 0
     device: str = "cpu"

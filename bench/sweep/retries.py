@@ -13,11 +13,13 @@ LOSSES = 3
 @dataclass(frozen=True)
 class Attempt:
     """How a run is tried: ``alone`` on its device, in blocks of clients ``shrink`` times smaller than
-    usual; and what was tried before, how often it was lost, and the most memory it reached.
+    usual, of ``block`` clients as far as a worker has said (0: none has); and what was tried before, how
+    often it was lost, and the most memory it reached.
     """
 
     alone: bool = False
     shrink: int = 1
+    block: int = 0
     lost: int = 0
     tried: tuple[str, ...] = ()
     peak: int = 0
@@ -31,7 +33,8 @@ class Attempt:
     def how(self) -> str:
         """The attempt in words."""
         if self.shrink > 1:
-            return f"in blocks of 1/{self.shrink}"
+            known = f"{self.block} client{'s' if self.block > 1 else ''}"
+            return f"in blocks of {known if self.block else f'1/{self.shrink}'}"
         return "alone on the device" if self.alone else "beside other runs"
 
 
@@ -40,9 +43,10 @@ def after_loss(attempt: Attempt) -> Attempt | None:
     return replace(attempt, lost=attempt.lost + 1) if attempt.lost < LOSSES else None
 
 
-def noted(attempt: Attempt, peak: int) -> Attempt:
+def noted(attempt: Attempt, result: RunResult) -> Attempt:
     """The attempt with its failure for want of memory noted: how it was tried, and the peak."""
-    return replace(attempt, tried=(*attempt.tried, attempt.how), peak=max(attempt.peak, peak))
+    known = replace(attempt, block=result.block or attempt.block)
+    return replace(known, tried=(*known.tried, known.how), peak=max(known.peak, result.peak_memory))
 
 
 def after_memory(attempt: Attempt, clients: int) -> Attempt | None:
@@ -51,7 +55,8 @@ def after_memory(attempt: Attempt, clients: int) -> Attempt | None:
     """
     if not attempt.alone:
         return replace(attempt, alone=True)
-    return replace(attempt, shrink=2 * attempt.shrink) if attempt.shrink < clients else None
+    smallest = attempt.block == 1 if attempt.block else attempt.shrink >= clients
+    return None if smallest else replace(attempt, shrink=2 * attempt.shrink, block=attempt.block // 2)
 
 
 def out_of_memory(attempt: Attempt, result: RunResult) -> RunResult:

@@ -232,7 +232,7 @@ class Scheduler:
             result.device = running.device
         if result.state == "oom":
             self._workers.replace(running.slot)  # the next attempt finds nothing left of this one
-            attempt = noted(running.attempt, result.peak_memory)
+            attempt = noted(running.attempt, result)
             again = after_memory(attempt, running.step.spec.clients)
             if again is not None:
                 self._again(running, again, result.reason)

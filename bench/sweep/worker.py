@@ -171,6 +171,8 @@ def execute(order: Order) -> RunResult:
     block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
     checkpoint = _checkpoint(spec, federation, order)
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint), order.device)
+    if result.state == "oom":
+        result.block = _block_size(spec, federation, order)
     result.code = code
     return result
 

@@ -217,7 +217,7 @@ class Tuner:
         self._free.append(running.slot)
         if result.state == "oom":
             self._workers.replace(running.slot)  # the next trial finds nothing left of this one
-            attempt = noted(running.attempt, result.peak_memory)
+            attempt = noted(running.attempt, result)
             again = after_memory(attempt, 1)  # a trial is not made in smaller blocks of clients
             if again is not None:
                 self._said(f"{running.ledger.tuning.title}: {result.reason}; trying again {again.how}")

@@ -100,7 +100,7 @@ def scripted(order: Order) -> RunResult:
 
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
-    ``signal NUMBER``, ``exit CODE``,
+    ``oom BLOCK`` (where so many clients are usually trained together), ``signal NUMBER``, ``exit CODE``,
     ``gib PEAK COUNT``, ``hang``, ``unready`` (what the run needs cannot be had), or what the run itself
     raises: ``leave``, ``disk``, ``raise`` or ``raise other``. Every attempt leaves a line in
     ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs have begun, however long their
@@ -119,6 +119,8 @@ def scripted(order: Order) -> RunResult:
     with log.open("a") as file:
         file.write(json.dumps(note) + "\n")
     match word:
+        case "oom" if value:
+            return RunResult("oom", "MemoryError: no more", block=max(1, int(value) // order.shrink))
         case "oom":
             raise MemoryError("no more")
         case "signal":

@@ -6,13 +6,15 @@ import pytest
 from fake_runs import cpu, grid
 from scripted import Scripted
 
+from bench.engine.result import RunResult
 from bench.engine.run import run
 from bench.federation.build import build
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.sweep import pool, worker
 from bench.sweep.devices import Slots
-from bench.sweep.retries import Attempt, after_memory
+from bench.sweep.retries import Attempt, after_memory, noted
+from bench.sweep.worker import Order
 
 LOCAL = expand(grid(methods=("local",), seeds=(0, 1, 2), clients=(3,)))
 
@@ -56,6 +58,13 @@ def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: 
     assert len(work.attempts("local 3 0")) == 5
 
 
+def test_where_workers_say_how_many_clients_a_block_had_one_client_is_tried_once(work: Scripted) -> None:
+    work.sweep(LOCAL[:1], {"*": ["oom 2"]}, slots=cpu(1))  # three clients: at first a block of two and one
+    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 2]
+    reason = work.stored()["local 3 0"]["reason"]
+    assert reason.endswith("tried alone on the device, in blocks of 1 client")
+
+
 def test_a_run_that_was_alone_already_is_not_tried_alone_again(work: Scripted) -> None:
     work.sweep(LOCAL[:1], {"*": ["oom"]}, slots=cpu(1))
     assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 2, 4]
@@ -71,6 +80,26 @@ def test_blocks_are_halved_until_one_client() -> None:
         assert shrinks == [2**i for i in range(len(shrinks))]
         assert clients // shrinks[-1] <= 1
         assert len(shrinks) == 1 or clients // shrinks[-2] > 0
+
+
+@pytest.mark.parametrize("silent", [range(0), range(1, 9)], ids=["all say", "the first one says"])
+def test_no_block_is_tried_twice(silent: range) -> None:
+    usual = 25  # of 50 clients
+    attempt, blocks = Attempt(alone=True), []
+    again: Attempt | None = attempt
+    while again is not None:
+        blocks.append(max(1, usual // again.shrink))
+        known = 0 if len(blocks) - 1 in silent else blocks[-1]
+        attempt = noted(again, RunResult("oom", block=known))
+        again = after_memory(attempt, 50)
+    assert blocks == [25, 12, 6, 3, 1]
+    assert attempt.tried == (
+        "alone on the device",
+        "in blocks of 12 clients",
+        "in blocks of 6 clients",
+        "in blocks of 3 clients",
+        "in blocks of 1 client",
+    )
 
 
 def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
@@ -143,13 +172,28 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
     monkeypatch.setattr("bench.engine.run.run", spied)
     usual = run(spec, build(*spec.federation_key))
     for shrink in (1, 2, 4, 8):
-        result = worker.attempt(
-            worker.execute, worker.Order(spec.canonical(), (), "cpu", 1, shrink), None, True
-        )
+        result = worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1, shrink), None, True)
         assert result.state == "done", result.traceback
         for key, counts in usual.correct.items():
             assert (result.correct[key] == counts).all()
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
+
+
+def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int | None] = []
+
+    def full(spec_, federation, device, block_size, checkpoint):
+        given.append(block_size)
+        raise MemoryError
+
+    monkeypatch.setattr("bench.engine.run.run", full)
+    spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
+    said = [
+        worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1, shrink), None, True)
+        for shrink in (1, 2, 4)
+    ]
+    assert [(each.state, each.block) for each in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
+    assert given == [None, 2, 1]
 
 
 def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,12 +212,10 @@ def test_the_bar_prints_the_same_lines() -> None:
 )
 def test_exceptions_become_states(monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
     import bench.engine.run
-    import bench.federation.build
 
     def boom(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(bench.federation.build, "build", any_federation)
     monkeypatch.setattr(bench.engine.run, "run", boom)
     spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
     assert spec is not None
