@@ -115,6 +115,7 @@ def sweep(
             reporter.note,
             board.logs,
             checkpoints,
+            prepared.hashes,
         )
         ended: Counter[str] = Counter()
         with closing(scheduler.results()) as results:

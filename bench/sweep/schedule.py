@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,6 +15,7 @@ from bench.sweep import pool
 from bench.sweep.clock import now
 from bench.sweep.devices import Slots
 from bench.sweep.estimate import Estimator
+from bench.sweep.federations import Key
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.limits import Limits
 from bench.sweep.packing import Demand, must_be_alone, place
@@ -59,7 +60,8 @@ class Scheduler:
     """Gives steps to ``workers``, one for each of ``slots``; ``results`` yields what came of them.
 
     ``deadline`` is the end of the budget on the monotonic clock; ``note`` takes a line for people;
-    ``logs`` is where the output of runs goes (None: nowhere), ``checkpoints`` where they are saved.
+    ``logs`` is where the output of runs goes (None: nowhere), ``checkpoints`` where they are saved,
+    ``clients`` the hash of every federation.
     ``running`` and ``waiting`` may be looked at meanwhile. Afterwards ``skipped`` holds the states of
     runs that other sweeps had done, by spec hash, and ``left`` how many were not begun, by reason.
     """
@@ -77,7 +79,8 @@ class Scheduler:
         sharing: Sharing,
         note: Callable[[str], None],
         logs: Path | None,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: Checkpoints | None,
+        clients: Mapping[Key, str],
     ) -> None:
         self.waiting = [Waiting(step) for step in steps]
         self.running: dict[Future[RunResult], Running] = {}
@@ -96,6 +99,7 @@ class Scheduler:
         self._note = note
         self._logs = logs
         self._checkpoints = checkpoints
+        self._clients = clients
         self._others: dict[Waiting, float] = {}
         self._pauses = Pauses()
         self._failures = 0
@@ -196,7 +200,13 @@ class Scheduler:
         attempt = replace(waiting.attempt, alone=self._alone(demand, device))
         spec = waiting.step.spec
         order = Order(
-            spec.canonical(), self._roots, device, self._slots.threads, attempt.shrink, self._checkpoints
+            spec.canonical(),
+            self._roots,
+            device,
+            self._slots.threads,
+            attempt.shrink,
+            self._checkpoints,
+            self._clients[spec.federation_key],
         )
         here = self._demand_here(waiting)
         running = Running(waiting.step, attempt, slot, device, here, now(), pool.kills_for_memory())

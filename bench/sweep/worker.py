@@ -16,7 +16,7 @@ from multiprocessing import connection, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bench.errors import NoDataError, NotApplicableError
+from bench.errors import NoDataError, NotApplicableError, RequestError
 
 if TYPE_CHECKING:
     from bench.engine.checkpoint import Checkpoint
@@ -59,7 +59,8 @@ class Checkpoints:
 @dataclass(frozen=True)
 class Order:
     """What a worker is to run: a spec (canonical JSON), folders of raw files, a device, threads, and
-    how many times smaller than usual the blocks of clients are; and where it is saved, if it is.
+    how many times smaller than usual the blocks of clients are; where it is saved, if it is; and the hash
+    over the clients that it is to be made on, where that is known.
     """
 
     spec: str
@@ -68,6 +69,7 @@ class Order:
     threads: int
     shrink: int = 1
     checkpoints: Checkpoints | None = None
+    clients: str = ""
 
 
 Execute = Callable[[Order], "RunResult"]
@@ -155,6 +157,7 @@ def execute(order: Order) -> RunResult:
     Raises:
         NoDataError: the data set is not to be had.
         NotApplicableError: the method cannot do what the spec asks.
+        RequestError: the data here make other clients than the order says.
     """
     import torch
 
@@ -168,6 +171,11 @@ def execute(order: Order) -> RunResult:
     spec = RunSpec.model_validate_json(order.spec)
     code = fingerprint.code(spec.method)
     federation = _federation(spec.federation_key, order.roots)
+    if order.clients and federation.hash != order.clients:
+        raise RequestError(
+            f"expected the sweep's clients ({order.clients[:8]}) on every machine, "
+            f"the data of this one make others ({federation.hash[:8]})"
+        )
     block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
     checkpoint = _checkpoint(spec, federation, order)
     result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint), order.device)

@@ -244,6 +244,25 @@ def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.Mo
     np.testing.assert_array_equal(results["samples"], [client.count(2) for client in federation.clients])
 
 
+def test_a_run_on_other_clients_than_the_sweeps_is_not_made(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The data changed after the sweep had read them, or another machine has others."""
+    from bench.federation.build import build
+
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    planned = expand(grid(methods=("majority",), seeds=(0,)))
+    assert run(database, planned, worker.execute, any_federation, jobs=1).counts == {"failed": 1}
+    assert planned[0].spec is not None
+    here = build(*planned[0].spec.federation_key)
+    with open_store(database, create=False) as store:
+        assert store.runs()["reason"][0] == (
+            "RequestError: expected the sweep's clients (p) on every machine, "
+            f"the data of this one make others ({here.hash[:8]})"
+        )
+
+
 class Breaking:
     """Stands in for the library's pool: the first ``broken`` ones break with their first run."""
 

@@ -83,6 +83,20 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
     assert "in boom" in made.traceback
 
 
+def test_no_run_is_made_on_other_clients() -> None:
+    here = build(*majority().federation_key).hash
+    made = [
+        worker.attempt(
+            worker.execute, Order(majority().canonical(), (), "cpu", 1, clients=clients), None, True
+        )
+        for clients in (here, "0" * 64)
+    ]
+    assert [each.state for each in made] == ["done", "failed"]
+    assert "00000000" in made[1].reason
+    assert here[:8] in made[1].reason
+    assert not made[1].raised
+
+
 def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fails for a moment fails the run, and costs none of the rounds that it holds."""
     spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
