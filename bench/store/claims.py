@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Iterable
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, text, update
 from sqlalchemy.orm import Session
 
 from bench.store.models import Claim
@@ -59,23 +58,14 @@ class Claims:
             until = _now(session) + self.lease
             session.execute(update(Claim).where(Claim.owner == self.owner).values(until=until))
 
-    def release(self, spec_hashes: Iterable[str] | None = None) -> None:
-        """Give up some claims of this sweep, or all.
+    def release(self) -> None:
+        """Give up all claims of this sweep.
 
         Raises:
             RequestError: the database cannot be written.
         """
-        statement = delete(Claim).where(Claim.owner == self.owner)
-        if spec_hashes is not None:
-            statement = statement.where(Claim.spec_hash.in_(list(spec_hashes)))
         with self._store.transaction() as session:
-            session.execute(statement)
-
-    def others(self) -> dict[str, str]:
-        """Runs that other sweeps hold: spec hash -> owner."""
-        with self._store.reading() as session:
-            statement = select(Claim).where(Claim.until > _now(session), Claim.owner != self.owner)
-            return {claim.spec_hash: claim.owner for claim in session.scalars(statement)}
+            session.execute(delete(Claim).where(Claim.owner == self.owner))
 
 
 def _now(session: Session) -> float:

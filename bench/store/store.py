@@ -118,12 +118,6 @@ class Store:
             cause = str(error.orig).partition("\n")[0]
             raise RequestError(f"cannot write to the database {self.url}: {cause}") from None
 
-    @contextmanager
-    def reading(self) -> Iterator[Session]:
-        """A session that sees the database as it is at one moment."""
-        with Session(self._engine) as session:
-            yield session
-
     # Writing ------------------------------------------------------------------------------------
 
     def save(self, spec: RunSpec, result: RunResult, context: Context) -> int:

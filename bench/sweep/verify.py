@@ -23,7 +23,7 @@ from bench.store.outcome import Outcome, Reading, outcomes
 from bench.sweep import fingerprint, worker
 from bench.sweep.devices import Slots
 from bench.sweep.federations import Build
-from bench.sweep.plan import make_plan
+from bench.sweep.plan import SETTLED, make_plan
 from bench.sweep.progress import Reporter
 from bench.sweep.run import sweep
 from bench.sweep.worker import Execute
@@ -38,9 +38,6 @@ PREDICTIONS = 2
 ROUNDING = 1e-9
 
 NOT_MADE = "not made: others of its method failed alike"
-
-SETTLED = ("done", "diverged", "not_applicable")
-"""States that say something about a run; any other says something about this machine."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def compare(stated: Outcome, found: Outcome, reason: str = "") -> tuple[Finding 
     ``equal``: every count is the same. ``close``: for every stage and rule the pooled test accuracy is
     within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other.
     """
-    if found.state not in SETTLED:
+    if found.state not in SETTLED:  # that says something about this machine
         return None, f"it ended here as {found.state}: {reason}"
     if found.state != stated.state:
         return "differs", f"it ended here as {found.state}: {reason}"
