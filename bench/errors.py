@@ -13,6 +13,10 @@ class RequestError(Exception):
     """
 
 
+class BusyError(RequestError):
+    """The database is locked or its server is away; the same may succeed a little later."""
+
+
 class NoDataError(RequestError):
     """A data set's raw files are neither at hand nor to be had; a sweep records ``no_data``."""
 

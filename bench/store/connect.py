@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, ExceptionContext, event
+from sqlalchemy.exc import InternalError, OperationalError
+
+from bench.errors import BusyError, RequestError
 
 WRITES = "bench_writes"
 """Execution option: the transaction will write, and waits for other writers when it begins."""
 
 BUSY_SECONDS = 30
-"""How long a transaction waits for a lock before it ends with a ``RequestError`` that says "locked"."""
+"""How long a transaction waits for a lock before it ends with a ``BusyError``."""
+
+PATIENCE = 300.0
+"""Seconds for which a sweep goes on asking a database that is busy."""
 
 
 class Database(ABC):
@@ -44,7 +51,7 @@ class Database(ABC):
 
     @abstractmethod
     def engine(self, write: bool) -> Engine:
-        """An engine; one that is for reading refuses to write."""
+        """An engine; one that is for reading refuses to write. It raises what ``explain`` says."""
 
     @abstractmethod
     def prepare(self, engine: Engine) -> None:
@@ -78,6 +85,25 @@ def database(url: str) -> Database:
     from bench.store.sqlite import SQLite
 
     return Postgres(url) if url.startswith("postgres") else SQLite(url)
+
+
+def explain(engine: Engine, name: str, busy: Callable[[ExceptionContext], bool]) -> None:
+    """Let an engine end with one line where the database called ``name`` cannot be reached, read or
+    written: a ``BusyError`` where that may pass by itself, else a ``RequestError``.
+    """
+
+    @event.listens_for(engine, "handle_error")
+    def failed(context: ExceptionContext) -> None:
+        error = context.sqlalchemy_exception
+        if context.is_pre_ping or not isinstance(error, (OperationalError, InternalError)):
+            return  # after a ping in vain the pool connects anew
+        cause = str(error.orig).partition("\n")[0]
+        if context.connection is None:
+            text = f"database {name}: cannot open it: {cause}"
+        else:
+            doing = "write to" if context.connection.get_execution_options().get(WRITES) else "read"
+            text = f"cannot {doing} the database {name}: {cause}"
+        raise BusyError(text) if busy(context) else RequestError(text)
 
 
 def without_password(url: str) -> str:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, even
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from bench.errors import RequestError
-from bench.store.connect import BUSY_SECONDS, WRITES, Database, without_password
+from bench.store.connect import BUSY_SECONDS, WRITES, Database, explain, without_password
 
 CONNECT_SECONDS = 10
 LOCK = 0x62656E6368
@@ -77,16 +77,12 @@ class Postgres(Database):
             pool_pre_ping=True,
             pool_size=2,
         )
+        explain(made, self.name, _busy)
 
         @event.listens_for(made, "begin")
         def begun(connection: Connection) -> None:
             if connection.get_execution_options().get(WRITES):
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
-
-        @event.listens_for(made, "handle_error")
-        def failed(context: ExceptionContext) -> None:
-            if getattr(context.original_exception, "sqlstate", None) == LOCKED:
-                raise RequestError(f"cannot write to the database {self.name}: database is locked")
 
         return made
 
@@ -111,3 +107,9 @@ class Postgres(Database):
     def backup(self, target: Path) -> None:
         """Refused: the server's own program does it."""
         raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
+
+
+def _busy(context: ExceptionContext) -> bool:
+    """Whether there is no connection, or no longer, or somebody else holds the lock."""
+    locked = getattr(context.original_exception, "sqlstate", None) == LOCKED
+    return locked or context.connection is None or context.is_disconnect

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, ExceptionContext, create_engine, event, inspect, text
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.pool import NullPool
 
 from bench.errors import RequestError
-from bench.store.connect import BUSY_SECONDS, WRITES, Database, without_password
+from bench.store.connect import BUSY_SECONDS, WRITES, Database, explain, without_password
 
 MAGIC = b"SQLite format 3\0"
 PARTS = ("", "-journal", "-shm", "-wal")
@@ -95,6 +95,7 @@ class SQLite(Database):
             query = {"mode": "ro", "immutable": "1"}
         url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
         made = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
+        explain(made, self.name, _busy)
 
         @event.listens_for(made, "connect")
         def connected(connection: sqlite3.Connection, _record: Any) -> None:
@@ -168,6 +169,11 @@ class SQLite(Database):
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
+
+
+def _busy(context: ExceptionContext) -> bool:
+    """Whether another connection holds the lock; the low byte is the kind of an error."""
+    return getattr(context.original_exception, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _writable(path: Path) -> bool:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Engine, delete, func, insert, select
-from sqlalchemy.exc import InternalError, OperationalError
 from sqlalchemy.orm import Session
 
-from bench.errors import RequestError
 from bench.selection import RULES
 from bench.store import connect, migrate, queries
 from bench.store.arrays import pack_array, pack_counts
@@ -109,14 +107,11 @@ class Store:
         """A session in one transaction that holds the write lock from its start.
 
         Raises:
-            RequestError: the database cannot be written (locked for 30 s, full, gone).
+            RequestError: the database cannot be written (full, read-only); if it was locked for 30 s, or
+                its server is away, a ``BusyError``.
         """
-        try:
-            with Session(connect.writing(self._engine)) as session, session.begin():
-                yield session
-        except (OperationalError, InternalError) as error:
-            cause = str(error.orig).partition("\n")[0]
-            raise RequestError(f"cannot write to the database {self.url}: {cause}") from None
+        with Session(connect.writing(self._engine)) as session, session.begin():
+            yield session
 
     # Writing ------------------------------------------------------------------------------------
 
@@ -127,7 +122,7 @@ class Store:
         are written for ``done`` runs only.
 
         Raises:
-            RequestError: the database cannot be written (locked for 30 s, full, gone).
+            RequestError: as ``transaction``.
         """
         done = result.state == "done"
         with self.transaction() as session:

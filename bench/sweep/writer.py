@@ -15,17 +15,18 @@ from sqlalchemy import delete, select
 import bench
 from bench.engine.result import RunResult
 from bench.environment import describe
-from bench.errors import RequestError
-from bench.store import Context, Store
+from bench.errors import BusyError, RequestError
+from bench.store import Context, Store, connect
 from bench.store.claims import Claims
 from bench.store.models import Claim
+from bench.store.queries import Stored
 from bench.sweep import fingerprint
 from bench.sweep.federations import Prepared
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.plan import FAILURES, SETTLED, Step, serves
 
-WAITS = 10
-"""How often a locked database is waited for, half a minute each, before the sweep gives up."""
+ASK_AGAIN = 1.0
+"""Seconds after which a database that is busy is asked again."""
 
 T = TypeVar("T")
 
@@ -51,22 +52,23 @@ class Writer:
         with suppress(RequestError):  # they run out by themselves
             self._claims.release()
 
-    def _patiently(self, write: Callable[[], T]) -> T:
-        """The result of a write, waited for while the database is locked.
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """The database's answer, waited for while it is locked or its server is away.
 
         Raises:
-            RequestError: the database cannot be written: full, gone, or locked for minutes.
-            KeyboardInterrupt: it is locked, and the sweep is to stop now.
+            RequestError: the database cannot be used: full, read-only, or busy for minutes.
+            KeyboardInterrupt: it is busy, and the sweep is to stop now.
         """
-        for left in reversed(range(WAITS)):
+        end = time.monotonic() + connect.PATIENCE
+        while True:
             try:
-                return write()
-            except RequestError as error:
-                if "locked" not in str(error) or not left:
-                    raise
+                return ask()
+            except BusyError as error:
                 if self._interrupts.now:
                     raise KeyboardInterrupt from error
-        raise AssertionError
+                if time.monotonic() > end:
+                    raise
+                time.sleep(ASK_AGAIN)
 
     def _clear(self) -> None:
         """Remove the claims of sweeps on this host that are no more; those elsewhere run out."""
@@ -88,11 +90,14 @@ class Writer:
 
     def elsewhere(self, step: Step) -> str | None:
         """The state in which another sweep has stored a step's run since the plan was made."""
-        old = self._store.stored(step.spec.hash)
+        old = self._stored(step)
         if old is None:
             return None
         failed_since = step.run_id is None and old.state in FAILURES
         return old.state if failed_since or serves(old, step) else None
+
+    def _stored(self, step: Step) -> Stored | None:
+        return self._patiently(lambda: self._store.stored(step.spec.hash))
 
     def made_on(self, result: RunResult) -> Mapping[str, Any]:
         """Description of the machine that made a result: this one."""
@@ -105,7 +110,7 @@ class Writer:
         has settled meanwhile, or an older run that was to be redone, which stays as stale as it was.
 
         Raises:
-            RequestError: the database cannot be written: full, gone, or locked for minutes.
+            RequestError: the database cannot be written: full, read-only, or busy for minutes.
         """
         state = None if result.state in SETTLED else self._kept(step)
         if state is None:
@@ -125,7 +130,7 @@ class Writer:
 
     def _kept(self, step: Step) -> str | None:
         """The state of a stored run that a step's failure must not replace."""
-        old = self._store.stored(step.spec.hash)
+        old = self._stored(step)
         if old is not None and old.state in SETTLED:
             return old.state if serves(old, step) else step.status
         return self.elsewhere(step)

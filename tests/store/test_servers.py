@@ -13,14 +13,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from servers import postgres_server
+from servers import away, postgres_server
+from sqlalchemy import select
 from test_store import SPLITS, context_of, spec_of
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
-from bench.errors import RequestError
-from bench.store import connect, migrate, open_store, postgres, sqlite
+from bench.errors import BusyError, RequestError
+from bench.store import Store, connect, migrate, open_store, postgres, sqlite
 from bench.store.claims import Claims
+from bench.store.models import Claim
 from bench.store.peek import stored_runs
 
 WRITERS, RUNS_EACH = 32, 5
@@ -102,7 +104,7 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
             with holder.transaction() as session:
                 session.connection()
                 began = time.monotonic()
-                with pytest.raises(RequestError, match="locked") as error:
+                with pytest.raises(BusyError, match=r"cannot write to the database .*: .*lock") as error:
                     waiting.save(spec_of(3), done(), context_of())
                 assert 0.2 < time.monotonic() - began < 25
                 assert "\n" not in str(error.value)
@@ -116,7 +118,7 @@ def test_making_tables_does_not_wait_for_ever(url: str, monkeypatch: pytest.Monk
         monkeypatch.setattr(kind, "BUSY_SECONDS", 0.3)
     place = connect.database(url)
     engine = place.engine(write=True)
-    with connect.writing(engine).begin(), pytest.raises(RequestError, match="locked"):
+    with connect.writing(engine).begin(), pytest.raises(RequestError, match="lock"):
         open_store(url, create=True)
     engine.dispose()
 
@@ -126,9 +128,40 @@ def test_reading_writes_nothing(url: str) -> None:
         pass
     with (
         open_store(url, create=False) as store,
-        pytest.raises(RequestError, match="cannot write to the database"),
+        pytest.raises(RequestError, match="cannot write to the database") as error,
     ):
         store.save(spec_of(3), done(), context_of())
+    assert not isinstance(error.value, BusyError), "which would be waited for"
+
+
+def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], str]) -> None:
+    url = server()
+
+    def ask(store: Store) -> list[object]:
+        claims = Claims(store)
+        return [store.stored("a"), len(store.runs()), claims.take("a"), claims.release()]
+
+    def lose_half(store: Store) -> None:
+        with store.transaction() as session:
+            session.add(Claim(spec_hash="half", owner="", until=0.0))
+            session.flush()
+            with away(url):
+                session.scalars(select(Claim)).all()
+
+    with open_store(url, create=True) as store, store.held():
+        expected = ask(store)
+        with away(url):
+            reads = (lambda: store.stored("a"), store.runs, store.history)
+            for each in (*reads, Claims(store).renew, lambda: open_store(url, create=True)):
+                with pytest.raises(BusyError, match=r"database postgresql.*: cannot open it") as error:
+                    each()
+                assert "\n" not in str(error.value)
+        assert ask(store) == expected
+        with pytest.raises(BusyError, match="cannot write to the database"):
+            lose_half(store)
+        assert ask(store) == expected
+        with store.transaction() as session:
+            assert session.get(Claim, "half") is None
 
 
 def test_an_empty_database_is_not_read(url: str) -> None:

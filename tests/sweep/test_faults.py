@@ -20,14 +20,17 @@ from fake_execute import outcome
 from fake_runs import cpu, grid, stored_numbers
 from processes import Folder, alive, below, wait_for, workers_below
 from scripted import Scripted
+from servers import away, postgres_server
 from sqlalchemy import Engine, event
 
 from bench.engine.result import RunResult
-from bench.errors import RequestError
+from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.store import open_store, sqlite
+from bench.store import Store, connect, open_store, sqlite
 from bench.store.claims import Claims
+from bench.store.queries import Stored
 from bench.sweep import status
+from bench.sweep.federations import Prepared
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.plan import Step
 from bench.sweep.writer import Writer
@@ -209,12 +212,70 @@ def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch
     with open_store(work.url, create=True):
         pass
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(connect, "PATIENCE", 0.5)
     thread = lock(tmp_path / "bench.db", 4.0)
     with pytest.raises(RequestError, match="locked"):
         work.sweep(expand(grid(seeds=(0,))))
     thread.join()
     assert not workers_below(os.getpid())
     assert work.stored() == {}
+
+
+def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'locked' / 'bench.db'}"
+    with open_store(url, create=True):
+        pass
+    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
+    began = time.monotonic()
+    with (
+        open_store(url, create=False) as store,
+        Writer(store, Prepared(), 1, Interrupts(print)) as ours,
+        pytest.raises(RequestError, match="readonly"),
+    ):
+        ours.take(step)
+    assert time.monotonic() - began < 10.0
+
+
+def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, asked = Store.stored, []
+
+    def stored(self: Store, spec_hash: str) -> Stored | None:
+        asked.append(spec_hash)
+        if len(asked) % 2:
+            raise BusyError("away")
+        return real(self, spec_hash)
+
+    monkeypatch.setattr(Store, "stored", stored)
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    assert work.sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
+    assert len(asked) == 6, "before the run, and twice before its failure is stored"
+
+
+def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = expected(tmp_path / "alone", 6)
+    with postgres_server() as new:
+        url = new()
+        monkeypatch.setattr(Scripted, "url", url)
+        open_store(url, create=True).close()
+        times = 0
+
+        def interfere() -> None:
+            nonlocal times
+            for count in (2, 6):
+                wait_for(lambda count=count: len(stored_numbers(url)) >= count)
+                with away(url):
+                    time.sleep(1.5)
+                times += 1
+
+        thread = threading.Thread(target=interfere)
+        thread.start()
+        work = Scripted(tmp_path)
+        result = work.sweep(expand(grid(seeds=tuple(range(6)))), {"*": ["done 0.4"]})
+        thread.join()
+        assert (result.counts, result.ran, times) == ({"done": 12}, 12, 2)
+        assert stored_numbers(url) == wanted
+        assert sum(path.read_text().count("\n") for path in (tmp_path / "attempts").iterdir()) == 12
 
 
 def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy import make_url
 
 NUMBERS = count()
 
@@ -40,3 +41,19 @@ def postgres_server() -> Iterator[Callable[[], str]]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def away(url: str) -> Iterator[None]:
+    """The server of a URL takes no connections, and the database has lost those that it had."""
+    import psycopg
+
+    socket = Path(str(make_url(url).query["host"]), ".s.PGSQL.5432")
+    others = "pid <> pg_backend_pid() AND datname = current_database()"
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        hidden = socket.rename(socket.with_name("hidden"))
+        connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+    try:
+        yield
+    finally:
+        hidden.rename(socket)
