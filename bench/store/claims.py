@@ -1,19 +1,18 @@
 """Which sweep does which run, so that several on one database share a grid.
 
-A claim ends when it is released, or by itself when its owner no longer renews it: a sweep that was
-killed holds up nobody for longer than a lease. Time is the database's own, since the clocks of
-several hosts differ.
+A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
+it: a sweep that was killed elsewhere holds up nobody for longer than a lease. Time is the database's own,
+since the clocks of several hosts differ.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-import socket
 
-from sqlalchemy import delete, text, update
+from sqlalchemy import delete, or_, text, update
 from sqlalchemy.orm import Session
 
+from bench import process
 from bench.store.models import Claim
 from bench.store.store import Store
 
@@ -30,9 +29,10 @@ class Claims:
     """The claims of one sweep on a database."""
 
     def __init__(self, store: Store, lease: float = LEASE) -> None:
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        self.lease = lease
+        self.owner = f"{process.name()}:{secrets.token_hex(4)}"
+        self._lease = lease
         self._store = store
+        self._held: set[str] = set()
 
     def take(self, spec_hash: str) -> bool:
         """Claim a run; False where another sweep holds it.
@@ -43,29 +43,39 @@ class Claims:
         with self._store.transaction() as session:
             now = _now(session)
             held = session.get(Claim, spec_hash)
-            if held is not None and held.until > now and held.owner != self.owner:
+            if held is not None and held.until > now and self._is_other(held.owner):
                 return False
-            session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=now + self.lease))
+            session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=now + self._lease))
+        self._held.add(spec_hash)
         return True
 
-    def renew(self) -> None:
-        """Let all claims of this sweep last another lease from now.
+    def _is_other(self, owner: str) -> bool:
+        """Whether it is another sweep, and not one that is known to be no more."""
+        return owner != self.owner and process.runs(owner) is not False
+
+    def renew(self) -> set[str]:
+        """Let all claims of this sweep last another lease from now; returns the runs it has lost meanwhile.
 
         Raises:
             RequestError: the database cannot be written.
         """
         with self._store.transaction() as session:
-            until = _now(session) + self.lease
-            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=until))
+            until = _now(session) + self._lease
+            ours = update(Claim).where(Claim.owner == self.owner).values(until=until)
+            kept = set(session.scalars(ours.returning(Claim.spec_hash)))
+        lost = self._held - kept
+        self._held = kept
+        return lost
 
     def release(self) -> None:
-        """Give up all claims of this sweep.
+        """Give up all claims of this sweep, and remove those that have run out.
 
         Raises:
             RequestError: the database cannot be written.
         """
         with self._store.transaction() as session:
-            session.execute(delete(Claim).where(Claim.owner == self.owner))
+            over = or_(Claim.owner == self.owner, Claim.until <= _now(session))
+            session.execute(delete(Claim).where(over))
 
 
 def _now(session: Session) -> float:

@@ -124,7 +124,7 @@ class Scheduler:
                 ended = [self._ended(future) for future in done]
                 self._start()  # before what ended is stored, so that no slot waits for the disk
                 yield from ended
-                self._sharing.renew()
+                self._renew()
                 if self._interrupts.finish:
                     self._interrupts.announce(len(self.running))
                 if self._interrupts.now:
@@ -187,11 +187,17 @@ class Scheduler:
             self.waiting.remove(chosen)
             if state is None:
                 self._begin(chosen, choice[1])
-                self._sharing.renew()  # a cluster takes many, and each may take a while
+                self._renew()  # a cluster takes many, and each may take a while
             else:
                 self.skipped[chosen.step.spec.hash] = state
                 self._note(f"{chosen.step.name}: {state} in another sweep")
         return len(self.running) > before
+
+    def _renew(self) -> None:
+        lost = self._sharing.renew()
+        for running in self.running.values():
+            if running.step.spec.hash in lost:
+                self._note(f"{running.step.name}: no longer claimed, another sweep may be at it, too")
 
     def _begin(self, waiting: Waiting, device: str) -> None:
         slot = next(slot for slot in reversed(self._free) if self._slots.devices[slot] == device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
@@ -23,8 +23,8 @@ class Sharing(Protocol):
     def elsewhere(self, step: Step) -> str | None:
         """The state in which another sweep has stored a run meanwhile."""
 
-    def renew(self) -> None:
-        """Keep the claims."""
+    def renew(self) -> Collection[str]:
+        """Keep the claims; returns the spec hashes of those that are lost."""
 
 
 class Workers(Protocol):

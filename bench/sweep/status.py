@@ -13,11 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import psutil
-
+from bench import process
 from bench.engine.result import RunResult
 from bench.store import connect
-from bench.store.claims import LEASE
 from bench.sweep.clock import now, written
 from bench.sweep.plan import FAILURES, Step
 from bench.sweep.show import side_by_side
@@ -27,16 +25,19 @@ if TYPE_CHECKING:
 
 FAILURES_KEPT = 20
 
+SILENCE = 60.0
+"""Seconds without a sign of life after which a sweep that only others can see is taken to be dead."""
+
 Sweep = dict[str, Any]
-"""Process (``pid``, ``process_started``, ``host``), ``started``, ``database``, ``jobs``; ``total`` runs,
+"""Process (``pid``, ``host``, ``process``: its name), ``started``, ``database``, ``jobs``; ``total`` runs,
 ``counts`` of ended ones by state, ``left``; ``running`` and the last ``failures``, a dictionary each;
 ``ends`` (None: nothing known) and for how many runs the time is unknown. Times are UTC, ISO 8601.
 """
 
 
 class Board:
-    """Where a sweep says what it does, and that it lives, as often as it renews its claims; without a
-    ``home`` it says nothing. Use as a context manager.
+    """Where a sweep says what it does, and every few seconds that it lives; without a ``home`` it says
+    nothing. Use as a context manager.
     """
 
     def __init__(self, home: Path | None, database: str, total: int, jobs: int) -> None:
@@ -47,7 +48,7 @@ class Board:
         self._failures: list[dict[str, str]] = []
         self._fixed = {
             "pid": os.getpid(),
-            "process_started": psutil.Process().create_time(),
+            "process": process.name(),
             "host": socket.gethostname(),
             "started": written(now()),
             "database": connect.database(database).name,
@@ -75,11 +76,11 @@ class Board:
             self._path(self._folder).unlink(missing_ok=True)
 
     def _path(self, folder: Path) -> Path:
-        return folder / f"{self._fixed['host']}-{self._fixed['pid']}.json"
+        return folder / f"{self._fixed['process']}.json"
 
     def _live(self, path: Path) -> None:
-        """Keep the file fresh: processes on other hosts cannot be asked after this one."""
-        while not self._ended.wait(LEASE / 4):
+        """Keep the file fresh: elsewhere nobody can ask after this process."""
+        while not self._ended.wait(SILENCE / 4):
             with suppress(OSError):  # nothing is shown yet, or the disk fails
                 os.utime(path)
 
@@ -141,14 +142,12 @@ def sweeps(home: Path) -> list[Sweep]:
 
 
 def _read(path: Path) -> Sweep | None:
-    """What a file says; None where its process is no more, or on another host not heard of for a lease,
-    or it is no such file.
-    """
+    """What a file says; None where its process is no more, or elsewhere and silent, or it is no such file."""
     try:
         sweep: Sweep = json.loads(path.read_text())
-        if sweep["host"] != socket.gethostname():
-            return sweep if time.time() - path.stat().st_mtime < LEASE else None
-        psutil_started = psutil.Process(sweep["pid"]).create_time()
-        return sweep if abs(psutil_started - sweep["process_started"]) < 1 else None
-    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+        runs = process.runs(sweep["process"])
+        if runs is None:
+            runs = time.time() - path.stat().st_mtime < SILENCE
+        return sweep if runs else None
+    except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import cache
 from typing import Any, Self, TypeVar
-
-import psutil
-from sqlalchemy import delete, select
 
 import bench
 from bench.engine.result import RunResult
@@ -18,7 +15,6 @@ from bench.environment import describe
 from bench.errors import BusyError, RequestError
 from bench.store import Context, Store, connect
 from bench.store.claims import Claims
-from bench.store.models import Claim
 from bench.store.queries import Stored
 from bench.sweep import fingerprint
 from bench.sweep.federations import Prepared
@@ -27,6 +23,9 @@ from bench.sweep.plan import FAILURES, SETTLED, Step, serves
 
 ASK_AGAIN = 1.0
 """Seconds after which a database that is busy is asked again."""
+
+RENEW = 15.0
+"""Seconds after which claims are renewed."""
 
 T = TypeVar("T")
 
@@ -45,7 +44,6 @@ class Writer:
         self._renewed = time.monotonic()
 
     def __enter__(self) -> Self:
-        self._patiently(self._clear)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,23 +68,17 @@ class Writer:
                     raise
                 time.sleep(ASK_AGAIN)
 
-    def _clear(self) -> None:
-        """Remove the claims of sweeps on this host that are no more; those elsewhere run out."""
-        host = self._claims.owner.partition(":")[0]
-        with self._store.transaction() as session:
-            owners = set(session.scalars(select(Claim.owner)))
-            dead = [owner for owner in owners if owner.startswith(f"{host}:") and not _alive(owner)]
-            session.execute(delete(Claim).where(Claim.owner.in_(dead)))
-
     def take(self, step: Step) -> bool:
         """Claim a step's run until the sweep ends; False where another sweep holds it."""
         return self._patiently(lambda: self._claims.take(step.spec.hash))
 
-    def renew(self) -> None:
-        """Keep the claims; to be called every few seconds."""
-        if time.monotonic() - self._renewed > self._claims.lease / 4:
-            self._patiently(self._claims.renew)
-            self._renewed = time.monotonic()
+    def renew(self) -> Collection[str]:
+        """Keep the claims; to be called every few seconds. Returns the spec hashes of those that are lost."""
+        if time.monotonic() - self._renewed < RENEW:
+            return ()
+        lost = self._patiently(self._claims.renew)
+        self._renewed = time.monotonic()
+        return lost
 
     def elsewhere(self, step: Step) -> str | None:
         """The state in which another sweep has stored a step's run since the plan was made."""
@@ -134,8 +126,3 @@ class Writer:
         if old is not None and old.state in SETTLED:
             return old.state if serves(old, step) else step.status
         return self.elsewhere(step)
-
-
-def _alive(owner: str) -> bool:
-    """Whether a claim's owner (``HOST:PID:TOKEN``), a sweep on this host, still runs."""
-    return bool(psutil.pid_exists(int(owner.split(":")[1])))

@@ -17,6 +17,7 @@ from servers import away, postgres_server
 from sqlalchemy import select
 from test_store import SPLITS, context_of, spec_of
 
+from bench import process
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
@@ -348,8 +349,61 @@ def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
         assert not theirs.take("a")  # it was renewed in time
         time.sleep(1.6)
         assert theirs.take("a")
-        ours.renew()  # what it has lost stays lost
-        assert not ours.take("a")
+        assert ours.renew() == {"a"}
+        assert not ours.take("a"), "what it has lost stays lost"
+        assert ours.renew() == set(), "and is said once"
+
+
+def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: str) -> None:
+    with open_store(url, create=True) as store:
+        killed, running, ended = Claims(store, lease=0.0), Claims(store), Claims(store)
+        for name, claims in (("a", killed), ("b", running), ("c", ended)):
+            assert claims.take(name)
+        ended.release()
+        with store.transaction() as session:
+            assert list(session.scalars(select(Claim.spec_hash))) == ["b"]
+
+
+CLAIMING = """
+import sys
+from bench.store import open_store
+from bench.store.claims import Claims
+with open_store(sys.argv[1], create=True) as store:
+    print(Claims(store).take("a"), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_claim_ends_with_the_process_of_its_owner(url: str) -> None:
+    with open_store(url, create=True) as store:
+        claims = Claims(store)
+        with subprocess.Popen(
+            [sys.executable, "-c", CLAIMING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as other:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "True\n"
+            assert not claims.take("a")
+            other.kill()
+        assert claims.take("a")
+
+
+@pytest.mark.parametrize("sign", ["BOOT", "NUMBERS"])
+def test_a_sweep_whose_process_cannot_be_seen_is_not_taken_for_dead(
+    sign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On another machine of this name, or in a container beside: no process here has its number."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    (tmp_path / "other").write_text("other")
+    with open_store(f"sqlite:///{tmp_path / 'runs.db'}", create=True) as store:
+        for seen in (True, False):
+            with monkeypatch.context() as there:
+                if not seen:
+                    there.setattr(process, sign, tmp_path / "other")
+                theirs = Claims(store)
+            theirs.owner = theirs.owner.replace(f":{os.getpid()}:", f":{ended.pid}:")
+            assert theirs.take(f"seen: {seen}")
+            assert Claims(store).take(f"seen: {seen}") is seen
 
 
 def test_of_many_who_ask_one_gets_each_run(url: str) -> None:

@@ -29,7 +29,7 @@ from bench.grids import expand
 from bench.store import Store, connect, open_store, sqlite
 from bench.store.claims import Claims
 from bench.store.queries import Stored
-from bench.sweep import status
+from bench.sweep import status, writer
 from bench.sweep.federations import Prepared
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.plan import Step
@@ -114,17 +114,38 @@ def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
 
 def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0,)))
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert planned[0].spec is not None
     with open_store(work.url, create=True) as store:
-        dead = Claims(store)
-        dead.owner = dead.owner.replace(str(os.getpid()), str(ended.pid))
-        dead.take(planned[0].spec.hash)
-    began = time.monotonic()
-    assert work.sweep(planned).counts == {"done": 1}
-    assert time.monotonic() - began < 30
+        for each, number, earlier in zip(planned, (ended.pid, os.getpid()), (0, 100), strict=True):
+            assert each.spec is not None
+            dead = Claims(store)
+            place, _, began, token = dead.owner.split(":")
+            dead.owner = f"{place}:{number}:{float(began) - earlier}:{token}"
+            assert dead.take(each.spec.hash)
+    start = time.monotonic()
+    assert work.sweep(planned).counts == {"done": 2}, "the second's number is this process's now"
+    assert time.monotonic() - start < 30
+
+
+def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "RENEW", 0.1)
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+
+    def take_over() -> None:
+        with sqlite3.connect(tmp_path / "bench.db", isolation_level=None) as raw:
+            wait_for(lambda: raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount)
+        raw.close()
+
+    thread = threading.Thread(target=take_over)
+    thread.start()
+    assert work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["done 2"]}).counts == {"done": 1}
+    thread.join()
+    said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
+    assert work.lines.count(said) == 1
 
 
 def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(

@@ -11,20 +11,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 from fake_runs import grid
 from processes import Folder, wait_for
 from scripted import Scripted
 
+from bench import process
 from bench.cli.runs import status
 from bench.errors import RequestError
 from bench.grids import expand
-from bench.store.claims import LEASE
 from bench.sweep import status as status_files
 from bench.sweep import status_show
 from bench.sweep.clock import now, written
-from bench.sweep.status import Board, sweeps
+from bench.sweep.status import SILENCE, Board, sweeps
 
 
 def test_a_running_sweep_is_seen_from_another_process(
@@ -72,10 +71,11 @@ def _bench(*words: str) -> list[str]:
 def test_what_is_left_by_dead_sweeps_is_ignored_and_removed(tmp_path: Path) -> None:
     folder = tmp_path / "sweeps"
     folder.mkdir()
-    mine = psutil.Process()
+    mine = process.name()
+    place, pid, began = mine.split(":")
     live = {
-        "pid": mine.pid,
-        "process_started": mine.create_time(),
+        "pid": os.getpid(),
+        "process": mine,
         "host": socket.gethostname(),
         "started": "2026-01-02T00:00:00",
         "database": "/x",
@@ -85,17 +85,17 @@ def test_what_is_left_by_dead_sweeps_is_ignored_and_removed(tmp_path: Path) -> N
     ended.wait()
     files = {
         "1.json": live,
-        "2.json": {**live, "pid": ended.pid},
-        "3.json": {**live, "process_started": mine.create_time() - 100},
-        "4.json": {**live, "host": "elsewhere", "started": "2026-01-01T00:00:00"},
+        "2.json": {**live, "process": f"{place}:{ended.pid}:{began}"},
+        "3.json": {**live, "process": f"{place}:{pid}:{float(began) - 100}"},
+        "4.json": {**live, "process": f"else{mine}", "started": "2026-01-01T00:00:00"},
         "5.json": "half a",
         "6.tmp": "",
-        "7.json": {**live, "host": "killed elsewhere", "started": "2026-01-03T00:00:00"},
+        "7.json": {**live, "process": f"else{mine}", "started": "2026-01-03T00:00:00"},
     }
     for name, content in files.items():
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / name).write_text(text)
-    for name, seconds in (("1.json", 2 * LEASE), ("4.json", LEASE / 2), ("7.json", 2 * LEASE)):
+    for name, seconds in (("1.json", 2 * SILENCE), ("4.json", SILENCE / 2), ("7.json", 2 * SILENCE)):
         os.utime(folder / name, (time.time() - seconds,) * 2)
     assert [sweep["started"][:10] for sweep in sweeps(tmp_path)] == ["2026-01-01", "2026-01-02"]
     assert len(list(folder.iterdir())) == 7, "looking removes nothing"
@@ -138,10 +138,22 @@ def test_sweeps_on_two_hosts_with_one_process_number_are_two(
     assert list((tmp_path / "sweeps").iterdir()) == []
 
 
+def test_sweeps_in_two_containers_of_one_host_name_are_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their processes may well have one number, and neither sees the other's."""
+    with Board(tmp_path, "sqlite:////here", 1, 1) as here:
+        here.show(idle())
+        monkeypatch.setattr(process, "NUMBERS", tmp_path)
+        with Board(tmp_path, "sqlite:////there", 1, 1) as there:
+            there.show(idle())
+            assert sorted(sweep["database"] for sweep in sweeps(tmp_path)) == ["/here", "/there"]
+
+
 def test_a_sweep_in_which_nothing_happens_is_seen_from_other_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_files, "LEASE", 4.0)
+    monkeypatch.setattr(status_files, "SILENCE", 4.0)
     with Board(tmp_path, "sqlite:////x", 1, 1) as board:
         board.show(idle())
         monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")

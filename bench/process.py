@@ -1,0 +1,44 @@
+"""Names of processes, by which others tell whether they still run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+import psutil
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+NUMBERS = Path("/proc/self/ns/pid")
+"""The namespace of process numbers: a container may have its own, beside others of its host's name."""
+
+
+def place() -> str:
+    """The host, and a hash over its boot and over whose process numbers these are, where the system says."""
+    boot = BOOT.read_text() if BOOT.exists() else ""
+    numbers = NUMBERS.stat().st_ino if NUMBERS.exists() else 0
+    digest = hashlib.sha256(f"{boot}{numbers}".encode()).hexdigest()
+    return f"{socket.gethostname()}-{digest[:8]}"
+
+
+def name() -> str:
+    """This process: ``PLACE:PID:STARTED``."""
+    return f"{place()}:{os.getpid()}:{_started(os.getpid()):.2f}"
+
+
+def runs(name: str) -> bool | None:
+    """Whether the process whose name begins so runs; None where only another place can tell."""
+    where, *rest = name.split(":")
+    if where != place():
+        return None
+    pid, started = rest[:2]
+    try:
+        return abs(_started(int(pid)) - float(started)) < 1
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _started(pid: int) -> float:
+    """Seconds from the boot to a process's start: a clock that is set moves both of the times."""
+    return float(psutil.Process(pid).create_time() - psutil.boot_time())
