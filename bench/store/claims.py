@@ -13,11 +13,12 @@ from sqlalchemy import delete, or_, text, update
 from sqlalchemy.orm import Session
 
 from bench import process
+from bench.store.connect import PATIENCE
 from bench.store.models import Claim
 from bench.store.store import Store
 
-LEASE = 60.0
-"""Seconds that a claim lasts unless it is renewed."""
+LEASE = PATIENCE + 60.0
+"""Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
 
 CLOCKS = {
     "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",

@@ -180,7 +180,7 @@ class Scheduler:
                 break
             chosen = candidates[choice[0]]
             taken = self._sharing.take(chosen.step)
-            state = self._sharing.elsewhere(chosen.step) if chosen.attempt.number == 1 else None
+            state = self._sharing.elsewhere(chosen.step)
             if state is None and not taken:
                 self._others[chosen] = time.monotonic() + ASK_AGAIN
                 continue

@@ -26,10 +26,11 @@ from sqlalchemy import Engine, event
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.store import Store, connect, open_store, sqlite
-from bench.store.claims import Claims
+from bench.store import Store, connect, open_store, postgres, sqlite
+from bench.store.claims import LEASE, Claims
 from bench.store.queries import Stored
 from bench.sweep import status, writer
+from bench.sweep.clock import now
 from bench.sweep.federations import Prepared
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.plan import Step
@@ -129,6 +130,29 @@ def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> No
     assert time.monotonic() - start < 30
 
 
+class DoneMeanwhile(Writer):
+    """Another sweep stores a run before this one tries it again."""
+
+    asked = 0
+
+    def take(self, step: Step) -> bool:
+        self.asked += 1
+        if self.asked == 2:
+            super().save(step, outcome(step.spec.canonical()), now())
+        return super().take(step)
+
+
+def test_what_another_sweep_has_done_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.sweep.run.Writer", DoneMeanwhile)
+    work = Scripted(tmp_path)
+    result = work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["oom", "done"]})
+    assert (result.counts, result.ran) == ({"done": 1}, 0)
+    assert len(work.attempts("local 3 0")) == 1
+    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
 def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "RENEW", 0.1)
     work = Scripted(tmp_path)
@@ -146,6 +170,11 @@ def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.M
     thread.join()
     said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
     assert work.lines.count(said) == 1
+
+
+def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
+    last_try = postgres.CONNECT_SECONDS + connect.BUSY_SECONDS
+    assert writer.RENEW + connect.PATIENCE + last_try < LEASE
 
 
 def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
