@@ -53,6 +53,8 @@ def backup(*, out: Path, db: str | None = None) -> None:
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
-    place = connect.database(db or paths.default_database())
+    url = db or paths.default_database()
+    migrate.revision_of(url)  # refuses what holds other tables
+    place = connect.database(url)
     place.backup(out)
     print(f"{place.name}: copied to {out}, {out.stat().st_size / 2**20:.1f} MiB")

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, ExceptionContext, event
-from sqlalchemy.exc import InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, NotSupportedError, ProgrammingError
 
 from bench.errors import BusyError, RequestError
 
@@ -21,6 +21,9 @@ BUSY_SECONDS = 30
 
 PATIENCE = 300.0
 """Seconds for which a sweep goes on asking a database that is busy."""
+
+OUR_OWN = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+"""Errors of what was asked, not of the database; a damaged file has no class of its own."""
 
 
 class Database(ABC):
@@ -95,7 +98,7 @@ def explain(engine: Engine, name: str, busy: Callable[[ExceptionContext], bool])
     @event.listens_for(engine, "handle_error")
     def failed(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
-        if context.is_pre_ping or not isinstance(error, (OperationalError, InternalError)):
+        if context.is_pre_ping or not isinstance(error, DatabaseError) or isinstance(error, OUR_OWN):
             return  # after a ping in vain the pool connects anew
         cause = str(error.orig).partition("\n")[0]
         if context.connection is None:

@@ -82,7 +82,9 @@ class Workers:
         try:
             return future.result()
         except TimeoutError:
-            return RunResult("failed", f"timed out after {self._timeout:g} s", device=device)
+            taken = self._timeout or 0.0
+            reason = f"timed out after {taken:g} s"
+            return RunResult("failed", reason, seconds={"total": taken}, device=device)
         except BrokenProcessPool as error:
             self.replace(slot)
             return Lost(f"the worker process could not be reached ({error})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import time
@@ -275,6 +276,18 @@ def test_a_backup_that_cannot_be_written_takes_one_line(
     assert (sorted(os.listdir(crowded)), (crowded / "runs.db").read_bytes()) == before
 
 
+def test_nothing_but_a_result_database_is_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = tmp_path / "copy.db"
+    with sqlite3.connect(tmp_path / "other.db") as raw:
+        raw.execute("CREATE TABLE sums (amount INTEGER)")
+    raw.close()
+    with pytest.raises(SystemExit) as end:
+        main(["db", "backup", "--out", str(copy), "--db", f"sqlite:///{tmp_path / 'other.db'}"])
+    assert end.value.code == 2
+    assert "holds other tables (sums)" in capsys.readouterr().err
+    assert not copy.exists()
+
+
 def test_a_backup_that_breaks_leaves_the_older_one(
     crowded: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -292,7 +305,7 @@ def test_a_backup_that_breaks_leaves_the_older_one(
             main(["db", "backup", "--out", str(copy), "--db", f"sqlite:///{crowded / 'runs.db'}"])
         printed = capsys.readouterr()
         assert (end.value.code, printed.out, printed.err.count("\n")) == (2, "", 1)
-        assert f"cannot copy it to {copy}: " in printed.err
+        assert f"{crowded / 'runs.db'}: " in printed.err
         assert cause in printed.err
     assert copy.read_bytes() == b"older"
     assert os.listdir(copy.parent) == ["copy.db"]

@@ -330,6 +330,27 @@ def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
         migrate.check(url_of(path))
 
 
+def test_damage_that_a_write_or_a_read_meets_takes_one_line(store: Store, tmp_path: Path) -> None:
+    store.save(spec_of(2), done(), context_of())
+    store.close()
+    path = tmp_path / "bench.db"
+    with sqlite3.connect(path) as raw:
+        (page,) = raw.execute("SELECT rootpage FROM sqlite_master WHERE name = 'runs'").fetchone()
+        (size,) = raw.execute("PRAGMA page_size").fetchone()
+    raw.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xff" * size
+    path.write_bytes(content)
+    with open_store(url_of(path), create=True) as damaged:
+        for doing, act in (
+            ("write to", lambda: damaged.save(spec_of(3), done(), context_of())),
+            ("read", damaged.runs),
+        ):
+            with pytest.raises(RequestError, match=f"cannot {doing} the database .*: .*malformed") as error:
+                act()
+            assert "\n" not in str(error.value)
+
+
 WRITER = """
 import sys
 from datetime import datetime

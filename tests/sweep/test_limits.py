@@ -54,6 +54,7 @@ def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> Non
     assert len(work.attempts("local 3 1")) == 1
     row = work.stored()["local 3 1"]
     assert row["reason"] == "timed out after 2 s"
+    assert row["seconds_total"] == 2
     assert work.logs() == {row["spec_hash"]}
 
 
