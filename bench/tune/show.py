@@ -25,8 +25,8 @@ COLUMNS = (*TEXTS[:2], "clients", "method", "space", "trials", "client epochs", 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a study is. ``seconds`` is what the rest takes at most, one trial at a time; None where no
-    like run is known. ``lacking`` says why its data are not at hand.
+    """How far a study is. ``seconds`` is what the rest takes if no trial is pruned, one at a time; None where
+    no like run is known. ``lacking`` says why its data are not at hand.
     """
 
     tuning: Tuning
@@ -104,7 +104,7 @@ def table(every: Sequence[Standing]) -> Table:
 
 
 def cost(every: Sequence[Standing], slots: int) -> str:
-    """How many studies are to be done, and how long that takes at most."""
+    """How many studies are to be done, and how long that takes if no trial is pruned."""
     at_hand = [each for each in every if not each.lacking]
     to_do = [each for each in at_hand if not each.ended]
     width = width_of(slots, len(at_hand) or 1)
@@ -114,7 +114,7 @@ def cost(every: Sequence[Standing], slots: int) -> str:
         ends = [0.0] * (slots // width)
         for seconds in known:  # as they begin: spread evenly they would take the least, not the most
             heapreplace(ends, ends[0] + seconds)
-        text += f", at most {duration(max(ends))} on {slots} at a time"
+        text += f", {duration(max(ends))} on {slots} at a time if no trial is pruned"
     unknown = len(to_do) - len(known)
     return text + (f"; the time of {unknown} is unknown, no like run is stored" if unknown else "")
 
