@@ -167,6 +167,15 @@ def _tests(task: Task) -> str:
     return f"{len(made)} test{'s' if len(made) > 1 else ''} over {units} {made[0].unit}s"
 
 
+def tables(study: Study, found: Ranking) -> tuple[Table, ...]:
+    """The ranking over tasks, the groups of ties in each, and the paired tests of each."""
+    return (
+        _ranking_table(study, found),
+        _groups_table(study, found),
+        *(_pairs_table(study, found, task) for task in found.tasks),
+    )
+
+
 def _caption(study: Study, found: Ranking, results: Results) -> tuple[str, ...]:
     tests = "; ".join(f"{label(study, task.column)}: {_tests(task)}" for task in found.tasks)
     test = found.friedman
@@ -305,11 +314,7 @@ def ranking(
         title=f"{study.title}: ranking of methods",
         caption=_caption(study, found, results),
         notes=notes,
-        views=(
-            _ranking_table(study, found),
-            _groups_table(study, found),
-            *(_pairs_table(study, found, task) for task in found.tasks),
-        ),
+        views=tables(study, found),
         details=(),
         summary=_summary(found, notes, name),
         primary=(),

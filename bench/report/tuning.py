@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from bench.report.captions import circumstances
 from bench.report.cells import Board, Cell, Line, Selection
-from bench.report.competitors import competitors, scores
+from bench.report.competitors import Task, competitors, scores
 from bench.report.places import places
-from bench.report.ranking_views import MARKS
+from bench.report.ranking import Ranking
+from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
@@ -196,6 +197,28 @@ def _table(study: Study, found: Found) -> Table:
     )
 
 
+def _ranking(study: Study, found: Found, results: Results) -> Ranking | None:
+    """The ranking of the winners; None where no column has two."""
+    made = tuple(
+        Task(
+            column,
+            {method: pair.winner for method, pair in pairs.items()},
+            tuple(
+                compare(
+                    {method: scores(pair.winner, results, study.average) for method, pair in pairs.items()}
+                )
+            ),
+        )
+        for column, pairs in found.items()
+        if len(pairs) > 1
+    )
+    if not made:
+        return None
+    methods = _methods(found)
+    planned = {method: sum(method in pairs for pairs in found.values()) for method in methods}
+    return Ranking(made, {method: study.title_of(method) for method in methods}, planned, study.baseline)
+
+
 def _winners(study: Study, found: Found) -> Table:
     columns = ("Trials", "Client epochs", "Validation, default", "Validation, winner", "Winner's settings")
     rows = []
@@ -304,6 +327,7 @@ def tuning(study: Study, boards: Sequence[Board], results: Results, selection: S
     ]
     name = f"{study.name}_tuned"
     notes = _notes(study, boards, found, selection)
+    ranking = _ranking(study, found, results)
     document = Document(
         name=name,
         title=f"{study.title}: default against tuned",
@@ -316,10 +340,16 @@ def tuning(study: Study, boards: Sequence[Board], results: Results, selection: S
             "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
             f"or worse (<): p below {ALPHA:g} and more than {REGION:g} points. Equivalent (=): the 95 % "
             f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
+            "Ranking, groups and tests of all pairs are those of the tuned cells, made as in "
+            f"{study.name}_ranking.",
             *circumstances(study, [cell.group for cell in cells if cell.group], results),
         ),
         notes=notes,
-        views=(_table(study, found), _winners(study, found)),
+        views=(
+            _table(study, found),
+            *(tables(study, ranking) if ranking else ()),
+            _winners(study, found),
+        ),
         details=(),
         summary=Summary(_short(study, found), None, notes),
         primary=(),

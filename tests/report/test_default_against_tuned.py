@@ -82,6 +82,20 @@ def test_gains_their_tests_and_the_searches_behind_them(home: Path, tmp_path: Pa
     assert (found["local"]["tuned"], found["local"]["difference"]) == (found["local"]["default"], "")
 
 
+def test_the_tuned_cells_are_compared_with_each_other(home: Path, tmp_path: Path) -> None:
+    built(filled(home), tmp_path / "out")
+    text = (tmp_path / "out" / "fedsheafhn_tuned.md").read_text()
+    pairs = text.split("## Row minus column")[1].split("##")[0]
+    (local,) = [line for line in pairs.splitlines() if line.startswith("| Local |")]
+    assert [cell.split()[:1] for cell in local.split("|")[2:-1]] == [[], ["-1.67"], ["-12.00"]]
+    ranking = text.split("## Ranking over tasks")[1].split("##")[0]
+    assert [line.split("|")[1].strip() for line in ranking.splitlines() if "/1" in line] == [
+        "FedProx",
+        "FedAvg",
+        "Local",
+    ]
+
+
 def test_the_terminal_has_both_orders(home: Path, tmp_path: Path) -> None:
     report = built(filled(home), tmp_path / "out")
     console = Console(width=80, record=True, file=(tmp_path / "screen").open("w"))

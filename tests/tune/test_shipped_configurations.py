@@ -1,0 +1,46 @@
+"""The tuned configurations that come with the suite: whole, of the present code, on the present clients."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import NoDataError
+from bench.federation.build import build
+from bench.grids import Filters, expand, load_grid
+from bench.tune.apply import configurations, tuned
+from bench.tune.record import Record, parse
+from bench.tune.tuning import numerics
+
+FOLDER = Path(__file__).parents[2] / "results" / "tuned"
+FILES = sorted(FOLDER.glob("*.json"))
+CELLS = (("cora", 10), ("cora", 20))
+
+
+@functools.cache
+def hash_of(key: tuple[Any, ...]) -> str:
+    try:
+        return build(*key).hash
+    except NoDataError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_search_that_was_whole_and_fair(path: Path) -> None:
+    record: Record = parse(path.read_bytes(), path.name)
+    spec = record.spec
+    assert record.numerics == numerics(spec.method), "older code: tune again"
+    assert record.clients == hash_of(spec.federation_key)
+    assert record.budget.trials == 20
+    assert record.used.trials == 20 or record.used.client_epochs > 0.95 * record.budget.client_epochs
+    assert not set(record.seeds) & set(range(20)), "seeds of reports"
+
+
+@pytest.mark.parametrize(("dataset", "clients"), CELLS)
+def test_every_method_of_the_study_is_tuned(dataset: str, clients: int, tmp_path: Path) -> None:
+    planned = expand(load_grid("tuning_fedsheafhn"), Filters(datasets=(dataset,), clients=(clients,)))
+    known = configurations(tmp_path)  # nobody's own
+    assert len({each.method for each in tuned(planned, known) if each.tuned_on}) == 12
