@@ -21,7 +21,7 @@ from bench.report.settings import Column, Settings
 from bench.report.spread import spread
 from bench.report.statistic import Statistic
 from bench.report.table import Document
-from bench.report.tuning import tuning
+from bench.report.tuning_views import tuning
 
 
 class Study:

@@ -6,46 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.report.captions import circumstances
 from bench.report.cells import Board, Cell, Line, Selection
 from bench.report.competitors import Task, competitors, scores
-from bench.report.places import places
 from bench.report.ranking import Ranking
-from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
-from bench.report.table import Document, Entry, Summary, Table
-from bench.report.tuned import Search, client_epochs, trials
-from bench.report.wording import label, signed, with_std
-from bench.statistics.paired import ALPHA, REGION, Comparison, compare
+from bench.report.tuned import Search
+from bench.statistics.paired import Comparison, compare
 
 if TYPE_CHECKING:
     from bench.report.study import Study
-
-HEADER = (
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "n_default",
-    "default",
-    "n_tuned",
-    "tuned",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "verdict",
-    "validation_default",
-    "validation_tuned",
-    "trials",
-    "trials_granted",
-    "client_epochs",
-    "client_epochs_granted",
-    "winner",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,71 +103,12 @@ def tuned_pairs(study: Study, boards: Sequence[Board], results: Results, selecti
     return found
 
 
-def _ranks(values: dict[str, float]) -> dict[str, int]:
-    """1 for the highest; equal values, as printed, share the better rank."""
-    rounded = {name: round(value, 2) for name, value in values.items()}
-    return {name: 1 + sum(other > value for other in rounded.values()) for name, value in rounded.items()}
-
-
-def _ranked(pairs: dict[str, Pair], which: int) -> dict[str, int]:
-    return _ranks({method: pair.means[which] for method, pair in pairs.items()})
-
-
-def _difference(pair: Pair) -> str:
-    if pair.kept:
-        return "default won"
-    if pair.comparison is None or pair.comparison.difference is None:
-        return "-"
-    return f"{signed(round(pair.comparison.difference, 2) + 0.0)} {MARKS[pair.comparison.verdict]}"
-
-
-def _p(pair: Pair) -> str:
-    corrected = pair.comparison.corrected if pair.comparison else None
-    return "-" if corrected is None else f"{corrected:.2g}"
-
-
-def _methods(found: Found) -> list[str]:
+def methods(found: Found) -> list[str]:
     """Methods with a pair, those of the first column first."""
     return list(dict.fromkeys(method for pairs in found.values() for method in pairs))
 
 
-def _table(study: Study, found: Found) -> Table:
-    heads = ("Default", "Tuned", "Difference", "p")
-    entries: dict[tuple[Column, str], tuple[Entry, ...]] = {}
-    for column, pairs in found.items():
-        best = [places({method: pair.means[which] for method, pair in pairs.items()}) for which in (0, 1)]
-        for method, pair in pairs.items():
-            shown = [cell.measured for cell in (pair.default, pair.winner)]
-            entries[column, method] = (
-                *(
-                    Entry(with_std(each.mean, each.std), best[which].get(method, 0))
-                    for which, each in enumerate(shown)
-                    if each is not None
-                ),
-                Entry(_difference(pair)),
-                Entry(_p(pair)),
-            )
-    return Table(
-        "tuned",
-        "Default and tuned",
-        "Method",
-        tuple((column.described(study.title_of(column.dataset)), len(heads)) for column in found),
-        heads * len(found),
-        tuple(
-            (
-                study.title_of(method),
-                tuple(
-                    entry
-                    for column in found
-                    for entry in entries.get((column, method), (Entry("-"),) * len(heads))
-                ),
-            )
-            for method in _methods(found)
-        ),
-    )
-
-
-def _ranking(study: Study, found: Found, results: Results) -> Ranking | None:
+def winners_ranking(study: Study, found: Found, results: Results) -> Ranking | None:
     """The ranking of the winners; None where no column has two."""
     made = tuple(
         Task(
@@ -214,145 +125,5 @@ def _ranking(study: Study, found: Found, results: Results) -> Ranking | None:
     )
     if not made:
         return None
-    methods = _methods(found)
-    planned = {method: sum(method in pairs for pairs in found.values()) for method in methods}
-    return Ranking(made, {method: study.title_of(method) for method in methods}, planned, study.baseline)
-
-
-def _winners(study: Study, found: Found) -> Table:
-    columns = ("Trials", "Client epochs", "Validation, default", "Validation, winner", "Winner's settings")
-    rows = []
-    for column, pairs in found.items():
-        for method, pair in pairs.items():
-            record = pair.search.record
-            default = record.default_validation
-            entries = (
-                trials(pair.search),
-                client_epochs(pair.search),
-                "-" if default is None else f"{100 * default:.2f}",
-                f"{100 * record.winner.validation:.2f}",
-                _settings(pair),
-            )
-            where = column.described(study.title_of(column.dataset))
-            rows.append((f"{study.title_of(method)}, {where}", tuple(map(Entry, entries))))
-    return Table("searches", "The searches", "Method", (("", len(columns)),), columns, tuple(rows))
-
-
-def _settings(pair: Pair) -> str:
-    return "the default's" if pair.kept else ", ".join(pair.search.changes)
-
-
-def _short(study: Study, found: Found) -> tuple[Table, ...]:
-    """A table a column, in 80 columns."""
-    made = []
-    for column, pairs in found.items():
-        default, tuned = _ranked(pairs, 0), _ranked(pairs, 1)
-        rows = tuple(
-            (
-                study.title_of(method),
-                (
-                    Entry(f"{pair.means[0]:.2f} ({default[method]})"),
-                    Entry(f"{pair.means[1]:.2f} ({tuned[method]})", 1 if tuned[method] == 1 else 0),
-                    Entry(_difference(pair)),
-                    Entry(_p(pair)),
-                ),
-            )
-            for method, pair in pairs.items()
-        )
-        title = f"{column.described(study.title_of(column.dataset))} (rank among these)"
-        heads = ("Default", "Tuned", "Difference", "p")
-        made.append(Table("short", title, "Method", (("", len(heads)),), heads, rows))
-    return tuple(made)
-
-
-def _notes(study: Study, boards: Sequence[Board], found: Found, selection: Selection) -> tuple[str, ...]:
-    """Competitors with numbers of their default configuration alone."""
-    lines = competitors(study, boards, selection)
-    lacking: dict[str, list[str]] = {}
-    for board in boards:
-        for column in found.keys() & set(board.columns):
-            for method, line in lines.items():
-                cell = board.cells.get((board.table.targets[0], study.primary, column, line))
-                if cell is not None and cell.measured and method not in found[column]:
-                    lacking.setdefault(label(study, column), []).append(study.title_of(method))
-    return tuple(
-        f"without tuned runs in {where}: {', '.join(names)}" for where, names in sorted(lacking.items())
-    )
-
-
-def _record(found: Found) -> tuple[tuple[str, ...], ...]:
-    rows = []
-    for column, pairs in found.items():
-        for method, pair in pairs.items():
-            record, tested = pair.search.record, pair.comparison
-            low, high = (tested and tested.interval) or (None, None)
-            rows.append(
-                (
-                    column.dataset,
-                    column.scenario,
-                    str(column.clients),
-                    method,
-                    str(len(pair.default.seeds)),
-                    number(pair.means[0]),
-                    str(len(pair.winner.seeds)),
-                    number(pair.means[1]),
-                    number(tested.difference if tested else None),
-                    number(low),
-                    number(high),
-                    number(tested.p if tested else None, 6),
-                    number(tested.corrected if tested else None, 6),
-                    tested.verdict if tested else "default won",
-                    number(record.default_validation, 6),
-                    number(record.winner.validation, 6),
-                    str(record.used.trials),
-                    str(record.budget.trials),
-                    number(record.used.client_epochs, 1),
-                    number(record.budget.client_epochs, 1),
-                    " ".join(pair.search.changes),
-                )
-            )
-    return (HEADER, *rows)
-
-
-def tuning(study: Study, boards: Sequence[Board], results: Results, selection: Selection) -> Statistic | None:
-    """Default against tuned in every column of a study; None where no method was tuned."""
-    found = tuned_pairs(study, boards, results, selection)
-    if not found:
-        return None
-    cells = [
-        cell
-        for pairs in found.values()
-        for pair in pairs.values()
-        for cell in (pair.default, *(() if pair.kept else (pair.winner,)))
-    ]
-    name = f"{study.name}_tuned"
-    notes = _notes(study, boards, found, selection)
-    ranking = _ranking(study, found, results)
-    document = Document(
-        name=name,
-        title=f"{study.title}: default against tuned",
-        caption=(
-            read_as(study, study.primary),
-            "Tuned: the configuration that a search found by validation accuracy, with the same budget for "
-            "every method (bench tune). 'Default won': no configuration was better there, and the tuned cell "
-            "is the default's.",
-            "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
-            "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
-            f"or worse (<): p below {ALPHA:g} and more than {REGION:g} points. Equivalent (=): the 95 % "
-            f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
-            "Ranking, groups and tests of all pairs are those of the tuned cells, made as in "
-            f"{study.name}_ranking.",
-            *circumstances(study, [cell.group for cell in cells if cell.group], results),
-        ),
-        notes=notes,
-        views=(
-            _table(study, found),
-            *(tables(study, ranking) if ranking else ()),
-            _winners(study, found),
-        ),
-        details=(),
-        summary=Summary(_short(study, found), None, notes),
-        primary=(),
-        cells=tuple(cells),
-    )
-    return Statistic(document, (Records(f"{name}_pairs", _record(found)),))
+    planned = {method: sum(method in pairs for pairs in found.values()) for method in methods(found)}
+    return Ranking(made, {method: study.title_of(method) for method in planned}, planned, study.baseline)
