@@ -78,6 +78,11 @@ def faulty(order: Order) -> RunResult:
     return outcome(order.spec)
 
 
+def faulty_itself(order: Order) -> RunResult:
+    """What goes wrong is the run's own doing, not what it needs."""
+    return of_run(lambda: faulty(order), order.device)
+
+
 def told(order: Order) -> RunResult:
     """Reports the threads and device it was given, and the environment it finds."""
     result = outcome(order.spec)

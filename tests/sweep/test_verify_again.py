@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from fake_execute import faulty, outcome
+from fake_execute import faulty_itself, outcome
 from fake_runs import any_federation, cpu, grid
 from rich.console import Console
 
@@ -34,7 +34,7 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
     bundle = Bundle(tmp_path / "theirs")
     sample = verify.draw(bundle, 6, 0)
     reporter = PlainLines(Console(file=io.StringIO()))
-    checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty, any_federation)
+    checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty_itself, any_federation)
     assert [check.spec_hash for check in checks] == list(sample["spec_hash"]), "every run, in order"
     found = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]
     assert [each for each in found if each[1]] == [("fedavg", "equal", "every count is the same")]
