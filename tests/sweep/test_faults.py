@@ -1,12 +1,10 @@
-"""What goes wrong around a sweep: other sweeps, the disk, locks, and processes killed at any moment.
+"""What goes wrong around a sweep: other sweeps, dead claims, the disk, locks, and servers that are away.
 
 After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
 """
 
 import errno
 import os
-import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -35,8 +33,6 @@ from bench.sweep.federations import Prepared
 from bench.sweep.interrupts import Interrupts
 from bench.sweep.plan import Step
 from bench.sweep.writer import Writer
-
-MOMENTS = 20
 
 
 def expected(folder: Path, seeds: int) -> dict[str, object]:
@@ -238,23 +234,19 @@ def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> t
     return thread
 
 
-def locked(tmp_path: Path, seconds: float) -> None:
+def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.5)
     wanted = expected(tmp_path / "alone", 3)
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    thread = lock(tmp_path / "bench.db", seconds)
+    thread = lock(tmp_path / "bench.db", 2.0)
     began = time.monotonic()
     assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
-    assert time.monotonic() - began >= seconds - 0.5
+    assert time.monotonic() - began >= 1.5
     thread.join()
     assert stored_numbers(work.url) == wanted
     sound(work.url)
-
-
-def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.5)
-    locked(tmp_path, 2.0)
 
 
 def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,54 +344,3 @@ class Asked(Interrupts):
     def __enter__(self) -> "Asked":
         self.now = self.finish = True
         return self
-
-
-@pytest.mark.slow
-def test_a_database_locked_for_longer_than_sqlite_waits(tmp_path: Path) -> None:
-    locked(tmp_path, sqlite.BUSY_SECONDS + 5)
-
-
-@pytest.mark.slow
-def test_workers_killed_at_twenty_moments(tmp_path: Path) -> None:
-    wanted = expected(tmp_path / "alone", 60)
-    folder = Folder(tmp_path)
-    chance = random.Random(11)
-    process = folder.start(seconds=0.4, seeds=60)
-    wait_for(lambda: folder.starts() >= 1)
-    killed = 0
-    while killed < MOMENTS:
-        time.sleep(chance.uniform(0.05, 0.8))
-        workers = workers_below(process.pid)
-        if workers:
-            chance.choice(workers).kill()
-            killed += 1
-    seen = below(process.pid)
-    out = process.communicate(timeout=240)[0]
-    assert process.returncode == 0, out
-    assert stored_numbers(folder.database) == wanted
-    sound(folder.database)
-    wait_for(lambda: not alive(seen))  # a process needs a moment to end
-    print(f"{killed} workers killed, {folder.starts()} starts of {len(wanted)} runs, {len(wanted)} done")
-
-
-@pytest.mark.slow
-def test_sweeps_killed_at_twenty_moments(tmp_path: Path) -> None:
-    wanted = expected(tmp_path / "alone", 60)
-    folder = Folder(tmp_path)
-    chance = random.Random(12)
-    for _ in range(MOMENTS):
-        process = folder.start(seconds=0.3, seeds=60)
-        before = folder.starts()
-        wait_for(lambda before=before: folder.starts() > before)
-        time.sleep(chance.uniform(0.0, 1.2))
-        seen = below(process.pid)
-        process.send_signal(signal.SIGKILL)
-        process.wait(timeout=30)
-        wait_for(lambda seen=seen: not alive(seen), 10)
-        sound(folder.database)
-    kept = folder.kept()
-    out = folder.start(seconds=0.3, seeds=60).communicate(timeout=240)[0]
-    assert f"{{'done': 120}} {120 - kept}" in out
-    assert stored_numbers(folder.database) == wanted
-    sound(folder.database)
-    print(f"{MOMENTS} sweeps killed with {kept} of 120 runs kept, {folder.starts()} starts, 120 done")
