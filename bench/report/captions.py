@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from bench.report.cells import Board, Cell
 from bench.report.results import PARTITION, Group, Results
 from bench.report.settings import PER_SEED
-from bench.report.tuned import budget, mark
+from bench.report.tuned import Search, budget, mark
 from bench.report.verdicts import LEAST_PARTITIONS
 from bench.report.wording import AVERAGES, RULES, STAGES, label, ranges
 
@@ -132,13 +132,19 @@ def tolerances(study: Study, cells: Iterable[Cell]) -> str:
     return f"Partitions behind s_d, which a verdict's tolerance holds: {columns}; nowhere else."
 
 
-def circumstances(study: Study, every: Iterable[Group], results: Results) -> tuple[str, ...]:
-    """How, with which seeds, on which partitions and where the runs of a document were made."""
+def circumstances(
+    study: Study, every: Iterable[Group], results: Results, kept: Iterable[Search] = ()
+) -> tuple[str, ...]:
+    """How, with which seeds, on which partitions and where the runs of a document were made.
+
+    ``kept`` are the searches that the default configuration won, where the document shows them.
+    """
     groups = [group for group in every if not group.done.empty]
     if not groups:
         return ("Nothing of this table has been run yet.",)
     seeds = ranges(seed for group in groups for seed in group.seeds)
-    searches = sorted({(mark(group.tuned), budget(group.tuned)) for group in groups if group.tuned})
+    shown = (*(group.tuned for group in groups if group.tuned), *kept)
+    searches = sorted({(mark(search), budget(search)) for search in shown})
     lines = [
         f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.",
         *(f"Tuned ('{text}'): {what}." for text, what in searches),

@@ -184,8 +184,8 @@ class Results:
         settings = runs["settings"].iloc[0]
         setting = difference(settings, reference)
         if not setting:
-            return Group(column, method, settings, setting, runs, kept=self._searches.kept(runs["spec"]))
-        search = self._searches.behind(runs["spec"])
+            return Group(column, method, settings, setting, runs, kept=self._searches.kept(runs))
+        search = self._searches.behind(runs)
         if search:  # the study stands for all but the partition, of which there may be several
             setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
         return Group(column, method, settings, setting, runs, search)
@@ -337,19 +337,20 @@ class Results:
 
 
 def _marked(cells: Mapping[tuple[Column, str], Sequence[Group]]) -> dict[tuple[Column, str], list[Group]]:
-    """The cells with their tuned groups' settings marked so. Those of one method and one total have one mark,
-    and with it one row over all columns, also where some of the studies used fewer trials.
+    """The cells with their tuned groups' settings marked so. Those of one method, one total and one origin
+    have one mark, and with it one row over all columns, also where some of the studies used fewer trials.
     """
-    counts: dict[tuple[str, int], set[int]] = defaultdict(set)
+    counts: dict[tuple[str, int, bool], set[int]] = defaultdict(set)
     for (_, method), groups in cells.items():
         for group in groups:
             if group.tuned:
-                counts[method, group.tuned.granted] |= group.tuned.counts
+                counts[method, group.tuned.granted, group.tuned.own] |= group.tuned.counts
 
     def marked(group: Group) -> Group:
         if group.tuned is None:
             return group
-        search = replace(group.tuned, counts=frozenset(counts[group.method, group.tuned.granted]))
+        same = counts[group.method, group.tuned.granted, group.tuned.own]
+        search = replace(group.tuned, counts=frozenset(same))
         return replace(group, setting=";".join(filter(None, (mark(search), group.setting))), tuned=search)
 
     return {key: [marked(group) for group in groups] for key, groups in cells.items()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import pandas as pd
 
 from bench.spec import RunSpec
 from bench.tune.apply import Configuration, Configurations
@@ -15,11 +17,13 @@ from bench.tune.tuning import Tuning
 class Search:
     """The study that found the configuration of a cell's runs.
 
-    ``elsewhere`` says whether some of the runs have another partition than the search had. ``counts`` are
-    the trials that the studies behind a row used: its cells are those of one method and one total.
+    ``own``: by the user, not one that comes with the suite. ``elsewhere`` says whether some of the runs were
+    made on other clients than the search. ``counts`` are the trials that the studies behind a row used: its
+    cells are those of one method, one total and one origin.
     """
 
     record: Record
+    own: bool
     elsewhere: bool
     counts: frozenset[int]
 
@@ -40,46 +44,44 @@ class Search:
 
 @dataclass(frozen=True)
 class Searches:
-    """The finished searches at hand, the user's own and those of the suite, asked by the specs (canonical
-    JSON) of a cell's runs. Studies whose budget was not used up are none.
+    """The finished searches at hand, the user's own and those of the suite, asked by a cell's stored runs.
+    Studies whose budget was not used up are none, nor are those by code of other numerics.
     """
 
     known: Configurations
 
-    def behind(self, specs: Iterable[str]) -> Search | None:
+    def behind(self, runs: pd.DataFrame) -> Search | None:
         """The one whose winner, another configuration than the default, all runs were made with.
 
         None where a run has a seed of the search.
         """
-        return self._one(specs, self.known.behind)
+        return self._one(runs, self.known.behind)
 
-    def kept(self, specs: Iterable[str]) -> Search | None:
+    def kept(self, runs: pd.DataFrame) -> Search | None:
         """The one that the default configuration won, in which all runs were made; None as above."""
-        return self._one(specs, self.known.kept)
+        return self._one(runs, self.known.kept)
 
-    def _one(self, specs: Iterable[str], find: Callable[[RunSpec], Configuration | None]) -> Search | None:
-        runs = [RunSpec.model_validate_json(spec) for spec in specs]
-        found = [find(run) for run in runs]
-        records = {each.record.study: each.record for each in found if each is not None}
-        if None in found or len(records) != 1:
+    def _one(self, runs: pd.DataFrame, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
+        found = [find(RunSpec.model_validate_json(spec)) for spec in runs["spec"]]
+        first = found[0]
+        if first is None or any(each is not first for each in found):
             return None
-        (record,) = records.values()
-        searched = record.spec.protocol.partition_seed
-        elsewhere = any(run.protocol.partition_seed != searched for run in runs)
-        return Search(record, elsewhere, frozenset({record.used.trials}))
+        record = first.record
+        elsewhere = bool((runs.loc[runs["state"] == "done", "partition_hash"] != record.clients).any())
+        return Search(record, first.own, elsewhere, frozenset({record.used.trials}))
 
 
 def mark(search: Search) -> str:
     """What rows of tuned cells say: the trials that were granted, and before them those used where they
-    are fewer.
+    are fewer. ``tuned here``: by a search of the user's own.
     """
     least, most = min(search.counts), max(search.counts)
     used = "" if least == search.granted else f"{least} of " if least == most else f"{least} to {most} of "
-    return f"tuned, {used}{search.granted} trials"
+    return f"tuned{' here' if search.own else ''}, {used}{search.granted} trials"
 
 
 def budget(search: Search) -> str:
-    """The budget that was granted, and whether the search was on another partition."""
+    """The budget that was granted, and whether the search was on other clients."""
     record = search.record
     seeds = ", ".join(map(str, record.seeds))
     text = (
@@ -89,8 +91,9 @@ def budget(search: Search) -> str:
     if not search.elsewhere:
         return text
     return (
-        f"{text}, searched on partition {record.spec.protocol.partition_seed}, reported on others, whose "
-        "test items the search may have trained or validated on"
+        f"{text}, searched on the clients {record.clients[:8]} (partition "
+        f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may have "
+        "trained or validated on"
     )
 
 

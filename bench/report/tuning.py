@@ -13,6 +13,7 @@ from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.tuned import Search
 from bench.statistics.paired import Comparison, compare
+from bench.tune.record import Budget
 
 if TYPE_CHECKING:
     from bench.report.study import Study
@@ -43,31 +44,53 @@ class Pair:
         return self.default.measured.mean, self.winner.measured.mean
 
 
-Found = dict[Column, dict[str, Pair]]
-"""Column -> method -> its pair, in the order of rows."""
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The competitors in a column in which some method was tuned, in the order of rows.
+
+    ``default_alone`` and ``tuned_alone`` are methods with numbers that have no pair; ``planned`` are all that
+    have a cell, measured or not.
+    """
+
+    pairs: dict[str, Pair]
+    default_alone: tuple[str, ...]
+    tuned_alone: tuple[str, ...]
+    planned: frozenset[str]
+
+    @property
+    def budgets(self) -> set[Budget]:
+        """What the searches were granted: one budget where all are equal."""
+        return {pair.search.record.budget for pair in self.pairs.values()}
+
+
+Found = dict[Column, Tuned]
 
 
 def _search(cell: Cell) -> Search | None:
-    """The study whose winner a cell with numbers shows, on the search's own partition."""
+    """The study whose winner a cell with numbers shows, on the search's own clients."""
     if cell.group is None or cell.measured is None:
         return None
     search = cell.group.kept or cell.group.tuned
     return None if search is None or search.elsewhere else search
 
 
-def _pair(study: Study, board: Board, column: Column, line: Line) -> Pair | None:
-    """The method's pair; of several searches the one with the most trials."""
+def _cells(study: Study, board: Board, column: Column, line: Line) -> dict[str, Cell]:
+    """The method's cells in every setting; the usual one is empty."""
     main = board.table.targets[0]
-    here = {
+    return {
         other.setting: cell
         for (target, reading, where, other), cell in board.cells.items()
         if (target, reading, where, other.row) == (main, study.primary, column, line.row)
     }
+
+
+def _pair(here: dict[str, Cell]) -> Pair | None:
+    """The pair of a method with these cells; of two searches the user's own."""
     default = here.get("")
     if default is None or default.measured is None:
         return None
     made = [Pair(default, cell, search) for cell in here.values() if (search := _search(cell)) is not None]
-    return max(made, key=lambda pair: pair.search.granted, default=None)
+    return max(made, key=lambda pair: pair.search.own, default=None)
 
 
 def _compared(study: Study, pairs: dict[str, Pair], results: Results) -> dict[str, Pair]:
@@ -88,24 +111,29 @@ def _compared(study: Study, pairs: dict[str, Pair], results: Results) -> dict[st
 
 
 def tuned_pairs(study: Study, boards: Sequence[Board], results: Results, selection: Selection) -> Found:
-    """Every competitor's pair, in the columns in which some method was tuned."""
+    """The columns in which some competitor has a pair."""
     found: Found = {}
     lines = competitors(study, boards, selection)
     for board in boards:
         for column in board.columns:
-            made = {
-                method: pair
-                for method, line in lines.items()
-                if (pair := _pair(study, board, column, line)) is not None
-            }
-            if made and column not in found:
-                found[column] = _compared(study, made, results)
+            cells = {method: _cells(study, board, column, line) for method, line in lines.items()}
+            pairs = {method: pair for method, here in cells.items() if (pair := _pair(here)) is not None}
+            if not pairs or column in found:
+                continue
+            default = [method for method, here in cells.items() if "" in here and here[""].measured]
+            tuned = [method for method, here in cells.items() if any(map(_search, here.values()))]
+            found[column] = Tuned(
+                _compared(study, pairs, results),
+                tuple(method for method in default if method not in pairs),
+                tuple(method for method in tuned if method not in pairs),
+                frozenset(method for method, here in cells.items() if here),
+            )
     return found
 
 
 def methods(found: Found) -> list[str]:
     """Methods with a pair, those of the first column first."""
-    return list(dict.fromkeys(method for pairs in found.values() for method in pairs))
+    return list(dict.fromkeys(method for here in found.values() for method in here.pairs))
 
 
 def winners_ranking(study: Study, found: Found, results: Results) -> Ranking | None:
@@ -113,17 +141,20 @@ def winners_ranking(study: Study, found: Found, results: Results) -> Ranking | N
     made = tuple(
         Task(
             column,
-            {method: pair.winner for method, pair in pairs.items()},
+            {method: pair.winner for method, pair in here.pairs.items()},
             tuple(
                 compare(
-                    {method: scores(pair.winner, results, study.average) for method, pair in pairs.items()}
+                    {
+                        method: scores(pair.winner, results, study.average)
+                        for method, pair in here.pairs.items()
+                    }
                 )
             ),
         )
-        for column, pairs in found.items()
-        if len(pairs) > 1
+        for column, here in found.items()
+        if len(here.pairs) > 1
     )
     if not made:
         return None
-    planned = {method: sum(method in pairs for pairs in found.values()) for method in methods(found)}
+    planned = {method: sum(method in here.planned for here in found.values()) for method in methods(found)}
     return Ranking(made, {method: study.title_of(method) for method in planned}, planned, study.baseline)

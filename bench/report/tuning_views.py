@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from bench.report.captions import circumstances
 from bench.report.cells import Board, Selection
-from bench.report.competitors import competitors
 from bench.report.places import places
 from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
@@ -73,9 +72,11 @@ def _p(pair: Pair) -> str:
 def _table(study: Study, found: Found) -> Table:
     heads = ("Default", "Tuned", "Difference", "p")
     entries: dict[tuple[Column, str], tuple[Entry, ...]] = {}
-    for column, pairs in found.items():
-        best = [places({method: pair.means[which] for method, pair in pairs.items()}) for which in (0, 1)]
-        for method, pair in pairs.items():
+    for column, here in found.items():
+        best = [
+            places({method: pair.means[which] for method, pair in here.pairs.items()}) for which in (0, 1)
+        ]
+        for method, pair in here.pairs.items():
             shown = [cell.measured for cell in (pair.default, pair.winner)]
             entries[column, method] = (
                 *(
@@ -109,8 +110,8 @@ def _table(study: Study, found: Found) -> Table:
 def _winners(study: Study, found: Found) -> Table:
     columns = ("Trials", "Client epochs", "Validation, default", "Validation, winner", "Winner's settings")
     rows = []
-    for column, pairs in found.items():
-        for method, pair in pairs.items():
+    for column, here in found.items():
+        for method, pair in here.pairs.items():
             record = pair.search.record
             default = record.default_validation
             entries = (
@@ -132,8 +133,8 @@ def _settings(pair: Pair) -> str:
 def _short(study: Study, found: Found) -> tuple[Table, ...]:
     """A table a column, in 80 columns."""
     made = []
-    for column, pairs in found.items():
-        default, tuned = _ranked(pairs, 0), _ranked(pairs, 1)
+    for column, here in found.items():
+        default, tuned = _ranked(here.pairs, 0), _ranked(here.pairs, 1)
         rows = tuple(
             (
                 study.title_of(method),
@@ -144,7 +145,7 @@ def _short(study: Study, found: Found) -> tuple[Table, ...]:
                     Entry(_p(pair)),
                 ),
             )
-            for method, pair in pairs.items()
+            for method, pair in here.pairs.items()
         )
         title = f"{column.described(study.title_of(column.dataset))} (rank among these)"
         heads = ("Default", "Tuned", "Difference", "p")
@@ -152,25 +153,27 @@ def _short(study: Study, found: Found) -> tuple[Table, ...]:
     return tuple(made)
 
 
-def _notes(study: Study, boards: Sequence[Board], found: Found, selection: Selection) -> tuple[str, ...]:
-    """Competitors with numbers of their default configuration alone."""
-    lines = competitors(study, boards, selection)
-    lacking: dict[str, list[str]] = {}
-    for board in boards:
-        for column in found.keys() & set(board.columns):
-            for method, line in lines.items():
-                cell = board.cells.get((board.table.targets[0], study.primary, column, line))
-                if cell is not None and cell.measured and method not in found[column]:
-                    lacking.setdefault(label(study, column), []).append(study.title_of(method))
-    return tuple(
-        f"without tuned runs in {where}: {', '.join(names)}" for where, names in sorted(lacking.items())
-    )
+def _notes(study: Study, found: Found) -> tuple[str, ...]:
+    """Competitors of which one of the two is missing, and searches that were granted unequal budgets."""
+    notes = []
+    for column, here in sorted(found.items(), key=lambda item: label(study, item[0])):
+        where = label(study, column)
+        for lacking, alone in (("tuned", here.default_alone), ("default", here.tuned_alone)):
+            if alone:
+                notes.append(f"without {lacking} runs in {where}: {', '.join(map(study.title_of, alone))}")
+        if len(here.budgets) > 1:
+            granted = ", ".join(
+                f"{study.title_of(method)} {pair.search.record.budget.client_epochs:,.0f}"
+                for method, pair in here.pairs.items()
+            )
+            notes.append(f"unequal budgets in {where}, in client epochs: {granted}")
+    return tuple(notes)
 
 
 def _record(found: Found) -> tuple[tuple[str, ...], ...]:
     rows = []
-    for column, pairs in found.items():
-        for method, pair in pairs.items():
+    for column, here in found.items():
+        for method, pair in here.pairs.items():
             record, tested = pair.search.record, pair.comparison
             low, high = (tested and tested.interval) or (None, None)
             rows.append(
@@ -206,30 +209,32 @@ def tuning(study: Study, boards: Sequence[Board], results: Results, selection: S
     found = tuned_pairs(study, boards, results, selection)
     if not found:
         return None
-    cells = [
-        cell
-        for pairs in found.values()
-        for pair in pairs.values()
-        for cell in (pair.default, *(() if pair.kept else (pair.winner,)))
-    ]
+    pairs = [pair for here in found.values() for pair in here.pairs.values()]
+    cells = [cell for pair in pairs for cell in (pair.default, *(() if pair.kept else (pair.winner,)))]
     name = f"{study.name}_tuned"
-    notes = _notes(study, boards, found, selection)
+    notes = _notes(study, found)
+    equal = all(len(here.budgets) == 1 for here in found.values())
     ranking = winners_ranking(study, found, results)
     document = Document(
         name=name,
         title=f"{study.title}: default against tuned",
         caption=(
             read_as(study, study.primary),
-            "Tuned: the configuration that a search found by validation accuracy, with the same budget for "
-            "every method (bench tune). 'Default won': no configuration was better there, and the tuned cell "
-            "is the default's.",
+            "Tuned: the configuration that a search found by validation accuracy"
+            f"{', with the same budget for every method of a column' if equal else ''} (bench tune). "
+            "'Default won': no configuration that was tried was better, and the tuned cell is the default's.",
             "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
             "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
             f"or worse (<): p below {ALPHA:g} and more than {REGION:g} points. Equivalent (=): the 95 % "
             f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
             "Ranking, groups and tests of all pairs are those of the tuned cells, made as in "
             f"{study.name}_ranking.",
-            *circumstances(study, [cell.group for cell in cells if cell.group], results),
+            *circumstances(
+                study,
+                [cell.group for cell in cells if cell.group],
+                results,
+                [pair.search for pair in pairs if pair.kept],
+            ),
         ),
         notes=notes,
         views=(

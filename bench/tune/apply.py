@@ -63,26 +63,24 @@ class Configurations:
         return next((each for each in fitting if each.current), fitting[0] if fitting else None)
 
     def behind(self, spec: RunSpec) -> Configuration | None:
-        """The one that a run was made with; None where it is not tuned, or the search had its seed.
+        """The one that a run was made with; None where it is not tuned, the search had its seed, or was
+        made by code of other numerics.
 
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
         None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
-        for each in self._candidates(spec):
-            won = _cell(each.apply(each.record.spec))
-            if spec.seed not in each.record.seeds and won == _cell(spec) != _cell(each.record.spec):
-                return each
-        return None
+        return next((each for each in self._won_by(spec) if _cell(spec) != _cell(each.record.spec)), None)
 
     def kept(self, spec: RunSpec) -> Configuration | None:
-        """The one whose search the default configuration won, for a run in it; None if there is none, or it
-        had the run's seed.
-        """
+        """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
+        return next((each for each in self._won_by(spec) if _cell(spec) == _cell(each.record.spec)), None)
+
+    def _won_by(self, spec: RunSpec) -> Iterator[Configuration]:
+        """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
         for each in self._candidates(spec):
             won = _cell(each.apply(each.record.spec))
-            if spec.seed not in each.record.seeds and won == _cell(spec) == _cell(each.record.spec):
-                return each
-        return None
+            if each.current and spec.seed not in each.record.seeds and won == _cell(spec):
+                yield each
 
     def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
         """Those of the spec's cell; none where its method is not at hand, which alone knows the values."""

@@ -18,6 +18,7 @@ from bench.report.terminal import show
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.spec import RunSpec
+from bench.tune import apply
 from bench.tune.record import write
 
 PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
@@ -28,6 +29,7 @@ LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(apply, "_shipped", lambda: tmp_path / "shipped")
     return tmp_path / "home"
 
 
@@ -48,7 +50,7 @@ def filled(home: Path) -> FakeDatabase:
                 database.add(cell.method, seed, tuned, spec=tuned_run(cell, seed))
     for cell in (CELL, PROX):
         write(home / "tuned", study(granted=3, each=700.0, cell=cell))
-    write(home / "tuned", study(cell=LOCAL, default_wins=True))
+    write(home / "tuned", study(granted=3, each=700.0, cell=LOCAL, best=0))
     return database
 
 
@@ -102,11 +104,66 @@ def test_the_terminal_has_both_orders(home: Path, tmp_path: Path) -> None:
     (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
     show(document, console)
     lines = {line.split("│")[1].strip(): line for line in console.export_text().splitlines() if "│" in line}
-    assert max(map(len, lines.values())) <= 80
     assert all(text in lines["Local"] for text in ("75.00 (1)", "75.00 (3)", "default won"))
     assert all(text in lines["FedAvg"] for text in ("70.00 (2)", "76.67 (2)", "+6.67 ?"))
     assert all(text in lines["FedProx"] for text in ("56.67 (3)", "87.00 (1)", "+30.33 >"))
     assert document.notes == ("without tuned runs in Cora 10: Flow",)
+
+
+def test_the_own_search_comes_before_that_of_the_suite(home: Path, tmp_path: Path) -> None:
+    write(tmp_path / "shipped", study(best=0))
+    write(home / "tuned", study())
+    database = FakeDatabase()
+    database.add("fedavg", 0, [60, 80], spec=CELL)
+    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
+    built(database, tmp_path / "out")
+    row = records(tmp_path / "out")["fedavg"]
+    assert (float(row["default"]), float(row["tuned"])) == (70.0, 80.0)
+    assert row["winner"] == "client.learning_rate=0.003"
+
+
+def caption(out: Path) -> str:
+    return (out / "fedsheafhn_tuned.md").read_text().split("##")[0]
+
+
+def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> None:
+    database = filled(home)
+    built(database, tmp_path / "out")
+    assert "the same budget for every method" in caption(tmp_path / "out")
+    write(home / "tuned", study(granted=2, cell=PROX))
+    (document,) = [
+        each for each in built(database, tmp_path / "more").documents if each.name == "fedsheafhn_tuned"
+    ]
+    assert "the same budget for every method" not in caption(tmp_path / "more")
+    # Of 100 rounds, 3 epochs and 2 seeds each.
+    said = "unequal budgets in Cora 10, in client epochs: Local 1,800, FedAvg 1,800, FedProx 1,200"
+    assert said in document.notes
+
+
+def test_a_search_that_the_default_won_has_its_budget_said(home: Path, tmp_path: Path) -> None:
+    write(home / "tuned", study(cell=LOCAL, best=0))
+    database = FakeDatabase()
+    database.add("local", 0, [60, 80], spec=LOCAL)
+    built(database, tmp_path / "out")
+    assert "('tuned here, 2 trials'): 2 trials and 1,200 client epochs at most" in caption(tmp_path / "out")
+
+
+def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path: Path) -> None:
+    database = filled(home)
+    cells = {each.method: each.model_copy(update={"dataset": "citeseer"}) for each in (CELL, PROX, LOCAL)}
+    for method, cell in cells.items():
+        write(home / "tuned", study(granted=3, each=700.0, cell=cell, best=int(method != "local")))
+        if method != "fedprox":
+            database.add(method, 0, [60, 80], spec=cell)
+        if method != "local":
+            database.add(method, 0, [70, 90], spec=tuned_run(cell))
+    out = tmp_path / "out"
+    report = build(database, Request(datasets=("cora", "citeseer")), {"fedsheafhn": FedSheafHN}, out)
+    (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    assert "without default runs in CiteSeer 10: FedProx" in document.notes
+    ranking = (out / "fedsheafhn_tuned.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
+    done = {line.split("|")[1].strip(): line for line in ranking.splitlines() if "/2" in line}
+    assert ["1/2" in done["FedProx"], "2/2" in done["FedAvg"], "2/2" in done["Local"]] == [True] * 3
 
 
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
@@ -114,11 +171,12 @@ def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tm
     column = Column("cora", "non-overlapping", 10)
     database, usual = FakeDatabase(), Expectation(settings_of(on_own(CELL, 5).tree(), per_seed=True))
     for seed in (5, 6):
-        database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed))
-        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, partition=seed))
+        clients = f"{seed:016d}"
+        database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed), partition=clients)
+        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, seed), partition=clients)
     out = tmp_path / "out"
     report = build(database, Request(), {"fedsheafhn": FedSheafHN}, out, {(column, "fedavg"): usual})
-    assert "| FedAvg \\[tuned, 2 trials\\] |" in (out / "fedsheafhn_table1.md").read_text()
+    assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "fedsheafhn_table1.md").read_text()
     assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
 
 

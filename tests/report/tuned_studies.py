@@ -13,15 +13,21 @@ RATE = 0.003
 
 
 def study(
-    granted: int = 2, used: int = 2, each: float = 600.0, cell: RunSpec = CELL, default_wins: bool = False
+    granted: int = 2,
+    used: int = 2,
+    each: float = 600.0,
+    cell: RunSpec = CELL,
+    best: int = 1,
+    clients: str = "abcdef0123456789",
 ) -> Record:
-    """A study whose second trial is best, at a smaller learning rate, or the first, the default. Each took
+    """A study of the default, a smaller learning rate and no dropout, one of which is best. Each trial took
     so many client epochs.
     """
     tuning = Tuning(cell, search_space(cell), (1000, 1001), granted)
     better = {**tuning.default, "client.learning_rate": RATE}
     configurations = [tuning.default, better, {**tuning.default, "client.dropout": 0.0}]
-    reached = (0.8, 0.7, 0.6) if default_wins else (0.7, 0.8, 0.6)
+    reached = [0.7, 0.6, 0.5]
+    reached[best] = 0.8
     made = tuple(
         Trial(
             number=number,
@@ -36,16 +42,14 @@ def study(
     return Record(
         study=tuning.name,
         cell=cell_of(cell),
-        clients="fake",
+        clients=clients,
         space=tuning.space,
         seeds=tuning.seeds,
         budget=Budget(trials=granted, client_epochs=tuning.budget),
         used=Budget(trials=used, client_epochs=each * used),
         numerics=tuning.numerics,
         packages={},
-        winner=Winner(
-            number=int(not default_wins), overrides=tuning.default if default_wins else better, validation=0.8
-        ),
+        winner=Winner(number=best, overrides=configurations[best], validation=0.8),
         default_validation=reached[0],
         trials=made,
     )
