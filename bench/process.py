@@ -28,17 +28,34 @@ def name() -> str:
 
 
 def runs(name: str) -> bool | None:
-    """Whether the process whose name begins so runs; None where only another place can tell."""
+    """Whether the process whose name begins so runs; None where only another place or user can tell."""
     where, *rest = name.split(":")
     if where != place():
         return None
-    pid, started = rest[:2]
+    pid, started = int(rest[0]), float(rest[1])
     try:
-        return abs(_started(int(pid)) - float(started)) < 1
+        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:  # nobody has asked how it ended
+            return False
+        if abs(_started(pid) - started) < 1:
+            return True
+    except psutil.AccessDenied:
+        return None
     except psutil.NoSuchProcess:
-        return False
+        return None if _hidden(pid) else False
+    return False if BOOT.exists() else None  # elsewhere a clock that is set moves one of the times alone
+
+
+def _hidden(pid: int) -> bool:
+    """Whether there is such a process of another user, which the system does not show."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except ProcessLookupError:
+        pass
+    return False
 
 
 def _started(pid: int) -> float:
-    """Seconds from the boot to a process's start: a clock that is set moves both of the times."""
+    """Seconds from the boot to a process's start: on Linux a clock that is set moves both of the times."""
     return float(psutil.Process(pid).create_time() - psutil.boot_time())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 
-from sqlalchemy import delete, or_, text, update
+from sqlalchemy import delete, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from bench import process
@@ -62,8 +62,8 @@ class Claims:
         """
         with self._store.transaction() as session:
             until = _now(session) + self._lease
-            ours = update(Claim).where(Claim.owner == self.owner).values(until=until)
-            kept = set(session.scalars(ours.returning(Claim.spec_hash)))
+            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=until))
+            kept = set(session.scalars(select(Claim.spec_hash).where(Claim.owner == self.owner)))
         lost = self._held - kept
         self._held = kept
         return lost

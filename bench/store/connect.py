@@ -25,6 +25,9 @@ PATIENCE = 300.0
 OUR_OWN = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
 """Errors of what was asked, not of the database; a damaged file has no class of its own."""
 
+NO_PRIVILEGE = "42501"
+"""SQLSTATE of what the user of a server may not do."""
+
 
 class Database(ABC):
     """Where a result database is. ``name`` is how messages call it; ``url`` and it hold no password."""
@@ -98,8 +101,10 @@ def explain(engine: Engine, name: str, busy: Callable[[ExceptionContext], bool])
     @event.listens_for(engine, "handle_error")
     def failed(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
-        if context.is_pre_ping or not isinstance(error, DatabaseError) or isinstance(error, OUR_OWN):
+        if context.is_pre_ping or not isinstance(error, DatabaseError):
             return  # after a ping in vain the pool connects anew
+        if isinstance(error, OUR_OWN) and getattr(error.orig, "sqlstate", None) != NO_PRIVILEGE:
+            return
         cause = str(error.orig).partition("\n")[0]
         if context.connection is None:
             text = f"database {name}: cannot open it: {cause}"

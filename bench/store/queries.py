@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Engine, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
 
 from bench.errors import unknown
 from bench.store.arrays import unpack_array, unpack_counts
@@ -38,6 +39,7 @@ class Stored(NamedTuple):
     engine_numerics: int
     source_hash: str
     partition_hash: str = ""
+    started: datetime | None = None
 
 
 class Timing(NamedTuple):
@@ -98,6 +100,7 @@ STORED = (
     Run.engine_numerics,
     Run.source_hash,
     Run.partition_hash,
+    Run.started,
 )
 
 
@@ -107,10 +110,9 @@ def states(engine: Engine) -> dict[str, Stored]:
         return {row[0]: Stored(*row[1:]) for row in connection.execute(select(Run.spec_hash, *STORED))}
 
 
-def stored(engine: Engine, spec_hash: str) -> Stored | None:
+def stored(connection: Connection, spec_hash: str) -> Stored | None:
     """What is stored of one spec."""
-    with engine.connect() as connection:
-        row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
+    row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
     return None if row is None else Stored(*row)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -115,22 +115,30 @@ class Store:
 
     # Writing ------------------------------------------------------------------------------------
 
-    def save(self, spec: RunSpec, result: RunResult, context: Context) -> int:
+    def save(
+        self,
+        spec: RunSpec,
+        result: RunResult,
+        context: Context,
+        keep: Callable[[queries.Stored], bool] = lambda old: False,
+    ) -> int:
         """Write a run with all that belongs to it in one transaction; returns its id.
 
-        An older row of the same spec is replaced and keeps its id. Results, curves and artefacts
-        are written for ``done`` runs only.
+        An older row of the same spec is replaced and keeps its id, unless ``keep`` says that it stays.
+        Results, curves and artefacts are written for ``done`` runs only.
 
         Raises:
             RequestError: as ``transaction``.
         """
         done = result.state == "done"
         with self.transaction() as session:
-            old = session.scalar(select(Run.id).where(Run.spec_hash == spec.hash))
+            old = queries.stored(session.connection(), spec.hash)
+            if old is not None and keep(old):
+                return old.id
             if old is not None:
-                session.execute(delete(Run).where(Run.id == old))
+                session.execute(delete(Run).where(Run.id == old.id))
             run = Run(
-                id=old,
+                id=old.id if old else None,
                 spec_hash=spec.hash,
                 spec=spec.canonical(),
                 dataset=spec.dataset,
@@ -214,7 +222,8 @@ class Store:
 
     def stored(self, spec_hash: str) -> queries.Stored | None:
         """What is stored of one spec; None where nothing is."""
-        return queries.stored(self._engine, spec_hash)
+        with self._engine.connect() as connection:
+            return queries.stored(connection, spec_hash)
 
     def history(self) -> list[queries.Timing]:
         """What every ``done`` run took, for estimates."""

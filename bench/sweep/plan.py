@@ -37,19 +37,23 @@ Level = Literal["stale", "failed", "changed"]
 class Step:
     """A planned run and where it stands. ``seconds`` is what it would take to do it now.
 
-    ``changed``: it is settled, but its code's sources have changed since, without a new numerics
-    version. ``to_run``: a sweep of this plan runs it. ``partition``: the hash of the clients that a settled
-    run was made on.
+    ``stored``: what the database had of it when the plan was made. ``changed``: it is settled, but its
+    code's sources have changed since, without a new numerics version. ``to_run``: a sweep of this plan runs
+    it.
     """
 
     planned: Planned
     status: Status
     reason: str = ""
-    run_id: int | None = None
+    stored: Stored | None = None
     seconds: float | None = None
     changed: bool = False
     to_run: bool = False
-    partition: str = ""
+
+    @property
+    def partition(self) -> str:
+        """The hash of the clients that a settled run was made on; empty where it is not settled."""
+        return self.stored.partition_hash if self.stored and self.status in SETTLED else ""
 
     @property
     def spec(self) -> RunSpec:
@@ -183,28 +187,20 @@ def _step(planned: Planned, stored: Mapping[str, Stored], lacking: Callable[[str
     if spec is None:
         return Step(planned, "not_implemented", planned.reason)
     old = stored.get(spec.hash)
-    run_id = old.id if old else None
     if old is not None and old.state in SETTLED:
         code = fingerprint.code(spec.method)
         stale = _stale(old, code)
         if not stale:
             changed = old.source_hash != code.source
-            return Step(
-                planned,
-                cast(Status, old.state),
-                old.reason,
-                run_id,
-                changed=changed,
-                partition=old.partition_hash,
-            )
+            return Step(planned, cast(Status, old.state), old.reason, old, changed=changed)
     missing = lacking(spec.dataset)
     if missing:
-        return Step(planned, "no_data", missing, run_id)
+        return Step(planned, "no_data", missing, old)
     if old is None or old.state == "no_data":
-        return Step(planned, "missing", "", run_id)
+        return Step(planned, "missing", "", old)
     if old.state in SETTLED:
-        return Step(planned, "stale", stale, run_id)
-    return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, run_id)
+        return Step(planned, "stale", stale, old)
+    return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, old)
 
 
 def serves(old: Stored, step: Step) -> bool:

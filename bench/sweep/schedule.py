@@ -123,7 +123,9 @@ class Scheduler:
                     break
                 ended = [self._ended(future) for future in done]
                 self._start()  # before what ended is stored, so that no slot waits for the disk
-                yield from ended
+                for each in ended:
+                    yield each
+                    self._renew()  # a database that is busy may keep each waiting
                 self._renew()
                 if self._interrupts.finish:
                     self._interrupts.announce(len(self.running))
@@ -180,6 +182,7 @@ class Scheduler:
                 break
             chosen = candidates[choice[0]]
             taken = self._sharing.take(chosen.step)
+            self._renew()  # each may take a while, and a cluster takes many
             state = self._sharing.elsewhere(chosen.step)
             if state is None and not taken:
                 self._others[chosen] = time.monotonic() + ASK_AGAIN
@@ -187,7 +190,6 @@ class Scheduler:
             self.waiting.remove(chosen)
             if state is None:
                 self._begin(chosen, choice[1])
-                self._renew()  # a cluster takes many, and each may take a while
             else:
                 self.skipped[chosen.step.spec.hash] = state
                 self._note(f"{chosen.step.name}: {state} in another sweep")
@@ -246,8 +248,10 @@ class Scheduler:
             result = RunResult("failed", f"{result.how}, {running.attempt.number} times")
         if isinstance(ended, Lost):
             result.device = running.device
+        if result.state == "oom" or (result.state == "failed" and running.device != "cpu"):
+            # What comes next finds nothing left: after some errors of a device its process is of no more use.
+            self._workers.replace(running.slot)
         if result.state == "oom":
-            self._workers.replace(running.slot)  # the next attempt finds nothing left of this one
             attempt = noted(running.attempt, result)
             again = after_memory(attempt, running.step.spec.clients)
             if again is not None:

@@ -200,7 +200,7 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]
                 "spec_hash": step.planned.spec.hash if step.planned.spec else None,
                 "status": step.status,
                 "reason": step.reason,
-                "run_id": step.run_id,
+                "run_id": step.stored.id if step.stored else None,
                 "seconds": step.seconds,
                 "code_changed": step.changed,
             }

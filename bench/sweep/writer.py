@@ -82,14 +82,8 @@ class Writer:
 
     def elsewhere(self, step: Step) -> str | None:
         """The state in which another sweep has stored a step's run since the plan was made."""
-        old = self._stored(step)
-        if old is None:
-            return None
-        failed_since = step.run_id is None and old.state in FAILURES
-        return old.state if failed_since or serves(old, step) else None
-
-    def _stored(self, step: Step) -> Stored | None:
-        return self._patiently(lambda: self._store.stored(step.spec.hash))
+        old = self._patiently(lambda: self._store.stored(step.spec.hash))
+        return None if old is None else _since(old, step)
 
     def made_on(self, result: RunResult) -> Mapping[str, Any]:
         """Description of the machine that made a result: this one."""
@@ -104,25 +98,36 @@ class Writer:
         Raises:
             RequestError: the database cannot be written: full, read-only, or busy for minutes.
         """
-        state = None if result.state in SETTLED else self._kept(step)
-        if state is None:
-            code = result.code or fingerprint.code(step.spec.method)
-            context = Context(
-                started=started,
-                environment=self.made_on(result),
-                code_version=bench.__version__,
-                method_numerics=code.method_numerics,
-                engine_numerics=code.engine_numerics,
-                source_hash=code.source,
-                provenance=self._prepared.provenance.get(step.spec.federation_key, {}),
-            )
-            self._patiently(lambda: self._store.save(step.spec, result, context))
-            state = result.state
+        state: str = result.state
+
+        def keep(old: Stored) -> bool:  # asked in the transaction that would write
+            nonlocal state
+            kept = None if result.state in SETTLED else _kept(old, step)
+            state = kept or result.state
+            return kept is not None
+
+        code = result.code or fingerprint.code(step.spec.method)
+        context = Context(
+            started=started,
+            environment=self.made_on(result),
+            code_version=bench.__version__,
+            method_numerics=code.method_numerics,
+            engine_numerics=code.engine_numerics,
+            source_hash=code.source,
+            provenance=self._prepared.provenance.get(step.spec.federation_key, {}),
+        )
+        self._patiently(lambda: self._store.save(step.spec, result, context, keep))
         return state
 
-    def _kept(self, step: Step) -> str | None:
-        """The state of a stored run that a step's failure must not replace."""
-        old = self._stored(step)
-        if old is not None and old.state in SETTLED:
-            return old.state if serves(old, step) else step.status
-        return self.elsewhere(step)
+
+def _since(old: Stored, step: Step) -> str | None:
+    """The state of a stored run that the plan of a step did not know of, and that spares making it."""
+    new = step.stored is None or old.started != step.stored.started
+    return old.state if (new and old.state in FAILURES) or serves(old, step) else None
+
+
+def _kept(old: Stored, step: Step) -> str | None:
+    """The state of a stored run that a step's failure must not replace."""
+    if old.state in SETTLED:
+        return old.state if serves(old, step) else step.status
+    return _since(old, step)

@@ -400,6 +400,20 @@ def test_a_claim_ends_with_the_process_of_its_owner(url: str) -> None:
         assert claims.take("a")
 
 
+def test_a_user_who_may_only_read_is_told_in_one_line(server: Callable[[], str]) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    url = server()
+    open_store(url, create=True).close()
+    with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    with open_store(url.replace("postgres@", "reader@"), create=True) as store:
+        with pytest.raises(RequestError, match=r"cannot write to the .*: permission denied") as raised:
+            Claims(store).take("a")
+        assert store.runs().empty
+    assert "\n" not in str(raised.value)
+
+
 @pytest.mark.parametrize("sign", ["BOOT", "NUMBERS"])
 def test_a_sweep_whose_process_cannot_be_seen_is_not_taken_for_dead(
     sign: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

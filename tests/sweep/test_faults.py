@@ -12,6 +12,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_execute import outcome
@@ -24,7 +25,8 @@ from sqlalchemy import Engine, event
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.store import Store, connect, open_store, postgres, sqlite
+from bench.spec import RunSpec
+from bench.store import Context, Store, connect, open_store, postgres, sqlite
 from bench.store.claims import LEASE, Claims
 from bench.store.queries import Stored
 from bench.sweep import status, writer
@@ -70,25 +72,24 @@ def test_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
     assert [int(out.split()[-1]) > 0 for out in outs] == [True, True], "and both had some"
 
 
-class Late(Writer):
-    """Another sweep stores a run just before this one stores its own failure of it."""
-
-    def save(self, step: Step, result: RunResult, started: datetime) -> str:
-        super().save(step, outcome(step.spec.canonical()), started)
-        return super().save(step, RunResult("failed", "here"), started)
-
-
 def test_a_failure_does_not_replace_what_another_sweep_has_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Not even where that is stored at the last moment."""
+    real = Store.save
+
+    def late(self: Store, spec: RunSpec, result: RunResult, context: Context, *keep: Any) -> int:
+        real(self, spec, outcome(spec.canonical()), context)
+        return real(self, spec, result, context, *keep)
+
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0, 1)))
     stale_plan = work.plan(planned)
     assert stale_plan.counts == {"missing": 2}
     work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
-    monkeypatch.setattr("bench.sweep.run.Writer", Late)
+    monkeypatch.setattr(Store, "save", late)
     monkeypatch.setattr(work, "plan", lambda *_: stale_plan)
-    result = work.sweep(planned, slots=cpu(1))
+    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1))
     assert (result.counts, result.ran) == ({"done": 2}, 1)
     assert {row["state"] for row in work.stored().values()} == {"done"}
     assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
@@ -147,6 +148,39 @@ def test_what_another_sweep_has_done_is_not_tried_again(
     assert (result.counts, result.ran) == ({"done": 1}, 0)
     assert len(work.attempts("local 3 0")) == 1
     assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
+def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    work.sweep(planned, {"*": ["raise"]})
+    plan = work.plan(planned)
+    work.sweep(planned, {"*": ["raise"]})
+    with (
+        open_store(work.url, create=False) as store,
+        Writer(store, Prepared(), 1, Interrupts(print)) as ours,
+    ):
+        assert ours.elsewhere(plan.steps[0]) == "failed"
+        assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
+
+
+def test_claims_are_renewed_between_any_two_runs_that_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several may end while one is stored, and each may have to wait for the database."""
+    done: list[str] = []
+    real = Writer.save
+
+    def slow(self: Writer, step: Step, result: RunResult, started: datetime) -> str:
+        done.append("saved")
+        time.sleep(0.5)
+        return real(self, step, result, started)
+
+    monkeypatch.setattr(Writer, "save", slow)
+    monkeypatch.setattr(Writer, "renew", lambda self: done.append("renewed") or ())
+    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
+    assert done.count("saved") == 6
+    assert "saved saved" not in " ".join(done)
 
 
 def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,7 +325,7 @@ def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.Monk
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0,)))
     assert work.sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
-    assert len(asked) == 6, "before the run, and twice before its failure is stored"
+    assert len(asked) == 2, "whether another sweep has made it, in vain and again"
 
 
 def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,3 +219,15 @@ def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPa
     begins = sorted(work.attempts(f"local 3 {seed}")[0]["began"] for seed in range(10, 16))
     first_end = min(work.ended(f"local 3 {seed}") for seed in range(10, 16))
     assert sum(begin < first_end for begin in begins) == 3
+
+
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path) -> None:
+    """After some errors every later call of the process to its device fails."""
+    planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
+    script = {"local 3 0": ["raise"]}
+    for device, processes in (("cuda:0", 2), ("cpu", 1)):
+        (tmp_path / device).mkdir()
+        work = Scripted(tmp_path / device)
+        assert work.sweep(planned, script, Slots((device,), 1)).counts == {"done": 2, "failed": 1}
+        first, *others = [work.attempts(f"local 3 {seed}")[0]["pid"] for seed in range(3)]
+        assert len({first, *others}) == processes
