@@ -17,7 +17,7 @@ from bench.tune.tuning import numerics
 
 FOLDER = Path(__file__).parents[2] / "results" / "tuned"
 FILES = sorted(FOLDER.glob("*.json"))
-CELLS = (("cora", 10), ("cora", 20))
+CELLS = (("cora", 10), ("cora", 20), ("citeseer", 10), ("citeseer", 20))
 
 
 @functools.cache
