@@ -20,7 +20,7 @@ quickstart: $(READY)
 	$(RUN)bench report --grid quickstart --out report
 
 test: $(READY)
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(RUN)ruff check .

@@ -74,6 +74,7 @@ def test_the_data_set_is_what_its_files_say(monkeypatch: pytest.MonkeyPatch) -> 
     assert client.labels.tolist() == [int(row.split(",")[1]) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_grid_of_ones_own_compares_the_method(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found_in(monkeypatch, EXAMPLES / "clustered.py")
     grid = str(EXAMPLES / "own_grid.toml")

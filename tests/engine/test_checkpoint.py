@@ -275,6 +275,7 @@ print("ended", flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "fedpub", "fedsheafhn"])
 def test_killed_at_any_moment(method: str, federation: Federation, tmp_path: Path) -> None:
     """A process that is killed three times, wherever it is then: in a round or while writing."""

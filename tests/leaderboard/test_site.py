@@ -305,6 +305,7 @@ def test_docstrings_become_paragraphs_with_code() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_unchanged_results_give_the_same_bytes_in_another_process(
     site: Path, database: str, tmp_path: Path
 ) -> None:

@@ -522,6 +522,7 @@ def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
     assert {row["table"] for row in rows(tmp_path / "cells.csv")} == {"Fig. 4"}
 
 
+@pytest.mark.slow
 def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -> None:
     digests = []
     for name in ("one", "two"):

@@ -180,6 +180,7 @@ def test_heavy_figures_are_embedded_smaller_and_none_is_left_out(
         assert int(less["attributes"]["width"]) == pytest.approx(width, abs=2)
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(built: tuple[Report, Path], tmp_path: Path) -> None:
     script = "import sys, pathlib, test_page; test_page.report(pathlib.Path(sys.argv[1]))"
     here = Path(__file__).parent

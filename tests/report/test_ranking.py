@@ -391,6 +391,7 @@ cora(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_files_are_byte_identical_in_another_process(folder: Path, tmp_path: Path) -> None:
     script = SCRIPT.format(folders=[str(folder) for folder in Path(__file__).parents[:2]])
     environment = {**os.environ, "PYTHONHASHSEED": "77"}

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from fake_execute import outcome
 from fake_runs import cpu, grid, stored_numbers
-from processes import Folder, alive, below, wait_for, workers_below
+from processes import wait_for, workers_below
 from scripted import Scripted
 from servers import away, postgres_server
 from sqlalchemy import Engine, event
@@ -55,21 +55,6 @@ def sound(database: str) -> None:
     assert len(set(hashes)) == len(hashes)
     assert {count for _, count in curves} <= {6}, "two stages, three splits"
     assert len(curves) == len(hashes)
-
-
-def test_two_sweeps_at_once_share_the_work(tmp_path: Path) -> None:
-    wanted = expected(tmp_path / "alone", 15)
-    folder = Folder(tmp_path)
-    processes = [folder.start(seconds=0.3, seeds=15) for _ in range(2)]
-    workers = [worker for process in processes for worker in below(process.pid)]
-    outs = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outs
-    assert all("{'done': 30}" in out for out in outs)
-    assert stored_numbers(folder.database) == wanted
-    sound(folder.database)
-    wait_for(lambda: not alive(workers))  # a process needs a moment to end
-    assert folder.starts() == 30, "no run was made twice"
-    assert [int(out.split()[-1]) > 0 for out in outs] == [True, True], "and both had some"
 
 
 def test_a_failure_does_not_replace_what_another_sweep_has_done(

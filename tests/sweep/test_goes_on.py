@@ -40,6 +40,7 @@ def saved(home: Path) -> dict[str, float]:
     return {"round": state["round"], "seconds": state["total"]}
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_goes_on_bit_equal(tmp_path: Path) -> None:
     killed, straight = tmp_path / "killed", tmp_path / "straight"
     process = subprocess.Popen(

@@ -196,6 +196,7 @@ def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pyte
     assert given == [None, 2, 1]
 
 
+@pytest.mark.slow
 def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     # Devices are mere names to a scripted run.
     monkeypatch.setattr("bench.sweep.writer.describe", lambda device, threads: {"device": device})
@@ -221,8 +222,12 @@ def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPa
     assert sum(begin < first_end for begin in begins) == 3
 
 
-def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path) -> None:
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After some errors every later call of the process to its device fails."""
+    # Devices are mere names to a scripted run.
+    monkeypatch.setattr("bench.sweep.writer.describe", lambda device, threads: {"device": device})
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
     script = {"local 3 0": ["raise"]}
     for device, processes in (("cuda:0", 2), ("cpu", 1)):

@@ -26,6 +26,7 @@ from bench.sweep.clock import now, written
 from bench.sweep.status import SILENCE, Board, sweeps
 
 
+@pytest.mark.slow
 def test_a_running_sweep_is_seen_from_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

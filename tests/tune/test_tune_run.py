@@ -262,6 +262,7 @@ def records(home: Path) -> list[dict[str, Any]]:
     return [plain(read(home, f"{name}-cora-non-overlapping-3.json")) for name in ("local", "fedprox")]
 
 
+@pytest.mark.slow
 def test_a_killed_tuner_goes_on_where_it_was(tmp_path: Path) -> None:
     """Killed three times at seeded moments: the total is kept to, no trial is lost or there twice, and no
     worker is left behind.
