@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from bench.federation.scenario import Split
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
 
 
+@cache  # of few splits, and asked for every planned run
 def _exact(split: Split) -> tuple[Fraction, Fraction, Fraction]:
     train, validation, test = (Fraction(str(float(share))) / 100 for share in split)
     return train, validation, test

@@ -116,14 +116,11 @@ class Plan:
             for column in self.columns:
                 for line in self.lines:
                     variant = {**line.settings, **point.settings}
-                    where = (column.dataset, column.scenario, column.clients)
-                    planned = [
-                        made
-                        for seed in grid.seeds
-                        for made in [plan(grid, *where, line.method, variant, seed)]
-                        if _key(made) in known
-                    ]
-                    if planned:
+                    where = (column.dataset, column.scenario, column.clients, line.method)
+                    first, *others = grid.seeds
+                    planned = [plan(grid, *where, variant, first)]
+                    if _key(planned[0]) in known:  # then with every seed
+                        planned += [plan(grid, *where, variant, seed) for seed in others]
                         found[column, line, point] = _runs(planned, grid.partition_per_seed)
         return found
 

@@ -47,6 +47,7 @@ def found_in(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
     forget()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     words = shlex.split(command)

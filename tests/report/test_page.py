@@ -208,7 +208,7 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_page_passes_axe(built: tuple[Report, Path], browser: Any, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     opened = browser.new_page(color_scheme=scheme)

@@ -175,6 +175,7 @@ def test_what_the_system_kills_for_want_of_memory_is_tried_alone(
     assert all(line.endswith("for want of memory; trying again alone on the device") for line in said)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_alone_is_a_trial(tmp_path: Path) -> None:
     for slots, tried in ((2, "beside other runs, alone on the device"), (1, "alone on the device")):
         run(tmp_path / str(slots), [tuning(trials=2)], too_large, slots=slots)
@@ -295,6 +296,7 @@ def test_a_killed_tuner_goes_on_where_it_was(tmp_path: Path) -> None:
     assert 20 <= begun <= 23, "only what was running when it was killed was run again"
 
 
+@pytest.mark.slow
 def test_an_interrupt_finishes_what_runs_and_a_second_tuner_is_refused(tmp_path: Path) -> None:
     home, log = tmp_path / "home", tmp_path / "log"
     process = start(home, log, 4, seconds=0.2)
