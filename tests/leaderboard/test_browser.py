@@ -219,7 +219,12 @@ def test_a_narrow_screen_has_no_overflow(site: Path, tab: Tab) -> None:
 
 
 @pytest.mark.parametrize(
-    "tab", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True, ids=["light", "dark"]
+    "tab",
+    [
+        pytest.param({"color_scheme": "light"}, id="light"),
+        pytest.param({"color_scheme": "dark"}, id="dark", marks=pytest.mark.slow),
+    ],
+    indirect=True,
 )
 def test_no_page_has_a_known_barrier(site: Path, tab: Tab) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()

@@ -330,6 +330,7 @@ def attempt(folder: Path, target: Path) -> tuple[Imported | None, str]:
         return None, str(error)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CASES)
 def test_a_mutated_bundle_is_refused_or_sound(
     kind: str, ground: tuple[dict[str, bytes], Path], tmp_path: Path
