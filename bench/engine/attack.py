@@ -1,4 +1,4 @@
-"""Malicious clients: the engine replaces what they report, and nothing else."""
+"""Malicious clients: the engine replaces what they upload besides their models, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import torch
 from torch import Tensor
 
 from bench import streams
+from bench.engine.message import Message
 from bench.errors import NotApplicableError
 from bench.spec import Attack
 
 
 class Attacker:
-    """Replaces the reports of some clients, drawn once from the run's seed.
+    """Replaces the extras of some clients' messages; which clients is drawn once from the run's seed.
 
     ``malicious`` is a bool ``[clients]``. Every message of a malicious client is drawn from a
     stream of its own, so that neither the order of clients nor a client's being attacked changes
-    what another one sends. ``replaced``: whether there was any report to replace.
+    what another one sends. ``replaced``: whether there was anything to replace.
     """
 
     def __init__(self, attack: Attack, seed: int, clients: int) -> None:
@@ -27,18 +28,21 @@ class Attacker:
         self._seed = seed
         self.replaced = False
 
-    def replace(self, reports: Tensor, round: int) -> Tensor:
-        """The reports ``[clients, ...]`` as the server gets them."""
-        replaced = reports.clone()
-        for client in np.flatnonzero(self.malicious).tolist():
+    def replace(self, message: Message, participants: Tensor, round: int) -> Message:
+        """The message of some clients as the server gets it."""
+        extras = {name: value.clone() for name, value in message.extras.items()}
+        for row, client in enumerate(participants.tolist()):
+            if not self.malicious[client]:
+                continue
             rng = streams.generator(self._seed, "attack", client, round)
-            shape = () if self.attack.kind == "same" else reports.shape[1:]
-            drawn = rng.normal(0.0, self.attack.tau, shape)
-            replaced[client] = torch.as_tensor(drawn, dtype=reports.dtype, device=reports.device)
-        self.replaced = True
-        return replaced
+            for _, values in sorted(extras.items()):
+                shape = () if self.attack.kind == "same" else values.shape[1:]
+                drawn = rng.normal(0.0, self.attack.tau, shape)
+                values[row] = torch.as_tensor(drawn, dtype=values.dtype, device=values.device)
+        self.replaced |= bool(extras)
+        return Message(message.model, extras)
 
-    def check(self, reports: bool) -> None:
-        """Raises ``NotApplicableError`` where there are no ``reports`` to replace."""
-        if not reports:
+    def check(self) -> None:
+        """Raises ``NotApplicableError`` where there was nothing to replace by the end of the first round."""
+        if not self.replaced:
             raise NotApplicableError("its clients report nothing beside their models: no attack is possible")

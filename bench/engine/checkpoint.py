@@ -8,196 +8,163 @@ here ends, on a CPU, with the same bits.
 
 from __future__ import annotations
 
+import hashlib
 import io
-import json
 import os
 import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-if TYPE_CHECKING:
-    from bench.engine.run import Run
+from bench.engine.message import Message
+from bench.engine.method import Method
+from bench.engine.run import Run
 
-FORMAT = 1
+FORMAT = 2
 MINUTES = 10.0
 """How often a run is saved: about a second of writing for the largest runs of the suite."""
 
 SETUP = frozenset({"task", "hyper"})
 """Attributes of a method that the spec decides."""
 
-Arrays = dict[str, NDArray[Any]]
+Node = tuple[str, Any]
+"""A value as it is written: its kind, and content made of tensors, numbers, text, lists and dicts."""
 
 
-class _Derived(Exception):
-    """A value that is neither numbers nor made of them."""
+def encode(value: Any) -> Node:
+    """A value as tensors, numbers and text.
+
+    Raises:
+        TypeError: it is something else, or holds something else.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return "plain", value
+    if isinstance(value, Tensor):
+        return "tensor", _compact(value.detach().resolve_conj().resolve_neg())
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
+        kind = "array" if isinstance(value, np.ndarray) else "scalar"
+        return kind, torch.from_numpy(np.array(value))
+    if isinstance(value, torch.Generator):
+        return "generator", value.get_state()
+    if isinstance(value, (nn.Module, torch.optim.Optimizer)):
+        return "state", encode(dict(value.state_dict()))
+    if isinstance(value, dict):
+        return "dict", [(encode(key), encode(item)) for key, item in value.items()]
+    if type(value) in (list, tuple):
+        return type(value).__name__, [encode(item) for item in value]
+    raise TypeError(f"expected numbers, text, tensors, networks, optimisers or generators, got {value!r:.80}")
 
 
-class _Writer:
-    """Turns values into JSON that names arrays; a tensor that occurs twice is kept once."""
-
-    def __init__(self) -> None:
-        self.arrays: Arrays = {}
-        self._seen: dict[int, tuple[str, Any]] = {}
-
-    def _array(self, kind: str, value: Any, array: NDArray[Any]) -> dict[str, str]:
-        if id(value) not in self._seen:
-            name = str(len(self.arrays))
-            self.arrays[name] = array
-            self._seen[id(value)] = (name, value)  # kept alive, so that its id stays its own
-        return {kind: self._seen[id(value)][0]}
-
-    def encode(self, value: Any) -> Any:
-        """JSON for a value; raises ``_Derived`` where it holds anything but numbers and text."""
-        if isinstance(value, np.generic) and not isinstance(value, (np.flexible, np.object_)):
-            return {"scalar": [value.dtype.str, value.tobytes().hex()]}  # first: some are float, too
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        if isinstance(value, Tensor):
-            return self._tensor(value)
-        if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-            return self._array("array", value, value)
-        if isinstance(value, torch.Generator):
-            return self._array("generator", value, value.get_state().numpy())
-        if isinstance(value, (nn.Module, torch.optim.Optimizer)):
-            return {"state": self.encode(value.state_dict())}
-        if isinstance(value, dict) and all(isinstance(key, (str, int, float, np.generic)) for key in value):
-            return {"dict": [[self.encode(key), self.encode(item)] for key, item in value.items()]}
-        if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-            return {type(value).__name__: [self.encode(item) for item in value]}
-        raise _Derived
-
-    def _tensor(self, value: Tensor) -> dict[str, Any]:
-        plain = value.detach().cpu()
-        if plain.layout == torch.sparse_coo:
-            # Its own fields: whatever is sorted or summed here would change the bits of later sums.
-            parts = [self._tensor(plain._indices()), self._tensor(plain._values())]
-            return {"coo": [*parts, list(plain.shape), plain.is_coalesced()]}
-        if plain.layout == torch.sparse_csr:
-            rows, columns = self._tensor(plain.crow_indices()), self._tensor(plain.col_indices())
-            return {"csr": [rows, columns, self._tensor(plain.values()), list(plain.shape)]}
-        plain = plain.resolve_conj().resolve_neg()
-        if plain.dtype == torch.bfloat16:  # NumPy has none
-            return self._array("bfloat16", value, plain.view(torch.int16).numpy())
-        return self._array("tensor", value, plain.numpy())
-
-    def fields(self, owner: object) -> dict[str, Any]:
-        """The attributes of an object that are numbers or made of them."""
-        kept = {}
-        for name, value in vars(owner).items():
-            if name not in SETUP:
-                try:
-                    kept[name] = self.encode(value)
-                except _Derived:
-                    continue
-        return kept
+def _compact(value: Tensor) -> Tensor:
+    """The tensor, copied where it is a small part of a larger memory, all of which would be written."""
+    if value.layout != torch.strided or value.untyped_storage().nbytes() <= value.numel() * value.element_size():
+        return value
+    return value.clone()
 
 
-class _Reader:
-    """Turns that JSON into values again."""
-
-    def __init__(self, arrays: Arrays, device: torch.device) -> None:
-        self._arrays = arrays
-        self._device = device
-
-    def decode(self, node: Any, now: Any = None) -> Any:
-        """The value of a node. Parameters, modules, optimisers and generators of ``now`` are set in place."""
-        if not isinstance(node, dict):
-            return node
-        ((kind, content),) = node.items()
-        if kind in ("tensor", "bfloat16", "coo", "csr"):
-            return self._placed(self._tensor(kind, content), now)
-        if kind == "scalar":
-            dtype, digits = content
-            return np.frombuffer(bytes.fromhex(digits), dtype)[0]
-        if kind == "array":
-            return self._arrays[content].copy()
-        if kind == "generator":
-            now.set_state(torch.from_numpy(self._arrays[content]))
-            return now
-        if kind == "state":
-            now.load_state_dict(self.decode(content))
-            return now
-        if kind == "dict":
-            known = now if isinstance(now, dict) else {}
-            pairs = [(self.decode(key), item) for key, item in content]
-            return {key: self.decode(item, known.get(key)) for key, item in pairs}
-        same = isinstance(now, (list, tuple)) and len(now) == len(content)
-        old = list(now) if same else [None] * len(content)
-        values = [self.decode(item, one) for item, one in zip(content, old, strict=True)]
-        return tuple(values) if kind == "tuple" else values
-
-    def _tensor(self, kind: str, content: Any) -> Tensor:
-        if kind == "coo":
-            indices, values, size, coalesced = content
-            return torch.sparse_coo_tensor(
-                self.decode(indices),
-                self.decode(values),
-                size,
-                is_coalesced=coalesced,
-                check_invariants=True,
-            )
-        if kind == "csr":
-            rows, columns, values, size = content
-            return torch.sparse_csr_tensor(
-                self.decode(rows), self.decode(columns), self.decode(values), size, check_invariants=True
-            )
-        value = torch.from_numpy(self._arrays[content].copy())
-        return value.view(torch.bfloat16) if kind == "bfloat16" else value
-
-    def _placed(self, value: Tensor, now: Any) -> Tensor:
+def decode(node: Node, device: torch.device, now: Any = None) -> Any:
+    """The value of a node. Parameters, modules, optimisers and generators of ``now`` are set in place."""
+    kind, content = node
+    if kind == "tensor":
         if isinstance(now, Tensor) and now.is_leaf and now.requires_grad:
             with torch.no_grad():
-                now.copy_(value)
+                now.copy_(content)
             return now
-        return value.to(self._device)
+        return content.to(device)
+    if kind in ("array", "scalar"):
+        return content.numpy() if kind == "array" else content.numpy()[()]
+    if kind == "generator":
+        now.set_state(content)
+        return now
+    if kind == "state":
+        now.load_state_dict(decode(content, device))
+        return now
+    if kind == "dict":
+        known = now if isinstance(now, dict) else {}
+        pairs = [(decode(key, device), item) for key, item in content]
+        return {key: decode(item, device, known.get(key)) for key, item in pairs}
+    if kind in ("list", "tuple"):
+        before = list(now) if isinstance(now, (list, tuple)) and len(now) == len(content) else [None] * len(content)
+        values = [decode(item, device, one) for item, one in zip(content, before, strict=True)]
+        return tuple(values) if kind == "tuple" else values
+    return content
 
 
-def _state(run: Run, round: int, seconds: float, identity: str) -> tuple[Any, Arrays]:
-    """Everything that changes while a run lasts; JSON and the arrays that it names."""
-    writer = _Writer()
-    state = {
+def method_state(method: Method) -> dict[str, Node]:
+    """What a method has become: its attributes, but for what the spec decides and what is derived.
+
+    Raises:
+        TypeError: an attribute cannot be kept.
+    """
+    state = {}
+    for name, value in vars(method).items():
+        if name in SETUP or name in method.derived:
+            continue
+        try:
+            state[name] = encode(value)
+        except TypeError as error:
+            raise TypeError(
+                f"attribute '{name}' of {method.name} cannot be kept in a checkpoint: {error}; name it in "
+                f"'derived' if a run that is set up anew has it again"
+            ) from None
+    return state
+
+
+def _state(run: Run, round: int, seconds: float, identity: str) -> dict[str, Any]:
+    """Everything that changes while a run lasts."""
+    return {
         "format": FORMAT,
         "identity": identity,
         "round": round,
         "total": seconds,
-        "seconds": run.watch.seconds,
-        "bytes": [run.wire.bytes_up, run.wire.bytes_down],
-        "exchanges": writer.encode(run.wire.numbered),
-        "own": writer.encode(dict(run.own)),
-        "counts": writer.encode(run.counts),
-        "loss": writer.encode(run.loss),
-        "clients": writer.encode(run.clients.state()),
-        "enrolled": writer.encode(run.enrolled),
+        "seconds": dict(run.watch.seconds),
+        "bytes": [run.traffic.bytes_up, run.traffic.bytes_down],
+        "exchanges": encode(run.traffic.numbered),
+        "own": encode(dict(run.own)),
+        "counts": encode(run.counts),
+        "loss": encode(run.loss),
+        "clients": encode(run.clients.state()),
+        "enrolment": encode([dict(run.enrolment.model), dict(run.enrolment.extras)]),
         "attacked": run.attacker is not None and run.attacker.replaced,
-        "method": writer.fields(run.method),
-        "arrays": len(writer.arrays),
+        "method": method_state(run.method),
     }
-    return state, writer.arrays
 
 
-def _apply(run: Run, state: Any, arrays: Arrays) -> None:
-    reader = _Reader(arrays, run.device)
+def _apply(run: Run, state: dict[str, Any]) -> None:
     run.watch.seconds = dict(state["seconds"])
-    run.wire.bytes_up, run.wire.bytes_down = state["bytes"]
-    run.wire.numbered = reader.decode(state["exchanges"])
-    run.own = reader.decode(state["own"])
-    run.counts = reader.decode(state["counts"])
-    run.loss = reader.decode(state["loss"])
-    run.clients.resume(reader.decode(state["clients"]))
+    run.traffic.bytes_up, run.traffic.bytes_down = state["bytes"]
+    run.traffic.numbered = decode(state["exchanges"], run.device)
+    run.own = decode(state["own"], run.device)
+    run.counts = decode(state["counts"], run.device)
+    run.loss = decode(state["loss"], run.device)
+    run.clients.resume(decode(state["clients"], run.device))
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
-    run.enrolled = reader.decode(state["enrolled"])
-    run.method.enrol(run.enrolled)  # sets up what the first reports decide
+    run.enrolment = Message(*decode(state["enrolment"], run.device))
+    run.method.enrol(run.enrolment)  # sets up what the first messages decide
     for name, node in state["method"].items():
-        setattr(run.method, name, reader.decode(node, getattr(run.method, name, None)))
+        setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
+
+
+class _Hashing(io.RawIOBase):
+    """A file whose content is hashed while it is written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.hash = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        self.hash.update(content)
+        return self._file.write(content)
 
 
 class Saved(NamedTuple):
@@ -217,7 +184,8 @@ class Checkpoint:
     """Where and how often a run is saved.
 
     ``identity`` names whatever must be the same for a saved state to be taken up (code, spec, data);
-    another one's file is ignored. A file that is damaged is, too: the run starts anew.
+    another one's file is ignored. A file that is damaged is, too: the run starts anew. The file is what
+    ``torch.save`` writes and the SHA-256 of that behind it.
     """
 
     path: Path
@@ -249,50 +217,47 @@ class Checkpoint:
 
         Raises:
             OSError: it cannot be written.
-            TypeError: a tensor has a layout or type that is not known here.
+            TypeError: the method has an attribute that cannot be kept.
         """
-        state, arrays = _state(run, round, seconds, self.identity)
+        state = _state(run, round, seconds, self.identity)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in parts(self.path):
             part.unlink(missing_ok=True)
         beside = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
             with beside.open("wb") as file:
-                text = np.frombuffer(json.dumps(state).encode(), np.uint8)
-                named = {f"a{name}": array for name, array in arrays.items()}
-                np.savez(file, allow_pickle=False, state=text, **named)
+                hashing = _Hashing(file)
+                torch.save(state, hashing)
+                file.write(hashing.hash.digest())
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(self.path)
         finally:
             beside.unlink(missing_ok=True)
 
-    def load(self) -> tuple[Any, Arrays] | None:
+    def load(self) -> dict[str, Any] | None:
         """The saved state; None where there is none of this run, or it is damaged.
 
         Raises:
             OSError: the file cannot be read, which says nothing of what is in it.
         """
         try:
-            content = io.BytesIO(self.path.read_bytes())
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             error.filename = str(self.path)  # which an error in the middle of it lacks
             raise
+        size = hashlib.sha256().digest_size
+        saved, digest = memoryview(content)[:-size], content[-size:]
+        if hashlib.sha256(saved).digest() != digest:
+            return None
         try:
-            with np.load(content, allow_pickle=False) as file:
-                if file.zip.testzip() is not None:
-                    return None
-                state = json.loads(file["state"].tobytes())
-                if (state["format"], state["identity"]) != (FORMAT, self.identity):
-                    return None
-                # Checksums guard what is in the archive; a damaged directory only hides some of it.
-                arrays = {name[1:]: file[name] for name in file.files if name != "state"}
-                return (state, arrays) if len(arrays) == state["arrays"] else None
+            state: dict[str, Any] = torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True)
+            return state if (state["format"], state["identity"]) == (FORMAT, self.identity) else None
         except MemoryError:
             raise
-        except Exception:  # a damaged file raises whatever it looks like
+        except Exception:  # a file of something else raises whatever it looks like
             return None
 
     def resume(self, run: Run) -> Saved | None:
@@ -301,9 +266,8 @@ class Checkpoint:
         Raises:
             OSError: it cannot be read.
         """
-        found = self.load()
-        if found is None:
+        state = self.load()
+        if state is None:
             return None
-        state, arrays = found
-        _apply(run, state, arrays)
+        _apply(run, state)
         return Saved(state["round"], state["total"])

@@ -3,31 +3,31 @@
 All clients are handled at once. A *stack* maps a parameter's name to a tensor ``[clients, ...]``.
 The engine calls, for every round,
 
-    send -> (evaluate received) -> train -> report -> (evaluate trained) -> collect
+    broadcast -> load -> (evaluate received) -> update -> (evaluate trained) -> aggregate
 
-and completes what ``send`` leaves out (a head that stays at its client) from the client's own
-model. A method holds mathematics; batches, devices, bytes, attacks, storage and held-out labels
-are the engine's.
+where ``load`` runs for every client, and ``update`` and ``aggregate`` see the clients that take part
+in the round: their stacks and messages have a row for each of them. A method holds mathematics;
+batches, devices, bytes, attacks, storage and held-out labels are the engine's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
 from bench.data import FAMILIES, Family
+from bench.engine.batch import Batch, Stack
+from bench.engine.clients import Clients
+from bench.engine.message import Message, Update
+from bench.engine.task import Task
 from bench.errors import NotApplicableError
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
 
-if TYPE_CHECKING:
-    from bench.engine.clients import Block, Clients
-    from bench.engine.task import Task, Wire
-
-Stack = Mapping[str, Tensor]
-"""Parameter name -> tensor ``[clients, ...]``."""
+__all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Update"]
 
 
 class Method:
@@ -38,7 +38,11 @@ class Method:
     client settings that are part of the algorithm (a GraphSAGE), which replace the data set's but
     not the request's; ``numerics`` is raised when a change alters the method's numbers, so that
     older runs show as stale; ``trains`` False ends a run after one round; ``reads`` names the method
-    whose run this one reports another stage of; ``stage`` is the model that the method deploys.
+    whose run this one reports another stage of; ``stage`` is the model that the method deploys;
+    ``derived`` names attributes that a run which is set up anew has again without a checkpoint.
+
+    Whatever else an instance keeps in attributes is saved with a run, and has to be numbers, text,
+    tensors, networks, optimisers, generators, or lists, tuples and dicts of them.
     """
 
     name: ClassVar[str]
@@ -51,77 +55,83 @@ class Method:
     trains: ClassVar[bool] = True
     reads: ClassVar[str | None] = None
     stage: ClassVar[str] = "trained"
+    derived: ClassVar[frozenset[str]] = frozenset()
 
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task
         self.hyper = hyper
-        self.start()
+        self.setup_server()
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """Set up the server's state from ``self.task``. Default: none."""
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """What every client feeds its model: its own data by default.
 
         Methods that exchange something before training (completed hyperedges, mended graphs) do
-        it here, through ``wire``. Held-out labels are -1 in the federation that comes and are not
-        read from the one that is returned.
+        it here and have ``traffic`` count it. Held-out labels are -1 in the federation that comes and
+        are not read from the one that is returned.
         """
         return federation
 
-    def extend(self, models: Stack) -> Stack:
-        """The clients' initial models; a method adds parameters of its own (masks, gates) here."""
+    def add_parameters(self, models: Stack) -> Stack:
+        """What clients keep at the start: a method adds parameters of its own (masks, second models)."""
         return models
 
-    def warm_up(self, clients: Clients, models: Stack) -> Stack:
-        """What the clients do before the first round; returns their models. Default: nothing."""
-        return models
+    def warm_up(self, clients: Clients, models: Stack) -> Update:
+        """What all clients do and upload before the first round. Default: nothing."""
+        return Update(models)
+
+    def enrol(self, message: Message) -> None:
+        """Server side of the warm-up. Default: nothing."""
 
     def shared(self) -> Collection[str]:
-        """Names of the parameters that a client uploads. Default: all of them."""
+        """Names of the parameters that ``upload`` sends. Default: the client model's."""
         return self.task.parameters
 
-    def send(self, round: int) -> Stack:
-        """What the server sends every client at the start of a round; may leave parameters out."""
-        return {}
+    def broadcast(self, round: int) -> Message:
+        """What the server has for every client at the start of a round; may leave parameters out."""
+        return Message()
 
-    def receive(self, own: Stack, sent: Stack) -> Stack:
-        """What clients make of their own model and of what they are sent. Default: replace."""
-        return {**own, **sent}
+    def load(self, own: Stack, message: Message) -> Stack:
+        """What clients make of what they keep and of what they are sent. Default: replace."""
+        return {**own, **message.model}
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Client side of a round. Default: local epochs on the received model."""
-        return clients.fit(received)
+        return self.upload(clients.fit(received))
 
-    def report(self, clients: Clients, trained: Stack) -> Tensor | None:
-        """What a client sends besides its model, ``[clients, ...]``; called after a warm-up, too."""
-        return None
+    def upload(self, trained: Stack, **extras: Tensor) -> Update:
+        """Clients keep what they trained, and send what of it is ``shared`` with some ``extras``."""
+        return Update(trained, Message({name: trained[name] for name in self.shared()}, extras))
 
-    def enrol(self, reports: Tensor | None) -> None:
-        """Server side of the warm-up: the first reports. Default: nothing."""
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """Server side of a round.
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
-        """Server side of a round; both stacks hold the shared parameters only."""
+        ``participants`` int64 ``[p]``, ascending, are the clients that took part; ``received`` (what of
+        their received models is uploaded by name) and ``upload`` have a row for each of them.
+        """
 
-    def logits(self, models: Stack, block: Block) -> Tensor:
-        """Predictions ``[clients of the block, items, classes]``. Default: the client model's."""
-        return block.forward(models).logits
+    def logits(self, models: Stack, batch: Batch) -> Tensor:
+        """Predictions ``[c, items, classes]`` from what clients keep. Default: the client model's."""
+        return batch.forward(models).logits
 
     def refuses_newcomers(self) -> str:
         """Why the server has nothing for clients that it has never seen; empty where it has."""
-        unwelcome = type(self).welcome is Method.welcome
+        unwelcome = type(self).onboard is Method.onboard
         return f"{self.name} has nothing for clients that it has never seen" if unwelcome else ""
 
-    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+    def onboard(self, newcomers: Clients, message: Message) -> Message:
         """What the server, which no longer learns, sends clients that it has never seen.
 
-        ``reports`` are theirs after their warm-up; what is left out is completed from their own models.
+        ``message`` is theirs after their warm-up; what is left out is completed from their own models.
         Methods that do not say it are not asked (``refuses_newcomers``).
         """
         raise NotApplicableError(self.refuses_newcomers())
 
     def artefacts(self) -> dict[str, Tensor]:
-        """Arrays kept with the run, such as the last collaboration matrix. Default: none."""
+        """Arrays kept with the run, such as the last collaboration matrix ``[clients, clients]``
+        or ``[layers, clients, clients]``. Default: none."""
         return {}

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bench import streams
-from bench.engine.clients import Block, Clients
+from bench.engine.batch import Batch, Stack
+from bench.engine.clients import Clients
 from bench.engine.evaluation import Evaluator
+from bench.engine.run import Run
 from bench.engine.task import Task
 from bench.federation.types import SPLITS, TRAIN, Federation, hide_held_out
 from bench.spec import Newcomers
-
-if TYPE_CHECKING:
-    from bench.engine.run import Run
 
 
 def held_out(newcomers: Newcomers, seed: int, clients: int) -> NDArray[np.bool_]:
@@ -56,37 +51,37 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     joining = part(federation, late)
     sizes = torch.tensor([client.count(TRAIN) for client in joining.clients], dtype=torch.float32)
     task = Task(spec, run.model, sizes.to(run.device), run.device, known)
-    members = method.inputs(hide_held_out(joining), run.wire).clients
+    members = method.prepare_data(hide_held_out(joining), run.traffic).clients
     protocol = spec.protocol.model_copy(update={"local_epochs": spec.newcomers.epochs})
     theirs = spec.model_copy(update={"protocol": protocol})
     clients = Clients(theirs, run.model, members, federation.classes, run.device, run.block_size, known)
-    evaluator = Evaluator(joining.clients, clients.blocks, run.device)
+    evaluator = Evaluator(joining.clients, run.device)
 
     clients.begin_round(-1)
-    own = method.extend(task.own() if spec.protocol.initial == "own" else task.common())
+    own = method.add_parameters(task.own() if spec.protocol.initial == "own" else task.common())
     with run.watch.part("client"):
-        own = method.warm_up(clients, own)
-        reports = method.report(clients, own) if run.warms_up else None
-    run.count_up({}, reports)
+        enrolment = method.warm_up(clients, own)
+    run.traffic.bytes_up += enrolment.upload.bytes
     with run.watch.part("server"), torch.no_grad():
-        sent = method.welcome(clients, reports)
-    run.count_down(sent)
-    received = method.receive(own, sent)
+        message = method.onboard(clients, enrolment.upload)
+    run.traffic.bytes_down += message.bytes
+    received = method.load(enrolment.keep, message)
     with run.watch.part("evaluation"):
-        welcomed = evaluator.all(method, clients.blocks, received)[None]
+        welcomed = evaluator.all(method, clients, received)[None]
 
     shape = len(SPLITS), clients.count
     epochs: defaultdict[int, NDArray[np.int32]] = defaultdict(lambda: np.zeros(shape, np.int32))
 
-    def evaluate(epoch: int, block: Block, models: Mapping[str, Tensor]) -> None:
-        epochs[epoch][:, block.clients] = evaluator.block(method, block, models)
+    def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
+        here = np.arange(clients.count)[batch.rows]
+        epochs[epoch][:, here] = evaluator.block(method, batch, models, here)
 
     clients.begin_round(spec.protocol.rounds)
     clients.after_epoch = evaluate
     with run.watch.part("client"):
-        models = method.train(clients, received)
+        update = method.update(clients, received, message)
     with run.watch.part("evaluation"):
-        ended = evaluator.all(method, clients.blocks, models)
+        ended = evaluator.all(method, clients, update.keep)
     earlier = [epochs[epoch] for epoch in range(spec.newcomers.epochs - 1) if epoch in epochs]
     whole = len(epochs) == spec.newcomers.epochs
     trained = np.stack([*earlier, ended] if whole else [ended])

@@ -1,9 +1,10 @@
-"""Adam and SGD over stacked parameters, with state that is kept over rounds."""
+"""Adam and SGD over stacked parameters, with state that belongs to a client."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,6 +14,25 @@ from torch.optim.sgd import sgd
 from bench.spec import ClientSettings
 
 
+@dataclass(frozen=True)
+class Optimiser:
+    """How a step is taken; ``decay_of`` gives some parameters by name a weight decay of their own."""
+
+    kind: Literal["adam", "sgd"]
+    learning_rate: float
+    weight_decay: float = 0.0
+    decay_of: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: ClientSettings) -> Optimiser:
+        """The run's client settings."""
+        return cls(settings.optimizer, settings.learning_rate, settings.weight_decay)
+
+    def decay(self, name: str) -> float:
+        """Weight decay of a parameter."""
+        return self.decay_of.get(name, self.weight_decay)
+
+
 class OptimiserState:
     """The optimiser of every client for one set of parameters ``[clients, ...]``.
 
@@ -20,93 +40,137 @@ class OptimiserState:
     to a client and survive the replacement of its weights.
     """
 
-    def __init__(self, settings: ClientSettings, parameters: Mapping[str, Tensor]) -> None:
-        self._settings = settings
+    def __init__(self, clients: int) -> None:
+        self._clients = clients
         self._moments: dict[str, tuple[Tensor, Tensor]] = {}
-        self._steps: dict[str, Tensor] = {}
-        if settings.optimizer == "adam":
-            for name, value in parameters.items():
-                self._moments[name] = (torch.zeros_like(value), torch.zeros_like(value))
-                self._steps[name] = torch.zeros(len(value))
+        self._steps: dict[str, Tensor] = {}  # on the CPU, where a step's count is looked up
+
+    def _ensure(self, name: str, like: Tensor) -> None:
+        """Moments of a parameter, made when it is first stepped: SGD and frozen parameters need none."""
+        if name not in self._moments:
+            size = (self._clients, *like.shape[1:])
+            self._moments[name] = (like.new_zeros(size), like.new_zeros(size))
+            self._steps[name] = torch.zeros(self._clients)
 
     def state(self) -> dict[str, Any]:
         """Moments and step counts as they are now, not copied."""
         return {"moments": self._moments, "steps": self._steps}
 
     def resume(self, state: Mapping[str, Any]) -> None:
-        """Take over what ``state`` gave for another object of the same parameters."""
-        for name, (first, second) in state["moments"].items():
-            self._moments[name][0].copy_(first)
-            self._moments[name][1].copy_(second)
-            self._steps[name].copy_(state["steps"][name])
+        """Take over what ``state`` gave for another object of as many clients."""
+        self._moments, self._steps = dict(state["moments"]), dict(state["steps"])
+        self._steps = {name: taken.cpu() for name, taken in self._steps.items()}
+
+    def reset(self) -> None:
+        """Begin anew: no step was taken."""
+        for name, (first, second) in self._moments.items():
+            first.zero_()
+            second.zero_()
+            self._steps[name].zero_()
+
+    def some(self, rows: Tensor) -> OptimiserState:
+        """A copy of some clients' part."""
+        part = OptimiserState(len(rows))
+        part._moments = {name: (one[rows], two[rows]) for name, (one, two) in self._moments.items()}
+        part._steps = {name: taken[rows.cpu()] for name, taken in self._steps.items()}
+        return part
+
+    def replace(self, rows: Tensor, part: OptimiserState) -> None:
+        """Put some clients' part back."""
+        for name, theirs in part._moments.items():
+            self._ensure(name, theirs[0])
+            for mine, values in zip(self._moments[name], theirs, strict=True):
+                mine[rows] = values
+            self._steps[name][rows.cpu()] = part._steps[name]
 
     def step(
         self,
-        names: Sequence[str],
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        clients: slice,
-        decay: Mapping[str, float],
+        optimiser: Optimiser,
+        parameters: Mapping[str, Tensor],
+        gradients: Mapping[str, Tensor],
+        rows: slice | Tensor,
     ) -> None:
-        """One step for these clients, in place; tensors are ``[clients of the slice, ...]``.
+        """One step of the clients in ``rows``, in place; tensors are ``[clients of the rows, ...]``."""
+        for decay in sorted({optimiser.decay(name) for name in parameters}):
+            names = [name for name in parameters if optimiser.decay(name) == decay]
+            with torch.no_grad():
+                if optimiser.kind == "sgd":
+                    _sgd(optimiser, decay, [parameters[n] for n in names], [gradients[n] for n in names])
+                else:
+                    self._adam(optimiser, decay, names, parameters, gradients, rows)
 
-        ``decay`` gives some parameters a weight decay of their own. The clients of one call must
-        have taken equally many steps.
-        """
-        usual = self._settings.weight_decay
-        rates = [decay.get(name, usual) for name in names]
-        for rate in sorted(set(rates)):
-            chosen = [index for index, own in enumerate(rates) if own == rate]
-            self._step(
-                [names[index] for index in chosen],
-                [parameters[index] for index in chosen],
-                [gradients[index] for index in chosen],
-                clients,
-                rate,
-            )
-
-    def _step(
+    def _adam(
         self,
-        names: Sequence[str],
-        parameters: Sequence[Tensor],
-        gradients: Sequence[Tensor],
-        clients: slice,
-        weight_decay: float,
+        optimiser: Optimiser,
+        decay: float,
+        names: list[str],
+        parameters: Mapping[str, Tensor],
+        gradients: Mapping[str, Tensor],
+        rows: slice | Tensor,
     ) -> None:
-        s = self._settings
-        with torch.no_grad():
-            if s.optimizer == "sgd":
-                sgd(
-                    list(parameters),
-                    list(gradients),
-                    [None] * len(names),
-                    fused=True,
-                    weight_decay=weight_decay,
-                    momentum=0.0,
-                    lr=s.learning_rate,
-                    dampening=0.0,
-                    nesterov=False,
-                    maximize=False,
-                )
-                return
-            counters = []
-            for name, value in zip(names, parameters, strict=True):
-                taken = self._steps[name][clients]
-                counters.append(taken[0].to(value.device, copy=True))
-                taken += 1
-            adam(
-                list(parameters),
-                list(gradients),
-                [self._moments[name][0][clients] for name in names],
-                [self._moments[name][1][clients] for name in names],
-                [],
-                counters,
-                fused=True,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.999,
-                lr=s.learning_rate,
-                weight_decay=weight_decay,
-                eps=1e-8,
-                maximize=False,
-            )
+        """Clients that have taken equally many steps together: the fused kernel has one count a tensor."""
+        for name in names:
+            self._ensure(name, parameters[name])
+        place = rows if isinstance(rows, slice) else rows.cpu()
+        counts = {name: self._steps[name][place] for name in names}
+        taken = counts[names[0]]
+        alike = all(torch.equal(count, taken) for count in counts.values()) and bool((taken == taken[0]).all())
+        if isinstance(rows, slice) and alike:
+            moments = [tuple(moment[rows] for moment in self._moments[name]) for name in names]
+            values = [parameters[name] for name in names]
+            _adam(optimiser, decay, values, [gradients[name] for name in names], moments, taken[0])
+        else:
+            everyone = torch.arange(self._clients)[place].to(parameters[names[0]].device)
+            for name in names:
+                for steps in counts[name].unique():
+                    chosen = torch.nonzero(counts[name] == steps).squeeze(1).to(everyone.device)
+                    clients = everyone[chosen]
+                    value = parameters[name][chosen]
+                    moments = [tuple(moment[clients] for moment in self._moments[name])]
+                    _adam(optimiser, decay, [value], [gradients[name][chosen]], moments, steps)
+                    parameters[name][chosen] = value
+                    for kept, moment in zip(self._moments[name], moments[0], strict=True):
+                        kept[clients] = moment
+        for name in names:
+            self._steps[name][place] += 1
+
+
+def _adam(
+    optimiser: Optimiser,
+    decay: float,
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    moments: list[tuple[Tensor, ...]],
+    taken: Tensor,
+) -> None:
+    adam(
+        parameters,
+        gradients,
+        [first for first, _ in moments],
+        [second for _, second in moments],
+        [],
+        [taken.to(value.device, copy=True) for value in parameters],
+        fused=True,
+        amsgrad=False,
+        beta1=0.9,
+        beta2=0.999,
+        lr=optimiser.learning_rate,
+        weight_decay=decay,
+        eps=1e-8,
+        maximize=False,
+    )
+
+
+def _sgd(optimiser: Optimiser, decay: float, parameters: list[Tensor], gradients: list[Tensor]) -> None:
+    sgd(
+        parameters,
+        gradients,
+        [None] * len(parameters),
+        fused=True,
+        weight_decay=decay,
+        momentum=0.0,
+        lr=optimiser.learning_rate,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+    )

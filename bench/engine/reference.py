@@ -9,16 +9,18 @@ dropout masks as the stacked engine, which are cheaper than torch's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import GCNConv
 
-from bench.engine.clients import Block, Clients, Forward, LossTerm, Stack
+from bench.engine.batch import Batch, Block, Stack
+from bench.engine.clients import Clients
 from bench.errors import DivergedError
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Output, keep_all
@@ -67,7 +69,7 @@ class OneClient(Block):
         self.edges = torch.from_numpy(client.edges).to(device)
         chosen = np.flatnonzero(client.roles == TRAIN)
         self.chosen = torch.from_numpy(chosen).to(device)
-        self.labels = torch.from_numpy(client.labels[chosen]).to(device)
+        self.targets = torch.from_numpy(client.labels[chosen]).to(device)
         hidden = model.shapes["conv2.weight"][0]
         self.module = PlainGCN(self.x.shape[1], hidden, classes).to(device)
         self.parameters = dict(self.module.named_parameters())
@@ -79,10 +81,22 @@ class OneClient(Block):
             value = row[name]
             self.parameters[inside].data = value.t() if value.dim() == 2 else value
 
+    @cached_property
+    def evaluation(self) -> Batch:
+        """All items in evaluation mode."""
+        return PlainBatch(self, self.rows, self.inputs, self.labels, self.labels, None, None)
+
+
+class PlainBatch(Batch):
+    """A client's items, evaluated through its module."""
+
+    block: OneClient
+
     def forward(self, models: Stack) -> Output:
-        """Evaluation mode."""
-        self.adopt({name: value[0] for name, value in models.items()})
-        logits, embedding = self.module(self.x, self.edges, keep_all)
+        """Logits and embeddings."""
+        one = self.block
+        one.adopt({name: value[0] for name, value in models.items()})
+        logits, embedding = one.module(one.x, one.edges, keep_all)
         return Output(logits[None], embedding[None])
 
 
@@ -102,21 +116,9 @@ class SequentialClients(Clients):
         self.blocks = [OneClient(model, [one], first, classes, device) for first, one in enumerate(members)]
         self._row: dict[str, Tensor] | None = None
 
-    def fit(
-        self,
-        stack: Stack,
-        *,
-        epochs: int | None = None,
-        loss: LossTerm | None = None,
-        trainable: Collection[str] | None = None,
-        forward: Forward | None = None,
-        items: Sequence[NDArray[np.int64]] | None = None,
-        decay: Mapping[str, float] | None = None,
-        slot: str = "model",
-    ) -> Stack:
-        """Train client after client with ``torch.optim.Adam``; extra losses are not supported."""
-        asked = (loss, trainable, forward, items, decay)
-        if any(option is not None for option in asked) or slot != "model":
+    def fit(self, stack: Stack, *, epochs: int | None = None, **options: Any) -> Stack:
+        """Train client after client with ``torch.optim.Adam``; no other option of ``Clients.fit``."""
+        if options:
             raise ValueError("the sequential reference trains whole models with cross-entropy only")
         s = self.spec.client
         epochs = self.spec.protocol.local_epochs if epochs is None else epochs
@@ -152,11 +154,12 @@ class SequentialClients(Clients):
                     masks.begin_epoch(epoch)
                 block.optimiser.zero_grad()
                 logits, _ = block.module(block.x, block.edges, drop)
-                objective = functional.cross_entropy(logits[block.chosen], block.labels)
+                objective = functional.cross_entropy(logits[block.chosen], block.targets)
                 objective.backward()
                 block.optimiser.step()
                 total += float(objective.detach())
         self._calls += 1
+        self._passes += epochs
         self.loss = total / (self.count * epochs)
         if not np.isfinite(self.loss):
             raise DivergedError("a training loss is not finite")

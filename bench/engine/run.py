@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,23 +9,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench import registry
+from bench import registry, streams
 from bench.engine.attack import Attacker
-from bench.engine.checkpoint import Checkpoint
-from bench.engine.clients import Block, Clients
-from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
-from bench.engine.denormals import flushed_denormals
+from bench.engine.batch import Batch, Stack
+from bench.engine.clients import AfterEpoch, Clients
+from bench.engine.costs import Stopwatch
 from bench.engine.evaluation import Evaluator
+from bench.engine.message import Message
 from bench.engine.method import Method
-from bench.engine.newcomers import arrive, held_out, part
-from bench.engine.result import RunResult
-from bench.engine.task import Task, Wire
-from bench.errors import DivergedError, NotApplicableError
-from bench.federation.types import SPLITS, TRAIN, Client, Federation, hide_held_out
+from bench.engine.task import Task
+from bench.errors import NotApplicableError
+from bench.federation.traffic import TrafficMeter
+from bench.federation.types import SPLITS, TRAIN, Federation, hide_held_out
 from bench.nn.models import build_model
 from bench.spec import STAGES, RunSpec
-
-Stack = Mapping[str, Tensor]
 
 BLOCK_BYTES = 96 * 2**20
 """Bytes of parameters, gradients and moments that a block may hold on a CPU.
@@ -56,7 +52,7 @@ def default_block_size(parameters: int, items: int, clients: int, device: torch.
 
 
 class Run:
-    """One run, round by round; ``bench speed`` and the tests drive it, ``run`` runs it to its end."""
+    """One run, round by round; ``bench speed`` and the tests drive it, ``execute`` takes it to its end."""
 
     def __init__(
         self,
@@ -79,7 +75,7 @@ class Run:
         self.spec = spec
         self.device = torch.device(device)
         self.watch = Stopwatch(self.device)
-        self.wire = Wire()
+        self.traffic = TrafficMeter()
         self.attacker = Attacker(spec.attack, spec.seed, len(federation)) if spec.attack else None
         self.model = build_model(spec.client, federation)
         sizes = [client.count(TRAIN) for client in federation.clients]
@@ -87,95 +83,120 @@ class Run:
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
-        if self.attacker is not None:
-            self.attacker.check(kind.report is not Method.report)
         if spec.newcomers and (reason := self.method.refuses_newcomers()):
             raise NotApplicableError(reason)
-        members: tuple[Client, ...] = self.method.inputs(hide_held_out(federation), self.wire).clients
+        members = self.method.prepare_data(hide_held_out(federation), self.traffic).clients
         parameters = sum(int(np.prod(shape)) for shape in self.model.shapes.values())
         items = max(len(client.ids) for client in members)
         self.block_size = block_size or default_block_size(parameters, items, len(members), self.device)
         self.clients = clients_type(
             spec, self.model, members, federation.classes, self.device, self.block_size
         )
-        self.evaluator = Evaluator(federation.clients, self.clients.blocks, self.device)
+        self.evaluator = Evaluator(federation.clients, self.device)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
-        if spec.protocol.evaluate == "epoch" and kind.trains:
+        self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
+        if self.every_epoch:
             rows["trained"] *= spec.protocol.local_epochs
         self.counts = {
             stage: np.zeros((count, len(SPLITS), len(members)), np.int32) for stage, count in rows.items()
         }
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
-        self._shared = tuple(self.method.shared())
         own = task.own() if spec.protocol.initial == "own" else task.common()
-        self.own: Stack = self.method.extend(own)
-        self.enrolled: Tensor | None = None
+        self.own: Stack = self.method.add_parameters(own)
+        self.enrolment = Message()
 
     def warm_up(self) -> None:
-        """What precedes the first round."""
+        """What precedes the first round; all clients take part in it."""
         self.clients.begin_round(-1)
+        everybody = self.clients.rows
         with self.watch.part("client"):
-            self.own = self.method.warm_up(self.clients, self.own)
-            self.enrolled = self._reports(self.own) if self.warms_up else None
-        self.count_up({}, self.enrolled)
-        self.method.enrol(self.enrolled)  # in no part, as ``start`` is: the server's seconds are its rounds'
+            update = self.method.warm_up(self.clients, self.own)
+            self.own, self.enrolment = update.keep, self.uploaded(update.upload, everybody)
+        self.method.enrol(self.enrolment)  # in no part, as its set-up is: the server's seconds are its rounds'
 
-    @property
-    def warms_up(self) -> bool:
-        """Whether the method's clients do anything before the first round."""
-        return type(self.method).warm_up is not Method.warm_up
+    def uploaded(self, message: Message, participants: Tensor) -> Message:
+        """A message of some clients as it reaches the server, counted."""
+        self.traffic.bytes_up += message.bytes
+        if self.attacker is None:
+            return message
+        return self.attacker.replace(message, participants, self.clients.round)
 
-    def _reports(self, trained: Stack) -> Tensor | None:
-        """What the clients report, as it reaches the server."""
-        reports = self.method.report(self.clients, trained)
-        if reports is not None and self.attacker is not None:
-            reports = self.attacker.replace(reports, self.clients.round)
-        return reports
-
-    def count_up(self, sent: Stack, reports: Tensor | None) -> None:
-        """Count the bytes that clients send."""
-        for message in [*sent.values(), *([] if reports is None else [reports])]:
-            self.wire.bytes_up += message.numel() * message.element_size()
-
-    def count_down(self, sent: Stack) -> None:
-        """Count the bytes that the server sends."""
-        self.wire.bytes_down += sum(value.numel() * value.element_size() for value in sent.values())
+    def participants(self, round: int) -> Tensor:
+        """The clients that take part in a round, ascending, int64; the same for every method of a seed."""
+        count = self.spec.protocol.participants(self.clients.count)
+        if count == self.clients.count:
+            return self.clients.rows
+        order = streams.generator(self.spec.seed, "participation", round).permutation(self.clients.count)
+        return torch.from_numpy(np.sort(order[:count])).to(self.device)
 
     def step(self, round: int) -> None:
-        """One round: send, evaluate, train, evaluate, collect."""
+        """One round: broadcast, evaluate, update, evaluate, aggregate.
+
+        Clients that take no part keep what they have. *Received* is evaluated at every client, on what
+        the server has for it; *trained* on what the client has kept from its last part in a round.
+        """
         self.clients.begin_round(round)
+        participants = self.participants(round)
+        clients = self.clients.some(participants)
         with self.watch.part("server"), torch.no_grad():
-            sent = self.method.send(round)
-        self.count_down(sent)
-        received = self.method.receive(self.own, sent)
+            message = self.method.broadcast(round)
+        received = self.method.load(self.own, message)
         self._evaluate("received", round, received)
-        every_epoch = self.spec.protocol.evaluate == "epoch" and type(self.method).trains
-        self.clients.after_epoch = self._evaluate_epoch if every_epoch else None
+        everybody = clients is self.clients
+        if not everybody:
+            message = message.of(participants)
+            received = {name: value[participants] for name, value in received.items()}
+        self.traffic.bytes_down += message.bytes
+        if self.every_epoch and not everybody:
+            self._evaluate_absent(round)
+        clients.after_epoch = self._evaluate_epoch(participants) if self.every_epoch else None
         with self.watch.part("client"):
-            trained = self.method.train(self.clients, received)
-            reports = self._reports(trained)
-        self.loss[round] = self.clients.loss
-        if not every_epoch:
-            self._evaluate("trained", round, trained)
-        upload = {name: trained[name] for name in self._shared}
-        self.count_up(upload, reports)
+            update = self.method.update(clients, received, message)
+            upload = self.uploaded(update.upload, participants)
+        self.loss[round] = clients.loss
+        if everybody:
+            self.own = update.keep
+        else:
+            self.own = {
+                name: value.index_copy(0, participants, update.keep[name])
+                for name, value in self.own.items()
+            }
+        if not self.every_epoch:
+            self._evaluate("trained", round, self.own)
         with self.watch.part("server"):
-            self.method.collect({name: received[name] for name in self._shared}, upload, reports)
-        self.own = trained
+            known = {name: received[name] for name in upload.model if name in received}
+            self.method.aggregate(participants, known, upload)
+        if self.attacker is not None:
+            self.attacker.check()
 
     def _evaluate(self, stage: str, row: int, stack: Stack) -> None:
         if self.spec.newcomers:
             return  # the results are those of the newcomers
         with self.watch.part("evaluation"):
-            self.counts[stage][row] = self.evaluator.all(self.method, self.clients.blocks, stack)
+            self.counts[stage][row] = self.evaluator.all(self.method, self.clients, stack)
 
-    def _evaluate_epoch(self, epoch: int, block: Block, models: Stack) -> None:
+    def _epoch_rows(self, round: int) -> slice:
         epochs = self.spec.protocol.local_epochs
-        if epoch >= epochs:
-            return  # a method that trains longer than the protocol says has no row for it
-        row = self.clients.round * epochs + epoch
+        return slice(round * epochs, (round + 1) * epochs)
+
+    def _evaluate_absent(self, round: int) -> None:
         with self.watch.part("evaluation"):
-            self.counts["trained"][row][:, block.clients] = self.evaluator.block(self.method, block, models)
+            self.counts["trained"][self._epoch_rows(round)] = self.evaluator.all(
+                self.method, self.clients, self.own
+            )
+
+    def _evaluate_epoch(self, participants: Tensor) -> AfterEpoch:
+        numbers = participants.cpu().numpy()
+
+        def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
+            if epoch >= self.spec.protocol.local_epochs:
+                return  # a method that trains longer than the protocol says has no row for it
+            row = self._epoch_rows(self.clients.round).start + epoch
+            with self.watch.part("evaluation"):
+                counts = self.evaluator.block(self.method, batch, models, numbers[batch.rows])
+                self.counts["trained"][row][:, numbers[batch.rows]] = counts
+
+        return evaluate
 
     def correct(self) -> dict[tuple[str, str], NDArray[np.int32]]:
         """Correct predictions ``[rows, clients]`` by stage and split."""
@@ -188,64 +209,9 @@ class Run:
     def artefacts(self) -> dict[str, NDArray[Any]]:
         """Arrays kept with the run: the method's, who was malicious, and what was exchanged."""
         kept = {name: value.cpu().numpy() for name, value in self.method.artefacts().items()}
-        exchanged = self.wire.exchanges()
+        exchanged = self.traffic.exchanges()
         if len(exchanged):
             kept["exchanged_bytes"] = exchanged
         if self.attacker is not None:
             kept["malicious"] = self.attacker.malicious.astype(np.float32)
         return kept
-
-
-def run(
-    spec: RunSpec,
-    federation: Federation,
-    device: str = "cpu",
-    block_size: int | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> RunResult:
-    """Execute a spec; with a ``checkpoint``, save the run now and then, and go on from what is saved.
-
-    A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being
-    finite as ``diverged``; whatever else goes wrong is raised.
-    """
-    where = torch.device(device)
-    reset_peak_memory(where)
-    total = Stopwatch(where)
-    round = -1
-    late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
-    try:
-        with flushed_denormals(), total.part("total"):
-            it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
-            saved = checkpoint.resume(it) if checkpoint else None
-            if saved is None:
-                it.warm_up()
-                first = 0
-            else:
-                first, total.seconds["total"] = saved.round + 1, saved.seconds
-            for round in range(first, spec.protocol.rounds):
-                it.step(round)
-                if checkpoint:
-                    checkpoint.keep(it, round, total.elapsed("total"))
-            if it.attacker is not None:
-                it.attacker.check(it.attacker.replaced)
-            correct, samples = it.correct(), it.evaluator.samples
-            if late is not None:
-                correct, samples = arrive(it, federation, late)
-    except NotApplicableError as error:
-        return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
-    except DivergedError as error:
-        reason = f"{error} in round {round}" if round >= 0 else f"{error} during warm-up"
-        return RunResult("diverged", reason, device=device, partition_hash=federation.hash)
-    return RunResult(
-        state="done",
-        correct=correct,
-        samples=samples,
-        loss=it.loss,
-        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **it.watch.seconds, **total.seconds},
-        peak_memory=peak_memory(where),
-        bytes_up=it.wire.bytes_up,
-        bytes_down=it.wire.bytes_down,
-        device=device,
-        partition_hash=federation.hash,
-        artefacts=it.artefacts(),
-    )

@@ -83,13 +83,22 @@ class ClientModel(ABC):
         """The same data for each of ``count`` clients; a model may hold what they share once."""
         return self.collate([client] * count, device)
 
-    @abstractmethod
     def forward(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Output:
         """Logits and embeddings; ``drop`` is None in evaluation and only then.
 
         In training they need be right for training items alone: a model may leave out what these do
-        not depend on. A method that needs others' evaluates the block (``Block.forward``).
+        not depend on. A method that needs others' evaluates the clients (``Clients.reduce``).
         """
+        embedding = self.embed(stack, inputs, drop)
+        return Output(self.classify(stack, embedding, inputs, drop), embedding)
+
+    @abstractmethod
+    def embed(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Tensor:
+        """What the head reads, ``[clients, items, width]``, by the backbone's parameters."""
+
+    @abstractmethod
+    def classify(self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: Any, drop: Drop | None) -> Tensor:
+        """Logits ``[clients, items, classes]`` of embeddings, by the head's parameters."""
 
 
 def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:

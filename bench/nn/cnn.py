@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from bench.errors import RequestError
 from bench.federation.types import Client
-from bench.nn.base import ClientModel, Drop, Inputs, Output, fan_in_uniform
+from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform
 from bench.spec import ClientSettings
 
 KERNEL = 5
@@ -155,42 +155,40 @@ class CNN(ClientModel):
         pixels = np.concatenate([client.features for client in clients])
         return ImageInputs(torch.from_numpy(pixels).to(device), [len(client.ids) for client in clients])
 
-    def forward(self, stack: Stack, inputs: ImageInputs, drop: Drop | None) -> Output:
-        """The embedding is what the head reads.
+    def embed(self, stack: Stack, inputs: ImageInputs, drop: Drop | None) -> Tensor:
+        """The first linear layer's activation.
 
         Training takes a batch of the same size from every client (``ImageInputs.select``) and
         updates the running statistics in ``stack`` in place. Evaluation goes through all items in
         pieces; it leaves zeros where there is no item.
         """
         if drop is None:
-            return self._evaluate(stack, inputs)
+            embeddings = [
+                torch.cat([_embed(one, piece[None], False)[0] for piece in inputs.of(row).split(PIECE)])
+                for row, one in enumerate(unstacked(stack))
+            ]
+            return pad_sequence(embeddings, batch_first=True)
         pixels = inputs.pixels.view(len(inputs.sizes), inputs.items, *inputs.pixels.shape[1:])
         if not pixels.is_cpu:
-            return self._network(stack, pixels, True)
+            return _embed(stack, pixels, True)
         # Training step of 20 clients with 64 images of CIFAR-10 each, milliseconds on two CPU cores, channels
         # last (first): one client after the other 348 (433), the same with the linear layers of all at once
         # 335 (418), grouped convolutions 550 (675), which is what torch.func.vmap comes to, patches with
         # bmm 1750. The first gives the same bits whatever the block size.
-        each = [
-            self._network(one, images[None], True)
-            for one, images in zip(unstacked(stack), pixels, strict=True)
-        ]
-        return Output(torch.cat([one.logits for one in each]), torch.cat([one.embedding for one in each]))
+        pairs = zip(unstacked(stack), pixels, strict=True)
+        return torch.cat([_embed(one, images[None], True) for one, images in pairs])
 
-    def _network(self, stack: Stack, pixels: Tensor, training: bool) -> Output:
-        """All clients of the stack at once, on equally many images each."""
-        features = convolutions(stack, pixels, training)
-        hidden = torch.baddbmm(stack["fc1.bias"][:, None, :], features, stack["fc1.weight"])
-        embedding = torch.relu(hidden)
-        return Output(torch.baddbmm(stack["fc.bias"][:, None, :], embedding, stack["fc.weight"]), embedding)
+    def classify(self, stack: Stack, embedding: Tensor, inputs: ImageInputs, drop: Drop | None) -> Tensor:
+        """The last linear layer."""
+        if not embedding.is_cpu:
+            return _classify(stack, embedding)
+        return torch.cat([_classify(*one) for one in zip(unstacked(stack), embedding.split(1), strict=True)])
 
-    def _evaluate(self, stack: Stack, inputs: ImageInputs) -> Output:
-        """Padded ``[clients, items, ...]``, from pieces of one client's images."""
-        logits, embeddings = [], []
-        for client, one in enumerate(unstacked(stack)):
-            pieces = [
-                self._network(one, piece[None], False) for piece in torch.split(inputs.of(client), PIECE)
-            ]
-            logits.append(torch.cat([piece.logits[0] for piece in pieces]))
-            embeddings.append(torch.cat([piece.embedding[0] for piece in pieces]))
-        return Output(pad_sequence(logits, batch_first=True), pad_sequence(embeddings, batch_first=True))
+
+def _embed(stack: Stack, pixels: Tensor, training: bool) -> Tensor:
+    features = convolutions(stack, pixels, training)
+    return torch.relu(torch.baddbmm(stack["fc1.bias"][:, None, :], features, stack["fc1.weight"]))
+
+
+def _classify(stack: Stack, embedding: Tensor) -> Tensor:
+    return torch.baddbmm(stack["fc.bias"][:, None, :], embedding, stack["fc.weight"])

@@ -155,16 +155,20 @@ class GCN(ClientModel):
         """The features without a copy for every client."""
         return CommonGraph(client, count, device)
 
-    def forward(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Output:
-        """The embedding is the second convolution's output before its activation."""
+    def embed(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Tensor:
+        """The second convolution's output before its activation."""
         clients, nodes = len(inputs.lengths), inputs.items
         hidden = inputs.propagate(inputs.first_layer(stack["conv1.weight"]))
         hidden = torch.relu(hidden.view(clients, nodes, -1) + stack["conv1.bias"][:, None, :])
         hidden = drop(hidden, 0) if drop else hidden
         hidden = torch.bmm(hidden, stack["conv2.weight"])
         hidden = inputs.propagate(hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
-        embedding = hidden + stack["conv2.bias"][:, None, :]
+        return hidden + stack["conv2.bias"][:, None, :]
+
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: GraphInputs, drop: Drop | None
+    ) -> Tensor:
+        """The linear head on the activation."""
         hidden = torch.relu(embedding)
         hidden = drop(hidden, 1) if drop else hidden
-        logits = torch.bmm(hidden, stack["head.weight"]) + stack["head.bias"][:, None, :]
-        return Output(logits, embedding)
+        return torch.bmm(hidden, stack["head.weight"]) + stack["head.bias"][:, None, :]

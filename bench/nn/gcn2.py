@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.federation.types import Client
-from bench.nn.base import Drop, Output, glorot
+from bench.nn.base import Drop, glorot
 from bench.nn.gcn import GCN, GraphInputs
 from bench.spec import ClientSettings
 
@@ -44,13 +44,18 @@ class GCN2(GCN):
             "conv2.bias": np.zeros(self.classes, np.float32),
         }
 
-    def forward(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Output:
-        """The embedding is the first convolution's output before its activation."""
-        clients, nodes = len(inputs.lengths), inputs.items
+    def embed(self, stack: Mapping[str, Tensor], inputs: GraphInputs, drop: Drop | None) -> Tensor:
+        """The first convolution's output before its activation."""
         hidden = inputs.propagate(inputs.first_layer(stack["conv1.weight"]))
-        embedding = hidden.view(clients, nodes, -1) + stack["conv1.bias"][:, None, :]
+        return hidden.view(len(inputs.lengths), inputs.items, -1) + stack["conv1.bias"][:, None, :]
+
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: GraphInputs, drop: Drop | None
+    ) -> Tensor:
+        """The second convolution on the activation."""
+        clients, nodes = len(inputs.lengths), inputs.items
         hidden = torch.relu(embedding)
         hidden = drop(hidden, 0) if drop else hidden
         hidden = torch.bmm(hidden, stack["conv2.weight"])
         hidden = inputs.propagate(hidden.view(clients * nodes, -1)).view(clients, nodes, -1)
-        return Output(hidden + stack["conv2.bias"][:, None, :], embedding)
+        return hidden + stack["conv2.bias"][:, None, :]

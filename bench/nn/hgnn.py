@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bench.federation.types import TRAIN, Client
-from bench.nn.base import ClientModel, Drop, Inputs, Output, fan_in_uniform
+from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform
 from bench.nn.rows import RowsInUse
 from bench.spec import ClientSettings
 
@@ -65,11 +65,16 @@ class HGNN(ClientModel):
         """Dense rows."""
         return RowInputs(clients, device)
 
-    def forward(self, stack: Mapping[str, Tensor], inputs: RowInputs, drop: Drop | None) -> Output:
-        """The embedding is ``Z Theta1``; in training both are zero but for training items."""
-        embedding = inputs.product(stack["theta1"], training=drop is not None)
+    def embed(self, stack: Mapping[str, Tensor], inputs: RowInputs, drop: Drop | None) -> Tensor:
+        """``Z Theta1``; in training zero but for training items."""
+        return inputs.product(stack["theta1"], training=drop is not None)
+
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: RowInputs, drop: Drop | None
+    ) -> Tensor:
+        """The product with the second matrix."""
         hidden = drop(embedding, 0) if drop else embedding
-        return Output(torch.bmm(hidden, stack["theta2"]), embedding)
+        return torch.bmm(hidden, stack["theta2"])
 
 
 class HGNNRelu(HGNN):
@@ -77,7 +82,8 @@ class HGNNRelu(HGNN):
 
     name = "hgnn_relu"
 
-    def forward(self, stack: Mapping[str, Tensor], inputs: RowInputs, drop: Drop | None) -> Output:
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: RowInputs, drop: Drop | None
+    ) -> Tensor:
         """Classes whose logit is negative get no gradient; of equal logits the first class wins."""
-        logits, embedding = super().forward(stack, inputs, drop)
-        return Output(torch.relu(logits), embedding)
+        return torch.relu(super().classify(stack, embedding, inputs, drop))

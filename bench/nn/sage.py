@@ -16,7 +16,7 @@ from scipy import sparse
 from torch import Tensor
 
 from bench.federation.types import TRAIN, Client
-from bench.nn.base import ClientModel, Drop, Output, fan_in_uniform
+from bench.nn.base import ClientModel, Drop, fan_in_uniform
 from bench.nn.gcn import SPARSE_DENSITY, GraphInputs
 from bench.nn.rows import RowsInUse
 from bench.nn.sparse import Propagate, csr_tensor
@@ -110,21 +110,27 @@ class SAGE(ClientModel):
         filled = any(isinstance(client.features, np.ndarray) for client in clients)
         return SageInputs(clients, self._sparse and not filled, device)
 
-    def forward(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Output:
-        """The embedding is the first layer's output before its activation.
+    def embed(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Tensor:
+        """The first layer's output before its activation.
 
         In training with dense features it is right for nodes up to an edge from a training node, and
         logits are right for training nodes.
         """
-        clients, nodes = len(inputs.lengths), inputs.items
-
-        def layer(products: Tensor, bias: Tensor) -> Tensor:
-            own, neighbours = products.view(clients * nodes, -1).chunk(2, dim=1)
-            summed = own + inputs.propagate(neighbours.contiguous())
-            return summed.view(clients, nodes, -1) + bias[:, None, :]
-
         products = inputs.features_times(stack["conv1.weight"], training=drop is not None)
-        embedding = layer(products, stack["conv1.bias"])
+        return _layer(products, stack["conv1.bias"], inputs)
+
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: SageInputs, drop: Drop | None
+    ) -> Tensor:
+        """The second layer on the activation."""
         hidden = torch.relu(embedding)
         hidden = drop(hidden, 0) if drop else hidden
-        return Output(layer(torch.bmm(hidden, stack["conv2.weight"]), stack["conv2.bias"]), embedding)
+        return _layer(torch.bmm(hidden, stack["conv2.weight"]), stack["conv2.bias"], inputs)
+
+
+def _layer(products: Tensor, bias: Tensor, inputs: SageInputs) -> Tensor:
+    """``W_r x`` and ``W_n x``, side by side, of all nodes -> a layer's output ``[clients, nodes, width]``."""
+    clients, nodes = len(inputs.lengths), inputs.items
+    own, neighbours = products.view(clients * nodes, -1).chunk(2, dim=1)
+    summed = own + inputs.propagate(neighbours.contiguous())
+    return summed.view(clients, nodes, -1) + bias[:, None, :]

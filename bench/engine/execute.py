@@ -1,0 +1,68 @@
+"""A spec taken to its end, or to the reason why it has none."""
+
+from __future__ import annotations
+
+import torch
+
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
+from bench.engine.denormals import flushed_denormals
+from bench.engine.newcomers import arrive, held_out, part
+from bench.engine.result import RunResult
+from bench.engine.run import Run
+from bench.errors import DivergedError, NotApplicableError
+from bench.federation.types import Federation
+from bench.spec import RunSpec
+
+
+def execute(
+    spec: RunSpec,
+    federation: Federation,
+    device: str = "cpu",
+    block_size: int | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> RunResult:
+    """Execute a spec; with a ``checkpoint``, save the run now and then, and go on from what is saved.
+
+    A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being
+    finite as ``diverged``; whatever else goes wrong is raised.
+    """
+    where = torch.device(device)
+    reset_peak_memory(where)
+    total = Stopwatch(where)
+    round = -1
+    late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
+    try:
+        with flushed_denormals(), total.part("total"):
+            it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
+            saved = checkpoint.resume(it) if checkpoint else None
+            if saved is None:
+                it.warm_up()
+                first = 0
+            else:
+                first, total.seconds["total"] = saved.round + 1, saved.seconds
+            for round in range(first, spec.protocol.rounds):
+                it.step(round)
+                if checkpoint:
+                    checkpoint.keep(it, round, total.elapsed("total"))
+            correct, samples = it.correct(), it.evaluator.samples
+            if late is not None:
+                correct, samples = arrive(it, federation, late)
+    except NotApplicableError as error:
+        return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
+    except DivergedError as error:
+        reason = f"{error} in round {round}" if round >= 0 else f"{error} during warm-up"
+        return RunResult("diverged", reason, device=device, partition_hash=federation.hash)
+    return RunResult(
+        state="done",
+        correct=correct,
+        samples=samples,
+        loss=it.loss,
+        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **it.watch.seconds, **total.seconds},
+        peak_memory=peak_memory(where),
+        bytes_up=it.traffic.bytes_up,
+        bytes_down=it.traffic.bytes_down,
+        device=device,
+        partition_hash=federation.hash,
+        artefacts=it.artefacts(),
+    )

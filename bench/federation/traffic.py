@@ -1,0 +1,56 @@
+"""Counts what clients and server exchange outside the round loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class TrafficMeter:
+    """Bytes that clients and server exchange.
+
+    Messages of an exchange (a layer of propagation, say) that a method numbers are counted apart,
+    too, and in two codings: as they are, and with matrices of numbers as their non-zeros.
+    """
+
+    def __init__(self) -> None:
+        self.bytes_up = 0
+        self.bytes_down = 0
+        self.numbered: dict[int, NDArray[np.int64]] = {}
+
+    def upload(self, *arrays: NDArray[Any], exchange: int | None = None) -> None:
+        """One client sends these arrays to the server."""
+        self.bytes_up += self._count(arrays, exchange, 0)
+
+    def download(self, *arrays: NDArray[Any], exchange: int | None = None) -> None:
+        """The server sends these arrays to one client."""
+        self.bytes_down += self._count(arrays, exchange, 1)
+
+    def _count(self, arrays: Sequence[NDArray[Any]], exchange: int | None, direction: int) -> int:
+        dense = sum(array.nbytes for array in arrays)
+        if exchange is not None:
+            counted = self.numbered.setdefault(exchange, np.zeros((2, 2), np.int64))
+            counted[0, direction] += dense
+            counted[1, direction] += sum(map(sparse_bytes, arrays))
+        return dense
+
+    def exchanges(self) -> NDArray[np.int64]:
+        """Bytes ``[exchanges, coding (dense, sparse), direction (up, down)]`` of numbered exchanges."""
+        if not self.numbered:
+            return np.zeros((0, 2, 2), np.int64)
+        return np.stack([self.numbered[number] for number in sorted(self.numbered)])
+
+
+def sparse_bytes(array: NDArray[Any]) -> int:
+    """Bytes of an array whose rows are sent as non-zeros, where that is shorter than the whole.
+
+    A row of floats takes 4 bytes for its number of non-zeros, and 4 for the place of each besides
+    its value. Arrays of one dimension (ids) are sent whole.
+    """
+    if array.ndim != 2:
+        return array.nbytes
+    coded = 4 * len(array) + (4 + array.itemsize) * int(np.count_nonzero(array))
+    return min(array.nbytes, coded)
