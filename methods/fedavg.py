@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bench.engine.clients import Clients
 from bench.engine.method import Method, Stack
+from bench.engine.stacks import average
 from bench.hyper import HyperParameters
 
 
@@ -63,11 +64,6 @@ class SampleWeights(FedAvg.Hyper):
     """For methods whose paper weights the average by training items."""
 
     weights: Literal["uniform", "samples"] = "samples"
-
-
-def average(stack: Tensor, shares: Tensor) -> Tensor:
-    """Weighted mean over clients: ``[clients, ...]`` and ``[clients]`` -> ``[...]``."""
-    return (shares @ stack.flatten(1)).view(stack.shape[1:])
 
 
 class FedAvgFT(FedAvg):

@@ -30,8 +30,8 @@ from bench.engine.method import Method
 from bench.engine.task import Wire
 from bench.federation.foreign import Holders, Indices, fetch, known_cross_edges
 from bench.federation.types import Client, Federation
-from bench.nn.hypergraph import dense_rows
 
+from ._hypergraph import dense_rows
 from .fedavg import FedAvg, SampleWeights
 
 LAYERS = 2

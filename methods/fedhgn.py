@@ -37,8 +37,8 @@ from bench.errors import NotApplicableError
 from bench.federation.exposure import exposure
 from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
-from bench.nn.hypergraph import Propagation, Rows, degrees, dense_rows
 
+from ._hypergraph import Propagation, Rows, degrees, dense_rows
 from .fedavg import FedAvg, SampleWeights
 from .local import Local
 

@@ -13,11 +13,10 @@ from torch.nn import functional
 
 from bench.engine.clients import Block, Clients, LossTerm
 from bench.engine.method import Method, Stack
+from bench.engine.stacks import mix
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, tunable
 from bench.nn.base import Drop
-
-from .pfedgraph import mix
 
 MASK = "mask of "
 """Prefix of a weight matrix's mask."""
@@ -128,7 +127,7 @@ class FedPub(Method):
         assert reports is not None
         h = functional.normalize(reports.double(), dim=1)
         self.collaboration = torch.softmax(self.hyper.tau * (h @ h.T), dim=1).float()
-        self.models = {name: mix(value, self.collaboration) for name, value in trained.items()}
+        self.models = mix(trained, self.collaboration)
 
     def log_masks(self, trained: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""

@@ -21,8 +21,8 @@ from bench.engine.method import Method
 from bench.engine.task import Wire
 from bench.federation.types import TEST, TRAIN, UNUSED, Client, Federation
 from bench.hyper import tunable
-from bench.nn.neighgen import LATENT, NeighGen, OwnGraph
 
+from ._neighgen import LATENT, NeighGen, OwnGraph
 from .fedavg import FedAvg
 
 Indices = NDArray[np.int64]
@@ -59,7 +59,7 @@ class FedSagePlus(FedAvg):
     - Encoder, dGen and auxiliary classifier learn at 0.01, as the clients do; released 0.001 with
       20 epochs lets no prediction reach 1 on Cora (10 clients, on average 0.5 neighbours hidden),
       so that nothing is generated. fGen keeps 0.001: at 0.01 its tanh saturates. dGen's bias
-      starts above 0 (``bench.nn.neighgen``).
+      starts above 0 (``_neighgen``).
     - Scale. The mean over F makes the feature loss weak against the cross-entropy, and tanh has
       room up to 1: generated features are far larger than row-normalised true ones, as released.
     - Classifier: the run's client model (``client.model``), in place of GraphSAGE with sampled

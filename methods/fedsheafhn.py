@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from bench.engine.clients import Clients
 from bench.engine.method import Method, Stack
 from bench.hyper import HyperParameters, tunable
-from bench.nn.attention import ClientAttention, FreeMatrix
-from bench.nn.collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork, Separate
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
-from bench.nn.sheaf import SheafDiffusion, complete_graph, nearest_neighbours
+
+from ._attention import ClientAttention, FreeMatrix
+from ._collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork, Separate
+from ._sheaf import SheafDiffusion, complete_graph, nearest_neighbours
 
 
 class FedSheafHN(Method):

@@ -23,15 +23,15 @@ from bench.federation.types import TRAIN, Client, Federation
 from bench.hyper import tunable
 from bench.nn.base import Drop, Output
 from bench.nn.gcn import graphs
-from bench.nn.graph_views import (
+
+from ._graph_views import (
     CandidateGraph,
     View,
     WeightedPropagate,
     cosine_neighbours,
     undirected_pairs,
 )
-from bench.nn.prototypes import assignment, finch, prototype_contrast, prototypes, vote
-
+from ._prototypes import assignment, finch, prototype_contrast, prototypes, vote
 from .fedavg import FedAvg
 
 AUGMENTOR = ("augmentor.weight1", "augmentor.weight2")

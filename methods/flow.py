@@ -20,8 +20,8 @@ from bench.errors import NotApplicableError
 from bench.hyper import tunable
 from bench.nn.base import Drop
 from bench.nn.gcn import graphs
-from bench.nn.routing import LOCAL, hard_gates, initial_policy, routed_gcn, soft_gates
 
+from ._routing import LOCAL, hard_gates, initial_policy, routed_gcn, soft_gates
 from .fedavg import FedAvg
 
 Halves = list[NDArray[np.int64]]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from bench.engine.clients import Clients
 from bench.engine.method import Method, Stack
+from bench.engine.stacks import cosines, mix, norms, project_onto_simplex
 from bench.hyper import HyperParameters, tunable
 
 ALIKE = 0.9
@@ -98,8 +99,8 @@ class PFedGraph(Method):
         self.collaboration = project_onto_simplex(self.prior + cosine / (2 * self.hyper.alpha))
         x = self.collaboration.float()
         per_length = x / norms(trained)
-        self.models = {name: mix(value, x) for name, value in trained.items()}
-        self.directions = {name: mix(value, per_length) for name, value in trained.items()}
+        self.models = mix(trained, x)
+        self.directions = mix(trained, per_length)
 
     def artefacts(self) -> dict[str, Tensor]:
         """The last collaboration graph, ``[clients, clients]``, rows x_i."""
@@ -112,40 +113,3 @@ class PFedGraphReleased(PFedGraph):
     name = "pfedgraph_released"
     title = "pFedGraph (released sign)"
     sign = 1.0
-
-
-def norms(stack: Stack) -> Tensor:
-    """||W_i|| over all parameters together, ``[clients]``."""
-    each = [torch.linalg.vector_norm(value.flatten(1), dim=1) for value in stack.values()]
-    result: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
-    return result
-
-
-def mix(stack: Tensor, weights: Tensor) -> Tensor:
-    """Row i is sum_j weights_ij stack_j: ``[clients, ...]`` and ``[clients, clients]``."""
-    return (weights @ stack.flatten(1)).view_as(stack)
-
-
-def cosines(stack: Stack) -> Tensor:
-    """Cosine between any two clients over all parameters together, float64 ``[clients, clients]``.
-
-    It is 1 for a client with itself, and 0 between others where one of them is zero.
-    """
-    products = [value.flatten(1) @ value.flatten(1).T for value in stack.values()]
-    gram = torch.stack(products).double().sum(dim=0)
-    norms = gram.diagonal().sqrt().clamp_min(torch.finfo(gram.dtype).tiny)
-    return (gram / norms[:, None] / norms[None, :]).fill_diagonal_(1)
-
-
-def project_onto_simplex(z: Tensor) -> Tensor:
-    """For every row of ``z`` ``[rows, n]`` the nearest x with x >= 0 and sum x = 1 (Held et al., 1974).
-
-    x = max(z - t, 0), where t is the one threshold that makes the entries above it sum to 1.
-    """
-    z = z - z.amax(dim=1, keepdim=True)  # the projection does not change, and keeps its digits
-    largest = z.sort(dim=1, descending=True).values
-    excess = largest.cumsum(dim=1) - 1
-    count = torch.arange(1, z.shape[1] + 1, dtype=z.dtype, device=z.device)
-    positive = (count * largest > excess).sum(dim=1, keepdim=True)
-    t = excess.gather(1, positive - 1) / positive
-    return (z - t).clamp_min(0)

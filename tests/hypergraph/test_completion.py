@@ -26,8 +26,8 @@ from bench.errors import NotApplicableError
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.federation.scenario import Assignment
 from bench.federation.types import Client, ClientHyperedges
+from bench.methods._hypergraph import Propagation, dense_rows
 from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
-from bench.nn.hypergraph import Propagation, dense_rows
 
 
 def owners(data: Hypergraph, clients: Sequence[Client]) -> dict[int, set[int]]:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges
+from bench.methods._hypergraph import Propagation, dense_rows
 from bench.methods.fedhgn import LAYERS, complete, trimmed
-from bench.nn.hypergraph import Propagation, dense_rows
 
 
 def counts(edges: list[list[int]], nodes: int) -> NDArray[np.float64]:

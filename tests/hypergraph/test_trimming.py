@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from bench.data import Hypergraph, Ragged
 from bench.engine.task import Wire
 from bench.federation.types import ClientHyperedges
+from bench.methods._hypergraph import Propagation
 from bench.methods.fedhgn import trimmed
-from bench.nn.hypergraph import Propagation
 
 KNOWN = ClientHyperedges(
     ids=np.array([3, 4, 6, 7, 9, 11]),

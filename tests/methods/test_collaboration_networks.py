@@ -10,7 +10,7 @@ from toy_federations import make_spec
 
 from bench.engine.run import Run, run
 from bench.federation.types import Federation
-from bench.nn.collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork
+from bench.methods._collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork
 
 PATH = torch.tensor([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]])
 

@@ -17,6 +17,7 @@ from bench import registry
 from bench.engine.run import Run
 from bench.engine.task import Wire
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
+from bench.methods._neighgen import HIDDEN, MeanGNN, NeighGen, OwnGraph
 from bench.methods.fedsage_plus import (
     FedSagePlus,
     Mender,
@@ -26,7 +27,6 @@ from bench.methods.fedsage_plus import (
     hide,
     missing_neighbours,
 )
-from bench.nn.neighgen import HIDDEN, MeanGNN, NeighGen, OwnGraph
 
 GENEROUS = {"generator_epochs": 25, "hidden_portion": 1.0, "federated_epochs": 2}
 """Enough training for toy clients to generate neighbours."""

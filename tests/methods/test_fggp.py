@@ -17,16 +17,16 @@ from toy_federations import both_ways, copied, furthest, make_spec, permuted, pl
 from bench import registry
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, Federation
-from bench.nn import graph_views
-from bench.nn.base import keep_all
-from bench.nn.graph_views import (
+from bench.methods import _graph_views as graph_views
+from bench.methods._graph_views import (
     CandidateGraph,
     PairSoftplus,
     WeightedPropagate,
     cosine_neighbours,
     undirected_pairs,
 )
-from bench.nn.prototypes import assignment, finch, prototype_contrast, prototypes, vote
+from bench.methods._prototypes import assignment, finch, prototype_contrast, prototypes, vote
+from bench.nn.base import keep_all
 
 
 def at(*degrees: float) -> np.ndarray[Any, np.dtype[np.float64]]:

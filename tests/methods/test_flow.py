@@ -16,9 +16,9 @@ from toy_federations import both_ways, copied, furthest, make_spec, permuted, pl
 
 from bench.engine.run import Run, run
 from bench.federation.types import TRAIN, Client, Federation
+from bench.methods._routing import hard_gates, routed_gcn, soft_gates
 from bench.methods.flow import Flow, local, local_penalty
 from bench.nn.gcn import GraphInputs
-from bench.nn.routing import hard_gates, routed_gcn, soft_gates
 
 Stack = Mapping[str, Tensor]
 

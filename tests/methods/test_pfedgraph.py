@@ -1,4 +1,4 @@
-"""pFedGraph: the projection against a solver and by hand, the round by hand, degenerate cases."""
+"""pFedGraph: the round by hand, degenerate cases."""
 
 from __future__ import annotations
 
@@ -7,84 +7,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.optimize import minimize
 from torch import Tensor
 from toy_federations import copied, furthest, make_spec, permuted, play
 
 from bench.engine.run import Run
+from bench.engine.stacks import project_onto_simplex
 from bench.federation.types import TRAIN, Federation
-from bench.methods.pfedgraph import cosines, project_onto_simplex
 
 PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
 
 
 def sizes_of(federation: Federation) -> list[int]:
     return [client.count(TRAIN) for client in federation.clients]
-
-
-@given(
-    cosine=st.lists(st.floats(-1, 1), min_size=1, max_size=8),
-    alpha=st.floats(0.05, 20),
-    weights=st.lists(st.integers(1, 50), min_size=8, max_size=8),
-)
-@settings(max_examples=60, deadline=None)
-def test_the_projection_solves_the_quadratic_programme(
-    cosine: list[float], alpha: float, weights: list[int]
-) -> None:
-    """min alpha ||x||^2 + (d - 2 alpha p)^T x with x >= 0, sum x = 1, by a general solver."""
-    d = -np.array(cosine)
-    p = np.array(weights[: len(d)], float)
-    p /= p.sum()
-    x = project_onto_simplex(torch.from_numpy(p - d / (2 * alpha))[None])[0].numpy()
-    assert x.dtype == np.float64
-    assert (x >= 0).all()
-    assert x.sum() == pytest.approx(1, abs=1e-12)
-
-    def objective(y: np.ndarray) -> float:
-        return float(alpha * y @ y + (d - 2 * alpha * p) @ y)
-
-    solver = minimize(
-        objective,
-        p,
-        jac=lambda y: 2 * alpha * y + d - 2 * alpha * p,
-        method="SLSQP",
-        bounds=[(0, 1)] * len(d),
-        constraints={"type": "eq", "fun": lambda y: y.sum() - 1, "jac": np.ones_like},
-        options={"ftol": 1e-14, "maxiter": 500},
-    )
-    assert solver.success
-    assert objective(x) <= solver.fun + 1e-9
-    np.testing.assert_allclose(x, solver.x, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("cosine", "own"), [(0.0, 0.6625), (0.5, 0.38125), (-0.2, 0.775), (-0.6, 1.0), (-0.9, 1.0), (1.0, 0.1)]
-)
-def test_self_weight_of_ten_equal_clients_by_hand(cosine: float, own: float) -> None:
-    """alpha 0.8, p = 0.1: z_j = 0.1 + 0.625 cos_j, so x_ii = 0.6625 - 0.5625 c, at most 1."""
-    cos = torch.full((10, 10), cosine, dtype=torch.float64).fill_diagonal_(1)
-    x = project_onto_simplex(0.1 + cos / 1.6)
-    expected = torch.full((10, 10), (1 - own) / 9, dtype=torch.float64).fill_diagonal_(own)
-    assert torch.allclose(x, expected, atol=1e-12)
-
-
-def test_a_projection_with_some_entries_at_zero_by_hand() -> None:
-    # (0.9, 0.5, -0.3, 0.2): the two largest minus t = 0.2 sum to 1 and the rest is not above t
-    z = torch.tensor([[0.9, 0.5, -0.3, 0.2], [7.9, 7.5, 6.7, 7.2]], dtype=torch.float64)
-    expected = torch.tensor([[0.7, 0.3, 0.0, 0.0]], dtype=torch.float64)
-    assert torch.allclose(project_onto_simplex(z), expected.expand(2, 4), atol=1e-12)
-
-
-def test_cosines_are_over_all_parameters_together() -> None:
-    stack = {
-        "a": torch.tensor([[3.0], [0.0], [0.0]]),
-        "b": torch.tensor([[[0.0, 4.0]], [[0.0, 2.0]], [[0.0, 0.0]]]),
-    }
-    # (3, 0, 4) and (0, 0, 2): 8 / (5 * 2); the third has not moved
-    expected = torch.tensor([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], dtype=torch.float64)
-    assert torch.allclose(cosines(stack), expected)
 
 
 def numpy_vectors(stack: dict[str, Tensor]) -> np.ndarray:

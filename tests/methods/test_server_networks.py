@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from bench.nn.attention import ClientAttention, FreeMatrix
+from bench.methods._attention import ClientAttention, FreeMatrix
+from bench.methods._sheaf import SheafDiffusion, apply_laplacian, complete_graph, nearest_neighbours
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 from bench.nn.randomness import seeded
-from bench.nn.sheaf import SheafDiffusion, apply_laplacian, complete_graph, nearest_neighbours
 
 
 @pytest.fixture(autouse=True)

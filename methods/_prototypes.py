@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 from torch.nn import functional
 
-from bench.nn.graph_views import row_slices
+from ._graph_views import row_slices
 
 
 def assignment(logits: Tensor, labels: Tensor, inside: Tensor) -> Tensor:

@@ -1,0 +1,98 @@
+"""Arithmetic on stacks that methods share: means and mixtures of clients, and how alike they are.
+
+A stack maps a parameter's name to a tensor ``[clients, ...]``. What is said of a client here is said
+of all its parameters in the stack together; of a layer alone, it is said of a stack of that layer's
+parameters (``by_layer``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from bench.engine.method import Stack
+
+Layers = Mapping[str, tuple[str, ...]]
+"""Layer name -> names of its parameters."""
+
+
+def by_layer(stack: Stack, layers: Layers) -> dict[str, Stack]:
+    """The stack cut into one of each layer, without layers that have no parameter in it.
+
+    Raises:
+        ValueError: a parameter of the stack is in no layer, or in several.
+    """
+    cut = {layer: {name: stack[name] for name in names if name in stack} for layer, names in layers.items()}
+    placed = [name for part in cut.values() for name in part]
+    if sorted(placed) != sorted(stack):
+        wrong = sorted(name for name in stack if placed.count(name) != 1)
+        raise ValueError(f"every parameter belongs to one layer, which does not hold for {', '.join(wrong)}")
+    return {layer: part for layer, part in cut.items() if part}
+
+
+def average(value: Tensor, shares: Tensor) -> Tensor:
+    """Weighted mean over clients: ``[clients, ...]`` and ``[clients]`` -> ``[...]``."""
+    return (shares @ value.flatten(1)).view(value.shape[1:])
+
+
+def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | None = None) -> Stack:
+    """Every client's own mixture of all models: client i gets ``sum_j weights_ij model_j``.
+
+    Args:
+        stack: the models.
+        weights: ``[clients, clients]``; with ``layers`` one such matrix for every layer by name.
+        layers: which parameters belong to which layer.
+
+    Raises:
+        ValueError: as ``by_layer``.
+    """
+    if isinstance(weights, Tensor):
+        return {name: (weights @ value.flatten(1)).view_as(value) for name, value in stack.items()}
+    if layers is None:
+        raise ValueError("weights by layer need the layers")
+    parts = {layer: mix(part, weights[layer]) for layer, part in by_layer(stack, layers).items()}
+    mixed = {name: value for part in parts.values() for name, value in part.items()}
+    return {name: mixed[name] for name in stack}
+
+
+def gram(stack: Stack) -> Tensor:
+    """Inner products of any two clients, float64 ``[clients, clients]``.
+
+    Products within a parameter are of the stack's own precision; those of all parameters are summed
+    in float64.
+    """
+    products = [value.flatten(1) @ value.flatten(1).T for value in stack.values()]
+    return torch.stack(products).double().sum(dim=0)
+
+
+def cosines(stack: Stack) -> Tensor:
+    """Cosine between any two clients, float64 ``[clients, clients]``.
+
+    It is 1 for a client with itself, and 0 between others where one of them is zero.
+    """
+    products = gram(stack)
+    lengths = products.diagonal().sqrt().clamp_min(torch.finfo(products.dtype).tiny)
+    return (products / lengths[:, None] / lengths[None, :]).fill_diagonal_(1)
+
+
+def norms(stack: Stack) -> Tensor:
+    """Euclidean norm of every client's parameters, ``[clients]``."""
+    each = [torch.linalg.vector_norm(value.flatten(1), dim=1) for value in stack.values()]
+    result: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    return result
+
+
+def project_onto_simplex(z: Tensor) -> Tensor:
+    """For every row of ``z`` ``[rows, n]`` the nearest x with x >= 0 and sum x = 1 (Held et al., 1974).
+
+    x = max(z - t, 0), where t is the one threshold that makes the entries above it sum to 1.
+    """
+    z = z - z.amax(dim=1, keepdim=True)  # the projection does not change, and keeps its digits
+    largest = z.sort(dim=1, descending=True).values
+    excess = largest.cumsum(dim=1) - 1
+    count = torch.arange(1, z.shape[1] + 1, dtype=z.dtype, device=z.device)
+    positive = (count * largest > excess).sum(dim=1, keepdim=True)
+    t = excess.gather(1, positive - 1) / positive
+    return (z - t).clamp_min(0)

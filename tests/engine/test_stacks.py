@@ -1,0 +1,176 @@
+"""Arithmetic on stacks against plain loops, by hand, and against a solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from torch import Tensor
+
+from bench.engine.stacks import average, by_layer, cosines, gram, mix, norms, project_onto_simplex
+
+LAYERS = {"first": ("a.weight", "a.bias"), "second": ("b.weight",), "unused": ("c.weight",)}
+
+
+@pytest.fixture
+def stack() -> dict[str, Tensor]:
+    """Three clients' models, parameters of two layers in no particular order."""
+    draw = torch.Generator().manual_seed(7)
+    shapes = {"b.weight": (4,), "a.weight": (2, 3), "a.bias": (3,)}
+    return {name: torch.randn(3, *shape, generator=draw) for name, shape in shapes.items()}
+
+
+def matrix(seed: int) -> Tensor:
+    return torch.rand(3, 3, generator=torch.Generator().manual_seed(seed))
+
+
+def mixture(value: Tensor, weights: Tensor) -> Tensor:
+    """Client by client, one model added after the other."""
+    result = torch.zeros_like(value)
+    for receiver in range(len(value)):
+        for sender in range(len(value)):
+            result[receiver] += weights[receiver, sender] * value[sender]
+    return result
+
+
+def test_an_average_is_the_sum_of_shares(stack: dict[str, Tensor]) -> None:
+    shares = torch.tensor([0.5, 0.2, 0.3])
+    value = stack["a.weight"]
+    expected = 0.5 * value[0] + 0.2 * value[1] + 0.3 * value[2]
+    assert torch.allclose(average(value, shares), expected, atol=1e-6)
+
+
+def test_one_matrix_mixes_all_parameters(stack: dict[str, Tensor]) -> None:
+    mixed = mix(stack, matrix(1))
+    assert list(mixed) == list(stack)
+    for name, value in stack.items():
+        assert torch.allclose(mixed[name], mixture(value, matrix(1)), atol=1e-6)
+
+
+def test_every_layer_has_a_mixture_of_its_own(stack: dict[str, Tensor]) -> None:
+    weights = {"first": matrix(1), "second": matrix(2)}
+    mixed = mix(stack, weights, LAYERS)
+    assert list(mixed) == list(stack)
+    for name, value in stack.items():
+        own = weights["second" if name == "b.weight" else "first"]
+        assert torch.allclose(mixed[name], mixture(value, own), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        pytest.param({"first": ("a.weight",), "second": ("b.weight",)}, id="in no layer"),
+        pytest.param({**LAYERS, "again": ("a.bias",)}, id="in two layers"),
+    ],
+)
+def test_layers_are_a_partition_of_the_parameters(
+    stack: dict[str, Tensor], layers: dict[str, tuple[str, ...]]
+) -> None:
+    with pytest.raises(ValueError, match=r"a\.bias"):
+        by_layer(stack, layers)
+
+
+def test_weights_by_layer_are_of_named_layers(stack: dict[str, Tensor]) -> None:
+    with pytest.raises(ValueError, match="layer"):
+        mix(stack, {"first": matrix(1), "second": matrix(2)})
+
+
+def inner_products(values: list[Tensor]) -> Tensor:
+    """Client by client and parameter by parameter, in float64."""
+    result = torch.zeros(3, 3, dtype=torch.float64)
+    for one in range(3):
+        for other in range(3):
+            for value in values:
+                result[one, other] += (value[one].double() * value[other].double()).sum()
+    return result
+
+
+def test_inner_products_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
+    products = gram(stack)
+    assert products.dtype == torch.float64
+    assert torch.allclose(products, inner_products(list(stack.values())), atol=1e-5)
+
+
+def test_inner_products_by_layer(stack: dict[str, Tensor]) -> None:
+    """A layer that the stack holds nothing of (a head that stays at its client) has none."""
+    products = {layer: gram(part) for layer, part in by_layer(stack, LAYERS).items()}
+    assert set(products) == {"first", "second"}
+    assert torch.allclose(products["first"], inner_products([stack["a.weight"], stack["a.bias"]]), atol=1e-5)
+    assert torch.allclose(products["second"], inner_products([stack["b.weight"]]), atol=1e-5)
+
+
+def test_sums_over_parameters_keep_float64() -> None:
+    """1 beside 2^24 would be lost in a float32 sum."""
+    stack = {"large": torch.tensor([[2.0**12]]), "small": torch.tensor([[1.0]])}
+    assert gram(stack).item() == 2.0**24 + 1
+
+
+def test_norms_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
+    expected = inner_products(list(stack.values())).diagonal().sqrt().float()
+    assert torch.allclose(norms(stack), expected, atol=1e-6)
+
+
+@given(
+    cosine=st.lists(st.floats(-1, 1), min_size=1, max_size=8),
+    alpha=st.floats(0.05, 20),
+    weights=st.lists(st.integers(1, 50), min_size=8, max_size=8),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_projection_solves_the_quadratic_programme(
+    cosine: list[float], alpha: float, weights: list[int]
+) -> None:
+    """min alpha ||x||^2 + (d - 2 alpha p)^T x with x >= 0, sum x = 1, by a general solver."""
+    d = -np.array(cosine)
+    p = np.array(weights[: len(d)], float)
+    p /= p.sum()
+    x = project_onto_simplex(torch.from_numpy(p - d / (2 * alpha))[None])[0].numpy()
+    assert x.dtype == np.float64
+    assert (x >= 0).all()
+    assert x.sum() == pytest.approx(1, abs=1e-12)
+
+    def objective(y: np.ndarray) -> float:
+        return float(alpha * y @ y + (d - 2 * alpha * p) @ y)
+
+    solver = minimize(
+        objective,
+        p,
+        jac=lambda y: 2 * alpha * y + d - 2 * alpha * p,
+        method="SLSQP",
+        bounds=[(0, 1)] * len(d),
+        constraints={"type": "eq", "fun": lambda y: y.sum() - 1, "jac": np.ones_like},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert solver.success
+    assert objective(x) <= solver.fun + 1e-9
+    np.testing.assert_allclose(x, solver.x, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("cosine", "own"), [(0.0, 0.6625), (0.5, 0.38125), (-0.2, 0.775), (-0.6, 1.0), (-0.9, 1.0), (1.0, 0.1)]
+)
+def test_self_weight_of_ten_equal_clients_by_hand(cosine: float, own: float) -> None:
+    """alpha 0.8, p = 0.1: z_j = 0.1 + 0.625 cos_j, so x_ii = 0.6625 - 0.5625 c, at most 1."""
+    cos = torch.full((10, 10), cosine, dtype=torch.float64).fill_diagonal_(1)
+    x = project_onto_simplex(0.1 + cos / 1.6)
+    expected = torch.full((10, 10), (1 - own) / 9, dtype=torch.float64).fill_diagonal_(own)
+    assert torch.allclose(x, expected, atol=1e-12)
+
+
+def test_a_projection_with_some_entries_at_zero_by_hand() -> None:
+    # (0.9, 0.5, -0.3, 0.2): the two largest minus t = 0.2 sum to 1 and the rest is not above t
+    z = torch.tensor([[0.9, 0.5, -0.3, 0.2], [7.9, 7.5, 6.7, 7.2]], dtype=torch.float64)
+    expected = torch.tensor([[0.7, 0.3, 0.0, 0.0]], dtype=torch.float64)
+    assert torch.allclose(project_onto_simplex(z), expected.expand(2, 4), atol=1e-12)
+
+
+def test_cosines_are_over_all_parameters_together() -> None:
+    stack = {
+        "a": torch.tensor([[3.0], [0.0], [0.0]]),
+        "b": torch.tensor([[[0.0, 4.0]], [[0.0, 2.0]], [[0.0, 0.0]]]),
+    }
+    # (3, 0, 4) and (0, 0, 2): 8 / (5 * 2); the third has not moved
+    expected = torch.tensor([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], dtype=torch.float64)
+    assert torch.allclose(cosines(stack), expected)
