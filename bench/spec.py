@@ -45,6 +45,11 @@ class Protocol(_Part):
     split: tuple[float, float, float] = (40.0, 30.0, 30.0)
     initial: Literal["own", "common"] = "own"
     evaluate: Literal["round", "epoch"] = "round"
+    participation: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+    def participants(self, clients: int) -> int:
+        """Number of clients that take part in a round, of so many."""
+        return round(self.participation * clients)
 
 
 class ClientSettings(_Part):
@@ -61,6 +66,7 @@ class ClientSettings(_Part):
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     batch_size: Annotated[int, Field(ge=1)] | None = None
+    optimizer_state: Literal["keep", "reset"] = "keep"
 
 
 class Attack(_Part):

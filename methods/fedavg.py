@@ -9,9 +9,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from bench.engine.clients import Clients
-from bench.engine.method import Method, Stack
-from bench.engine.stacks import average
+from bench.engine.method import Clients, Message, Method, Stack
+from bench.engine.stacks import average, repeated
 from bench.hyper import HyperParameters
 
 
@@ -35,11 +34,10 @@ class FedAvg(Method):
 
     hyper: Hyper
 
-    def start(self) -> None:
-        """One random model, and every client's share of the average."""
+    def setup_server(self) -> None:
+        """One random model, and every client's weight in the average."""
         sizes = self.task.train_sizes
-        shares = sizes if self.hyper.weights == "samples" else sizes.new_ones(len(sizes))
-        self.shares = shares / shares.sum()
+        self.weights = sizes if self.hyper.weights == "samples" else sizes.new_ones(len(sizes))
         common = self.initial()
         self.model = {name: common[name][0] for name in self.shared()}
 
@@ -47,17 +45,19 @@ class FedAvg(Method):
         """The model that all start from, ``[clients, ...]``; it holds at least what is shared."""
         return self.task.common()
 
-    def send(self, round: int) -> Stack:
+    def broadcast(self, round: int) -> Message:
         """The same model to all."""
-        return {name: value.expand(self.task.clients, *value.shape) for name, value in self.model.items()}
+        return Message(repeated(self.model, self.task.clients))
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
-        """w = sum_i p_i w_i."""
-        self.model = {name: average(value, self.shares) for name, value in trained.items()}
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """w = sum_i p_i w_i over the clients that took part, their weights p scaled to sum to 1."""
+        weights = self.weights[participants]
+        shares = weights / weights.sum()
+        self.model = {name: average(value, shares) for name, value in upload.model.items()}
 
-    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+    def onboard(self, newcomers: Clients, message: Message) -> Message:
         """The last average."""
-        return {name: value.expand(newcomers.count, *value.shape) for name, value in self.model.items()}
+        return Message(repeated(self.model, newcomers.count))
 
 
 class SampleWeights(FedAvg.Hyper):

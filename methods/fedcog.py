@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.engine.method import Method
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, Indices, fetch, known_cross_edges
 from bench.federation.types import Client, Federation
 
@@ -53,7 +53,7 @@ class FedCog(FedAvg):
     reference = "Lei et al., TPDS 2023"
     families = ("graph",)
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
-    welcome = Method.welcome  # the clients that newcomers have neighbours at are not among them
+    onboard = Method.onboard  # the clients that newcomers have neighbours at are not among them
 
     class Hyper(SampleWeights):
         """``knn``: link nodes without an edge inside their client as ``nearest_links`` does."""
@@ -62,7 +62,7 @@ class FedCog(FedAvg):
 
     hyper: Hyper
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's features are replaced by its rows of ``A A X``."""
         clients = federation.clients
         crossing = known_cross_edges(federation, self.name)
@@ -74,7 +74,7 @@ class FedCog(FedAvg):
             parts.append(Decoupled(np.concatenate([client.edges, new], axis=1), cross, len(client.ids)))
         rows = [dense_rows(client.features).astype(np.float32) for client in clients]
         for layer in range(LAYERS):
-            rows = propagated(parts, holders, rows, wire, layer)
+            rows = propagated(parts, holders, rows, traffic, layer)
         replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
         return replace(federation, clients=tuple(replaced))
 
@@ -98,7 +98,7 @@ def _incidence(rows: Indices, columns: Indices, shape: tuple[int, int]) -> spars
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def propagated(parts: Sequence[Decoupled], holders: Holders, rows: Parts, wire: Wire, layer: int) -> Parts:
+def propagated(parts: Sequence[Decoupled], holders: Holders, rows: Parts, traffic: TrafficMeter, layer: int) -> Parts:
     """One step of propagation: every client's rows of ``A x``, ``[nodes, width]``.
 
     1. The holder of u sends ``d(u)^-1/2 x_u`` once; the server passes it on to every client that has
@@ -109,7 +109,7 @@ def propagated(parts: Sequence[Decoupled], holders: Holders, rows: Parts, wire: 
     Messages are int64 ids and float32 rows.
     """
     scaled = [(part.scale * x).astype(np.float32) for part, x in zip(parts, rows, strict=True)]
-    fetched = fetch(holders, [part.foreign for part in parts], scaled, wire, exchange=layer)
+    fetched = fetch(holders, [part.foreign for part in parts], scaled, traffic, exchange=layer)
     result = []
     for part, own, foreign in zip(parts, scaled, fetched, strict=True):
         total = part.internal @ own + part.border @ foreign

@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from bench.engine.method import Method
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, Indices, extended, fetch, known_cross_edges
 from bench.federation.types import Client, Federation
 
@@ -57,9 +57,9 @@ class FedGCN2Hop(FedGCN0Hop):
 
     name = "fedgcn_2hop"
     title = "FedGCN (2-hop)"
-    welcome = Method.welcome  # the clients that newcomers have neighbours at are not among them
+    onboard = Method.onboard  # the clients that newcomers have neighbours at are not among them
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's extended graph."""
         clients = federation.clients
         crossing = known_cross_edges(federation, self.name)
@@ -75,14 +75,14 @@ class FedGCN2Hop(FedGCN0Hop):
             arcs = np.sort(np.concatenate([second, beyond], axis=1), axis=0)
             linked.append(np.unique(arcs, axis=1))  # once for both directions
         if any(map(len, foreign)):
-            wire.upload(*np.unique(np.concatenate(linked, axis=1), axis=1), exchange=0)
-        fetched = fetch(holders, foreign, rows, wire, exchange=0)
+            traffic.upload(*np.unique(np.concatenate(linked, axis=1), axis=1), exchange=0)
+        fetched = fetch(holders, foreign, rows, traffic, exchange=0)
         result = []
         for client, (own, neighbours), ids, edges, features in zip(
             clients, crossing, foreign, linked, fetched, strict=True
         ):
             if len(ids):
-                wire.download(*edges, exchange=0)
+                traffic.download(*edges, exchange=0)
             own_to_border = np.stack([own, np.searchsorted(ids, neighbours)])
             links = np.concatenate([own_to_border, np.searchsorted(ids, edges)], axis=1)
             links[1] += len(client.ids)

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from bench.data import Family, Ragged
 from bench.engine.method import Method
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.errors import NotApplicableError
 from bench.federation.exposure import exposure
 from bench.federation.types import Client, ClientHyperedges, Federation
@@ -66,9 +66,9 @@ class HypergraphLearning(Method, ABC):
     reference = "arXiv 2408.05160"
     families: ClassVar[tuple[Family, ...]] = ("hypergraph", "graph")
     client: ClassVar[dict[str, str]] = {"model": "hgnn"}
-    welcome = Method.welcome  # the paper has no newcomers, and Z would change with them
+    onboard = Method.onboard  # the paper has no newcomers, and Z would change with them
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's features are replaced by its rows of Z."""
         clients = federation.clients
         if any(client.hyperedges is None for client in clients):
@@ -77,12 +77,12 @@ class HypergraphLearning(Method, ABC):
             len(client.ids) for client in clients
         ):
             raise NotApplicableError(f"{self.name} needs clients that share no node")
-        rows = self.propagated(clients, wire)
+        rows = self.propagated(clients, traffic)
         replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
         return replace(federation, clients=tuple(replaced))
 
     @abstractmethod
-    def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
+    def propagated(self, clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
         """Every client's rows of Z."""
 
 
@@ -96,7 +96,7 @@ class Trimmed(HypergraphLearning):
 
     hyper: Hyper
 
-    def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
+    def propagated(self, clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
         """``L_i L_i X_i`` with every client's own ``L_i``."""
         parts = []
         for client in clients:
@@ -122,7 +122,7 @@ class Completed(HypergraphLearning):
     hyper: Hyper
     exposure: Tensor | None = None
 
-    def propagated(self, clients: Sequence[Client], wire: Wire) -> Parts:
+    def propagated(self, clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
         """Every client's rows of ``L L X``, or what the released code takes for them."""
         self._refuse_lost_members(clients)
         if self.hyper.completion == "released":
@@ -131,10 +131,10 @@ class Completed(HypergraphLearning):
                     f"{self.name}: the released completion hands over raw features; least_upload and audit "
                     f"are for the exact one"
                 )
-            return completed_as_released(clients, wire)
+            return completed_as_released(clients, traffic)
         if self.hyper.audit:
             self.exposure = torch.tensor(astuple(exposure(clients, self.hyper.least_upload)))
-        return completed(clients, wire, self.hyper.least_upload)
+        return completed(clients, traffic, self.hyper.least_upload)
 
     def _refuse_lost_members(self, clients: Sequence[Client]) -> None:
         """Sums over a hyperedge lack the summands of nodes that no client holds."""
@@ -209,7 +209,7 @@ class GlobalHGNN(Completed, Local):
     name = "global_hgnn"
     title = "Global HGNN"
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """Refuse a federation of several clients."""
         if self.task.clients > 1:
             raise NotApplicableError(
@@ -243,14 +243,14 @@ def trimmed(known: ClientHyperedges, nodes: int, how: Trimming) -> Propagation:
     return Propagation.of(members, nodes, members.sizes)
 
 
-def completed(clients: Sequence[Client], wire: Wire, least_upload: int = 1) -> Parts:
+def completed(clients: Sequence[Client], traffic: TrafficMeter, least_upload: int = 1) -> Parts:
     """Every client's rows of ``L^N X`` of the whole hypergraph, by ``LAYERS`` exchanges."""
     known = [hyperedges(client) for client in clients]
     rows = [features(client).astype(np.float32) for client in clients]
     # True degrees: a client knows every hyperedge that touches one of its nodes.
     operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
     for layer in range(LAYERS):
-        rows = complete(known, operators, rows, wire, layer, least_upload)
+        rows = complete(known, operators, rows, traffic, layer, least_upload)
     return rows
 
 
@@ -258,7 +258,7 @@ def complete(
     known: Sequence[ClientHyperedges],
     operators: Sequence[Propagation],
     rows: Parts,
-    wire: Wire,
+    traffic: TrafficMeter,
     layer: int,
     least_upload: int = 1,
 ) -> Parts:
@@ -281,7 +281,7 @@ def complete(
     delta = np.zeros((len(asked), rows[0].shape[1]))
     for own, mine, operator, x in zip(known, sent, operators, rows, strict=True):
         message = operator.gather(x.astype(np.float64))[mine].astype(np.float32)
-        wire.upload(own.ids[mine], message, exchange=layer)
+        traffic.upload(own.ids[mine], message, exchange=layer)
         delta[np.searchsorted(asked, own.ids[mine])] += message
 
     result = []
@@ -290,14 +290,14 @@ def complete(
         sums = operator.gather(x.astype(np.float64))
         returned = np.isin(own.ids, asked)
         answer = delta[np.searchsorted(asked, own.ids[returned])].astype(np.float32)
-        wire.download(own.ids[returned], answer, exchange=layer)
+        traffic.download(own.ids[returned], answer, exchange=layer)
         sums[mine] = 0
         sums[returned] += answer
         result.append(operator.spread(sums).astype(np.float32))
     return result
 
 
-def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
+def completed_as_released(clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
     """Completion as the released code has it, which holds everything in one process.
 
     A client propagates over the hyperedges that touch it, whole, so that a foreign node's degree
@@ -338,7 +338,7 @@ def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
         for layer in range(LAYERS):
             if layer:
                 rows[foreign] = exact[here[foreign]]
-            wire.download(here[foreign], rows[foreign].astype(np.float32), exchange=layer)
+            traffic.download(here[foreign], rows[foreign].astype(np.float32), exchange=layer)
             rows = operator.spread(operator.gather(rows))
         own = np.empty((len(client.ids), rows.shape[1]), np.float32)
         own[:] = rows[np.searchsorted(here, client.ids)]
@@ -347,5 +347,5 @@ def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
     for client in clients:
         asked = client.ids[np.isin(client.ids, wanted)]
         for layer in range(LAYERS):
-            wire.upload(asked, (exact if layer else raw)[asked], exchange=layer)
+            traffic.upload(asked, (exact if layer else raw)[asked], exchange=layer)
     return result

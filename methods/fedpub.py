@@ -5,18 +5,20 @@ Baek et al., ICML 2023; released code: JinheonBaek/FED-PUB.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from bench.engine.clients import Block, Clients, LossTerm
-from bench.engine.method import Method, Stack
-from bench.engine.stacks import mix
+from bench.engine.batch import Adjustment
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import mix, replaced
 from bench.federation.types import UNUSED, Client
 from bench.hyper import HyperParameters, tunable
-from bench.nn.base import Drop
 
 MASK = "mask of "
 """Prefix of a weight matrix's mask."""
@@ -58,6 +60,7 @@ class FedPub(Method):
     reference = "Baek et al., ICML 2023"
     families = ("graph",)
     client_models = ("gcn", "gcn2", "sage")
+    derived = frozenset({"proxy"})
 
     class Hyper(HyperParameters):
         """``prune``: mask entries of up to this size are zero in evaluation."""
@@ -68,7 +71,7 @@ class FedPub(Method):
 
     hyper: Hyper
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """One common model, the proxy graph, and a plain average before anything is known."""
         task = self.task
         common = task.common()
@@ -80,14 +83,14 @@ class FedPub(Method):
         self.mask_means: list[Tensor] = []
         self.pruned_shares: list[Tensor] = []
 
-    def extend(self, models: Stack) -> Stack:
+    def add_parameters(self, models: Stack) -> Stack:
         """Masks of ones."""
         masks = {MASK + name: models[name].new_ones(()).expand_as(models[name]) for name in self.matrices}
         return {**models, **masks}
 
-    def send(self, round: int) -> Stack:
+    def broadcast(self, round: int) -> Message:
         """The client's own average; masks are not part of it."""
-        return self.models
+        return Message(self.models)
 
     def masked(self, models: Stack, prune: bool) -> Stack:
         """The effective weights W * mu, with small entries of mu at zero if ``prune``."""
@@ -99,35 +102,38 @@ class FedPub(Method):
             effective[name] = models[name] * mask
         return effective
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
-        """Local epochs on W and mu with the unpruned masks."""
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        """Local epochs on W and mu with the unpruned masks; then h_i."""
 
-        def forward(models: Stack, block: Block, drop: Drop) -> Tensor:
-            return block.model.forward(self.masked(models, prune=False), block.inputs, drop).logits
+        def masked_loss(models: Stack, batch: Batch) -> Tensor:
+            return batch.cross_entropy(batch.forward(self.masked(models, prune=False)).logits)
 
         decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
-        trained = clients.fit(received, loss=self.penalties(clients, received), forward=forward, decay=decay)
+        trained = clients.fit(
+            received,
+            objective=masked_loss,
+            adjust=self.penalties(clients, received),
+            optimiser=replace(clients.optimiser, decay_of=decay),
+        )
         self.log_masks(trained)
-        return trained
+        return self.upload(trained, embedding=clients.embeddings(self.masked(trained, prune=True), self.proxy))
 
-    def penalties(self, clients: Clients, received: Stack) -> LossTerm | None:
+    def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
         """None: as released, they do not act."""
         return None
 
-    def logits(self, models: Stack, block: Block) -> Tensor:
+    def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Predictions with pruned masks."""
-        return block.forward(self.masked(models, prune=True)).logits
+        return batch.forward(self.masked(models, prune=True)).logits
 
-    def report(self, clients: Clients, trained: Stack) -> Tensor | None:
-        """The functional embeddings h_i."""
-        return clients.embeddings(self.masked(trained, prune=True), on=self.proxy)
-
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
-        """a_ij and the personalised averages."""
-        assert reports is not None
-        h = functional.normalize(reports.double(), dim=1)
-        self.collaboration = torch.softmax(self.hyper.tau * (h @ h.T), dim=1).float()
-        self.models = mix(trained, self.collaboration)
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """a_ij and the personalised averages, among the clients that took part."""
+        h = functional.normalize(upload.extras["embedding"].double(), dim=1)
+        a = torch.softmax(self.hyper.tau * (h @ h.T), dim=1).float()
+        rows = a.new_zeros(len(a), self.task.clients).index_copy(1, participants, a)
+        self.collaboration = replaced(self.collaboration.to(a), participants, rows)
+        averages = mix(upload.model, a)
+        self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
 
     def log_masks(self, trained: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
@@ -171,26 +177,22 @@ class FedPubGradient(FedPub):
 
     hyper: Hyper
 
-    def penalties(self, clients: Clients, received: Stack) -> LossTerm | None:
-        """l mean |mu| + r sum ||W - W_received||."""
+    def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
+        """l sign(mu) / entries, and r (W - W_received) / ||W - W_received||: the penalties' gradients."""
         first = clients.round == 0
         entries = sum(received[MASK + name][0].numel() for name in self.matrices)
 
-        def penalty(models: Stack, block: slice) -> Tensor:
-            sizes = [models[MASK + name].abs().flatten(1).sum(dim=1) for name in self.matrices]
-            total = self.hyper.sparsity / entries * torch.stack(sizes).sum(dim=0)
-            if first:
-                return total
-            moved = [(models[name] - received[name][block]).flatten(1) for name in self.shared()]
-            return total + self.hyper.proximity * torch.stack([norm(d) for d in moved]).sum(dim=0)
+        def penalty(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
+            for name in self.matrices:
+                signs = models[MASK + name].sign()
+                gradients[MASK + name].add_(signs.mul_(self.hyper.sparsity / entries))
+            for name in () if first else self.shared():
+                moved = models[name] - batch.of(received[name])
+                length = torch.linalg.vector_norm(moved.flatten(1), dim=1).clamp_min(1e-30)
+                moved.div_(length.view(-1, *[1] * (moved.dim() - 1)))
+                gradients[name].add_(moved.mul_(self.hyper.proximity))
 
         return penalty
-
-
-def norm(rows: Tensor) -> Tensor:
-    """Euclidean norm of every row, whose gradient is zero where the row is zero."""
-    result: Tensor = torch.linalg.vector_norm(rows, dim=1)
-    return result
 
 
 def proxy_graph(width: int, rng: torch.Generator) -> Client:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from bench.engine.method import Method
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, extended, fetch, known_cross_edges
 from bench.federation.types import Client, Federation
 
@@ -60,7 +60,7 @@ class FedSagePlusStandIn(FedSage):
     title = "FedSage+ stand-in (noisy true neighbours)"
     numerics = 2
     reference = "arXiv 2408.05160"
-    welcome = Method.welcome  # the clients that newcomers have neighbours at are not among them
+    onboard = Method.onboard  # the clients that newcomers have neighbours at are not among them
 
     class Hyper(SampleWeights):
         """``noise``: standard deviation that is added to foreign features."""
@@ -69,7 +69,7 @@ class FedSagePlusStandIn(FedSage):
 
     hyper: Hyper
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's extended graph."""
         clients = federation.clients
         crossing = known_cross_edges(federation, self.name)
@@ -78,7 +78,7 @@ class FedSagePlusStandIn(FedSage):
             return federation
         rows = [client.features for client in clients]
         foreign = [np.unique(neighbours) for _, neighbours in crossing]
-        fetched = fetch(holders, foreign, rows, wire, exchange=0)
+        fetched = fetch(holders, foreign, rows, traffic, exchange=0)
         result = []
         for client, (own, neighbours), ids, features in zip(clients, crossing, foreign, fetched, strict=True):
             links = np.stack([own, len(client.ids) + np.searchsorted(ids, neighbours)])

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from bench import streams
 from bench.engine.method import Method
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, UNUSED, Client, Federation
 from bench.hyper import tunable
 
@@ -79,7 +79,7 @@ class FedSagePlus(FedAvg):
     reference = "Zhang et al., NeurIPS 2021"
     families = ("graph",)
     stage = "trained"
-    welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
+    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """Defaults are the released ones but for one learning rate; the sources give no ranges.
@@ -100,7 +100,7 @@ class FedSagePlus(FedAvg):
 
     hyper: Hyper
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's mended graph."""
         clients = federation.clients
         shared = [Neighbourhoods(client) for client in clients]
@@ -113,7 +113,7 @@ class FedSagePlus(FedAvg):
             others = [other for other in shared if other.client is not client]
             mender = Mender(self, client, federation.classes)
             mender.train()
-            mender.train_with_others(others, wire)
+            mender.train_with_others(others, traffic)
             mended.append(mender.mend())
             self.generated[index] = len(mended[-1].ids) - len(client.ids)
         return replace(federation, clients=tuple(mended))
@@ -226,7 +226,7 @@ class Mender:
             loss.backward()
             optimiser.step()
 
-    def train_with_others(self, others: Sequence[Neighbourhoods], wire: Wire) -> None:
+    def train_with_others(self, others: Sequence[Neighbourhoods], traffic: TrafficMeter) -> None:
         """Epochs of fGen alone, on other clients' features, too; all else is fixed, without dropout."""
         network = self.network
         with torch.no_grad():
@@ -246,8 +246,8 @@ class Mender:
             for other, draw in zip(others, draws, strict=True) if asked else ():
                 message = other.sample(asked, slots, draw)
                 if message is not None:
-                    wire.upload(message)
-                    wire.download(message)
+                    traffic.upload(message)
+                    traffic.download(message)
                     sent.append(torch.from_numpy(message).to(self.device)[:, None])
             optimiser.zero_grad()
             generated = self.features(codes, self.masks)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,37 +14,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bench import streams
-from bench.engine.clients import Block, Clients
-from bench.engine.method import Method, Stack
-from bench.engine.task import Wire
-from bench.federation.types import TRAIN, Client, Federation
+from bench.engine.batch import PerBlock
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import repeated
 from bench.hyper import tunable
-from bench.nn.base import Drop, Output
 from bench.nn.gcn import graphs
+from bench.nn.randomness import glorot
 
-from ._graph_views import (
-    CandidateGraph,
-    View,
-    WeightedPropagate,
-    cosine_neighbours,
-    undirected_pairs,
-)
+from ._graph_views import CandidateGraph, View, WeightedPropagate, cosine_neighbours, undirected_pairs
 from ._prototypes import assignment, finch, prototype_contrast, prototypes, vote
 from .fedavg import FedAvg
 
 AUGMENTOR = ("augmentor.weight1", "augmentor.weight2")
-
-
-@dataclass(frozen=True, eq=False)
-class Views:
-    """What a block of clients keeps between refreshes: its candidate graph and its labels.
-
-    ``labels`` ``[clients, items]``: the class of a training node, -1 for every other.
-    """
-
-    graph: CandidateGraph
-    labels: Tensor
 
 
 class FGGP(FedAvg):
@@ -110,7 +90,8 @@ class FGGP(FedAvg):
     client_models = ("gcn",)
     stage = "trained"
     numerics = 2
-    welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
+    derived = frozenset({"graphs"})
+    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""
@@ -127,7 +108,7 @@ class FGGP(FedAvg):
         """The client model and the augmentor."""
         return (*self.task.parameters, *AUGMENTOR)
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """One random model and augmentor; no prototypes yet."""
         inputs, hidden = self.task.shapes["conv1.weight"]
         generator = self.task.generator("augmentor")
@@ -136,150 +117,126 @@ class FGGP(FedAvg):
             for name, rows in zip(AUGMENTOR, (inputs, hidden), strict=True)
         }
         self.prototypes: Tensor | None = None
-        self.views: dict[int, Views] = {}
-        super().start()
+        self.pairs: dict[int, NDArray[np.int64]] = {}
+        self.graphs = PerBlock(self.candidates)
+        super().setup_server()
 
     def initial(self) -> Stack:
         """The common client model and augmentor."""
-        return self.extend(self.task.common())
+        return self.add_parameters(self.task.common())
 
-    def inputs(self, federation: Federation, wire: Wire) -> Federation:
-        """Clients keep their edges and training labels at hand for the views; nothing changes."""
-        self.members: Sequence[Client] = federation.clients
-        self.wire = wire
-        return federation
-
-    def extend(self, models: Stack) -> Stack:
+    def add_parameters(self, models: Stack) -> Stack:
         """The augmentor's weights."""
-        count = self.task.clients
-        return {
-            **models,
-            **{name: value.expand(count, *value.shape) for name, value in self.augmentor.items()},
-        }
+        return {**models, **repeated(self.augmentor, self.task.clients)}
 
-    def send(self, round: int) -> Stack:
-        """The average, and the global prototypes: no parameters, so their bytes are counted here."""
+    def broadcast(self, round: int) -> Message:
+        """The average, and the global prototypes with their classes."""
+        extras = {}
         if self.prototypes is not None:
-            message = self.prototypes.cpu().numpy(), self.prototype_classes.cpu().numpy()
-            for _ in range(self.task.clients):
-                self.wire.download(*message)
-        return super().send(round)
+            extras = {"prototypes": self.prototypes, "classes": self.prototype_classes}
+        return Message(super().broadcast(round).model, repeated(extras, self.task.clients))
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
-        """Local epochs on both views."""
-        if clients.round % self.hyper.refresh == 0:
-            self.pairs = [union for block in clients.blocks for union in self.unions(block, received)]
-            self.views = {}
-        noise = [
-            streams.generator(clients.spec.seed, "augmented edges", client, clients.round)
-            for client in range(clients.count)
-        ]
-        extra: dict[int, Tensor] = {}
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        """Local epochs on both views; then the prototypes ``[classes, width]``, NaN for an empty class."""
+        self.refresh_pairs(clients, received)
+        noise = clients.generators("augmented edges")
 
-        def forward(models: Stack, block: Block, drop: Drop) -> Tensor:
-            logits, extra[block.clients.start] = self.two_views(models, block, drop, noise[block.clients])
-            return logits
+        def both_views(models: Stack, batch: Batch) -> Tensor:
+            logits, further = self.two_views(models, batch, batch.of(noise))
+            return batch.cross_entropy(logits) + further
 
-        return clients.fit(received, forward=forward, loss=lambda models, which: extra[which.start])
+        def means(models: Stack, batch: Batch) -> Tensor:
+            output = batch.forward(models)
+            assigned = assignment(output.logits, batch.labels, self.graphs[batch].inside)
+            known = assigned.sum(dim=2)[:, :, None] > 0
+            return torch.where(known, prototypes(assigned, output.embedding), torch.nan)
 
-    def unions(self, block: Block, received: Stack) -> list[NDArray[np.int64]]:
-        """Pairs of nodes of the global view: every client's edges and its k-NN graph."""
-        with torch.no_grad():
-            models = {name: value[block.clients] for name, value in received.items()}
-            features = feature(block.forward(models))
-        unions = []
-        for row, client in enumerate(self.members[block.clients]):
-            nodes = len(client.ids)
-            near = cosine_neighbours(features[row, :nodes], self.hyper.neighbours).cpu().numpy()
-            arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
-            assert client.edges is not None
-            unions.append(undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes))
-        return unions
+        trained = clients.fit(received, objective=both_views)
+        return self.upload(trained, prototypes=self.keyed(clients.reduce(trained, means)))
 
-    def view(self, block: Block) -> Views:
-        """The block's pairs and training labels, laid out when they are first asked for."""
-        start, device = block.clients.start, self.task.device
-        if start not in self.views:
-            labels = np.full((len(block.lengths), block.items), -1, np.int64)
-            for row, client in enumerate(self.members[block.clients]):
-                labels[row, : len(client.ids)] = np.where(client.roles == TRAIN, client.labels, -1)
-            graph = CandidateGraph(self.pairs[block.clients], block.lengths, block.items, device)
-            self.views[start] = Views(graph, torch.from_numpy(labels).to(device))
-        return self.views[start]
+    def refresh_pairs(self, clients: Clients, received: Stack) -> None:
+        """Pairs of nodes of the global view: every client's edges and the k-NN graph of its features.
+
+        A client that takes no part in the round of a refresh keeps the pairs that it has.
+        """
+        due = clients.round % self.hyper.refresh == 0
+        if due:
+            self.graphs.clear()
+        for batch in (block.evaluation for block in clients.blocks):
+            if not due and self.pairs.keys() >= set(batch.block.numbers):
+                continue
+            with torch.no_grad():
+                features = batch.embed(batch.of(received))
+            for row, client in enumerate(batch.of(clients.members)):
+                nodes = len(client.ids)
+                near = cosine_neighbours(features[row, :nodes], self.hyper.neighbours).cpu().numpy()
+                arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
+                assert client.edges is not None
+                union = undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes)
+                self.pairs[batch.block.numbers[row]] = union
+
+    def candidates(self, batch: Batch) -> CandidateGraph:
+        """The pairs of a block's clients, laid out."""
+        pairs = [self.pairs[number] for number in batch.block.numbers]
+        return CandidateGraph(pairs, batch.block.lengths, batch.block.items, self.task.device)
 
     def two_views(
-        self, models: Stack, block: Block, drop: Drop, noise: Sequence[np.random.Generator]
+        self, models: Stack, batch: Batch, noise: Sequence[np.random.Generator]
     ) -> tuple[Tensor, Tensor]:
-        """View 1's logits, and the other three terms of the loss ``[clients of the block]``."""
-        views, inputs = self.view(block), graphs(block.inputs)
-        graph = views.graph
+        """View 1's logits, and the other three terms of the loss ``[c]``."""
+        graph, inputs, model = self.graphs[batch], graphs(batch.inputs), batch.block.model
         projected = inputs.first_layer(models["conv1.weight"])
         one = View(inputs, projected, inputs.propagate)
-        first: Output = block.model.forward(models, one, drop)
-        hidden = self.augment(models, block, graph)
+        first = model.forward(models, one, batch.drop)
+        hidden = self.augment(models, batch, graph)
         edges = graph.logits(hidden)
         drawn = [rng.random(count) for rng, count in zip(noise, graph.counts, strict=True)]
         uniform = torch.from_numpy(np.concatenate(drawn)).to(edges).clamp(1e-6, 1 - 1e-6)
         sample = graph.sampled(graph.keep_probabilities(hidden, edges), uniform)
         other = View(inputs, projected, lambda h: WeightedPropagate.apply(h, sample, graph))
-        second: Output = block.model.forward(models, other, drop)
-        assigned = assignment(first.logits, views.labels, graph.inside)
+        second = model.forward(models, other, batch.drop)
+        assigned = assignment(first.logits, batch.labels, graph.inside)
         contrast = prototype_contrast(
-            prototypes(assigned, feature(second)),
-            prototypes(assigned, feature(first)),
+            prototypes(assigned, second.embedding),
+            prototypes(assigned, first.embedding),
             assigned.sum(dim=2) > 0,
             self.hyper.contrast_temperature,
         )
-        extra = block.cross_entropy(second.logits) + contrast + graph.reconstruction(hidden, edges)
-        return first.logits, extra
+        further = batch.cross_entropy(second.logits) + contrast + graph.reconstruction(hidden, edges)
+        return first.logits, further
 
-    def augment(self, models: Stack, block: Block, graph: CandidateGraph) -> Tensor:
-        """h = ReLU(A' A' X V1 V2), ``[clients of the block, items, hidden]``."""
+    def augment(self, models: Stack, batch: Batch, graph: CandidateGraph) -> Tensor:
+        """h = ReLU(A' A' X V1 V2), ``[c, items, hidden]``."""
         first, second = (models[name] for name in AUGMENTOR)
-        hidden = graph.propagate(graphs(block.inputs).first_layer(first))
-        hidden = torch.bmm(hidden.view(len(first), block.items, -1), second)
+        hidden = graph.propagate(graphs(batch.inputs).first_layer(first))
+        hidden = torch.bmm(hidden.view(len(first), batch.block.items, -1), second)
         return torch.relu(graph.propagate(hidden.flatten(0, 1)).view_as(hidden))
-
-    def report(self, clients: Clients, trained: Stack) -> Tensor | None:
-        """Every client's prototypes ``[clients, classes, width]``, NaN for a class without nodes."""
-        if clients.round < 0:
-            return None
-        parts = []
-        with torch.no_grad():
-            for block in clients.blocks:
-                output = block.forward({name: value[block.clients] for name, value in trained.items()})
-                views = self.view(block)
-                assigned = assignment(output.logits, views.labels, views.graph.inside)
-                means = prototypes(assigned, feature(output))
-                parts.append(torch.where(assigned.sum(dim=2)[:, :, None] > 0, means, torch.nan))
-        return self.keyed(torch.cat(parts))
 
     def keyed(self, means: Tensor) -> Tensor:
         """Row c of what a client sends is the prototype of class c."""
         return means
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Average the models; cluster every class's prototypes."""
-        super().collect(received, trained, reports)
-        assert reports is not None
+        super().aggregate(participants, received, upload)
         means: list[Tensor] = []
         owners: list[int] = []
-        for label, sent in enumerate(reports.unbind(dim=1)):
+        for label, sent in enumerate(upload.extras["prototypes"].unbind(dim=1)):
             known = sent[~sent.isnan().any(dim=1)]
             if len(known):
                 clusters = finch(known.cpu().double().numpy())
                 means += [known[torch.from_numpy(clusters == one)].mean(dim=0) for one in np.unique(clusters)]
                 owners += [label] * (len(means) - len(owners))
         self.prototypes = torch.stack(means)
-        self.prototype_classes = torch.tensor(owners, device=reports.device)
+        self.prototype_classes = torch.tensor(owners, device=self.prototypes.device)
 
-    def logits(self, models: Stack, block: Block) -> Tensor:
+    def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Votes of the global prototypes; none for any class as long as there are no prototypes."""
-        output = block.forward(models)
+        output = batch.forward(models)
         if self.prototypes is None:
             return torch.zeros_like(output.logits)
         return vote(
-            feature(output),
+            output.embedding,
             self.prototypes,
             self.prototype_classes,
             output.logits.shape[2],
@@ -303,14 +260,3 @@ class FGGPReleased(FGGP):
         missing = means.isnan().any(dim=2)
         order = missing.to(torch.int8).argsort(dim=1, stable=True)
         return means.gather(1, order[:, :, None].expand_as(means))
-
-
-def glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    """A Glorot-uniform matrix ``[rows, columns]``."""
-    bound = math.sqrt(6 / (rows + columns))
-    return (2 * torch.rand(rows, columns, generator=generator) - 1) * bound
-
-
-def feature(output: Output) -> Tensor:
-    """What prototypes are means of, ``[clients, items, width]``."""
-    return output.embedding

@@ -5,7 +5,7 @@ Panchal et al., NeurIPS 2023, ported from images and text to the nodes of a grap
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import numpy as np
@@ -14,17 +14,19 @@ from pydantic import Field
 from torch import Tensor
 
 from bench import streams
-from bench.engine.clients import Block, Clients
-from bench.engine.method import Method, Stack
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import part, prefixed
 from bench.errors import NotApplicableError
 from bench.hyper import tunable
-from bench.nn.base import Drop
 from bench.nn.gcn import graphs
 
 from ._routing import LOCAL, hard_gates, initial_policy, routed_gcn, soft_gates
 from .fedavg import FedAvg
 
 Halves = list[NDArray[np.int64]]
+
+LOCAL_COPY = "local."
+"""What the names of w_l begin with."""
 
 
 class Flow(FedAvg):
@@ -72,7 +74,7 @@ class Flow(FedAvg):
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"
-    welcome = Method.welcome  # the paper has no newcomers, and the average alone is not this method
+    onboard = Method.onboard  # the paper has no newcomers, and the average alone is not this method
 
     class Hyper(FedAvg.Hyper):
         """``penalty`` is lambda: 0.01 and 0.001 in the released settings. ``data`` of the phases."""
@@ -83,10 +85,10 @@ class Flow(FedAvg):
 
     hyper: Hyper
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """The common w_g and psi, and every client's share of the average."""
         self.averaged = self.task.parameters
-        super().start()
+        super().setup_server()
         with self.task.seeded("policy"):
             policy = initial_policy(self.task.shapes["conv1.weight"][0], self.hyper.policy_width)
         self.model |= {name: value.to(self.task.device) for name, value in policy.items()}
@@ -97,18 +99,18 @@ class Flow(FedAvg):
         """w_g and psi."""
         return self.averaged
 
-    def extend(self, models: Stack) -> Stack:
+    def add_parameters(self, models: Stack) -> Stack:
         """Every client also holds psi and w_l; both start as at the server."""
-        common = self.send(-1)
+        common = self.broadcast(-1).model
         return {**models, **{name: common[name] for name in self.policy}, **self.local_from(common)}
 
-    def local_from(self, shared: Stack) -> dict[str, Tensor]:
+    def local_from(self, shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """A local copy that equals the global one."""
-        return {local(name): shared[name] for name in self.task.parameters}
+        return prefixed(LOCAL_COPY, {name: shared[name] for name in self.task.parameters})
 
-    def receive(self, own: Stack, sent: Stack) -> Stack:
+    def load(self, own: Stack, message: Message) -> Stack:
         """w_l := w_g."""
-        return {**own, **sent, **self.local_from(sent)}
+        return {**own, **message.model, **self.local_from(message.model)}
 
     def halves(self, clients: Clients) -> tuple[Halves, Halves]:
         """Positions of A and B for every client, the same in all rounds.
@@ -125,50 +127,36 @@ class Flow(FedAvg):
         ]
         return [nodes[: len(nodes) // 2] for nodes in mixed], [nodes[len(nodes) // 2 :] for nodes in mixed]
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """w_l on half A, then psi and w_g on half B."""
         if clients.spec.protocol.evaluate == "epoch":
             raise NotApplicableError(
                 f"{self.name} trains in two phases and has no model after every local epoch"
             )
         first, second = self.halves(clients)
-        personal = clients.fit(
-            {name: received[local(name)] for name in self.task.parameters}, items=first, slot="local"
-        )
-        on_second = {block.clients.start: block.weights(second[block.clients]) for block in clients.blocks}
-        policy_loss: dict[int, Tensor] = {}
+        personal = clients.fit(part(LOCAL_COPY, received), items=first, copy="local")
 
-        def global_path(models: Stack, block: Block, drop: Drop) -> Tensor:
+        def both_losses(models: Stack, batch: Batch) -> Tensor:
             # the global path first: its first layer is the one that needs the kept gradient buffer
-            logits = block.model.forward(models, block.inputs, drop).logits
+            logits = batch.forward(models).logits
             frozen = {name: models[name].detach() for name in self.task.parameters}
-            own = {name: value[block.clients] for name, value in personal.items()}
-            gates = soft_gates(models, graphs(block.inputs))
-            mixture = routed_gcn(frozen, own, gates, graphs(block.inputs), drop)
-            weights = on_second[block.clients.start]
-            policy_loss[block.clients.start] = block.cross_entropy(
-                mixture, weights
-            ) + self.hyper.penalty * local_penalty(gates, weights)
-            return logits
+            inputs = graphs(batch.inputs)
+            gates = soft_gates(models, inputs)
+            mixture = routed_gcn(frozen, batch.of(personal), gates, inputs, batch.drop)
+            penalty = self.hyper.penalty * local_penalty(gates, batch.weights)
+            return batch.cross_entropy(logits) + (batch.cross_entropy(mixture) + penalty)
 
+        names = (*self.task.parameters, *self.policy)
         trained = clients.fit(
-            {name: received[name] for name in (*self.task.parameters, *self.policy)},
-            items=second,
-            forward=global_path,
-            loss=lambda models, here: policy_loss.pop(here.start),
+            {name: received[name] for name in names}, items=second, objective=both_losses
         )
-        return {**trained, **{local(name): value for name, value in personal.items()}}
+        return self.upload({**trained, **prefixed(LOCAL_COPY, personal)})
 
-    def logits(self, models: Stack, block: Block) -> Tensor:
+    def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Every node takes the likelier copy of each layer."""
-        personal = {name: models[local(name)] for name in self.task.parameters}
-        gates = hard_gates(soft_gates(models, graphs(block.inputs)))
-        return routed_gcn(models, personal, gates, graphs(block.inputs), None)
-
-
-def local(name: str) -> str:
-    """The name of the local copy's parameter."""
-    return f"local.{name}"
+        inputs = graphs(batch.inputs)
+        gates = hard_gates(soft_gates(models, inputs))
+        return routed_gcn(models, part(LOCAL_COPY, models), gates, inputs, None)
 
 
 def local_penalty(gates: Tensor, weights: Tensor) -> Tensor:
@@ -186,9 +174,9 @@ class FlowStateful(Flow):
     name = "flow_stateful"
     title = "Flow (stateful)"
 
-    def receive(self, own: Stack, sent: Stack) -> Stack:
+    def load(self, own: Stack, message: Message) -> Stack:
         """w_l is the client's own."""
-        return {**own, **sent}
+        return {**own, **message.model}
 
 
 class FlowReleased(Flow):
@@ -203,12 +191,12 @@ class FlowReleased(Flow):
     name = "flow_released"
     title = "Flow (released code)"
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """w_l joins w_g and psi in the average."""
-        super().start()
+        super().setup_server()
         self.model |= self.local_from(self.model)
         self.averaged = tuple(self.model)
 
-    def receive(self, own: Stack, sent: Stack) -> Stack:
+    def load(self, own: Stack, message: Message) -> Stack:
         """w_l is the average."""
-        return {**own, **sent}
+        return {**own, **message.model}

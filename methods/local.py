@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from torch import Tensor
-
-from bench.engine.clients import Clients
-from bench.engine.method import Method, Stack
+from bench.engine.method import Clients, Message, Method
 
 
 class Local(Method):
@@ -24,6 +21,6 @@ class Local(Method):
         """Nothing."""
         return ()
 
-    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+    def onboard(self, newcomers: Clients, message: Message) -> Message:
         """Nothing: newcomers, too, are on their own."""
-        return {}
+        return Message()

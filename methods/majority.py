@@ -7,8 +7,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from bench.engine.clients import Block, Clients
-from bench.engine.method import Method, Stack
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 
 
 class Majority(Method):
@@ -22,16 +21,16 @@ class Majority(Method):
         """Nothing."""
         return ()
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Nothing to train."""
-        return received
+        return Update(received)
 
-    def welcome(self, newcomers: Clients, reports: Tensor | None) -> Stack:
+    def onboard(self, newcomers: Clients, message: Message) -> Message:
         """Nothing: a newcomer counts its own classes."""
-        return {}
+        return Message()
 
-    def logits(self, models: Stack, block: Block) -> Tensor:
+    def logits(self, models: Stack, batch: Batch) -> Tensor:
         """One for the majority class, zero for the others, for every item."""
-        majority = block.label_counts.argmax(dim=1)
-        votes = torch.nn.functional.one_hot(majority, block.label_counts.shape[1]).float()
-        return votes[:, None, :].expand(-1, block.items, -1)
+        counts = batch.label_counts
+        votes = torch.nn.functional.one_hot(counts.argmax(dim=1), counts.shape[1]).float()
+        return votes[:, None, :].expand(-1, batch.labels.shape[1], -1)

@@ -5,21 +5,18 @@ Ye et al., ICML 2023, Algorithm 1; released code: MediaBrain-SJTU/pFedGraph, pfe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from bench.engine.clients import Clients
-from bench.engine.method import Method, Stack
-from bench.engine.stacks import cosines, mix, norms, project_onto_simplex
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import cosines, mix, norms, project_onto_simplex, replaced
 from bench.hyper import HyperParameters, tunable
 
 ALIKE = 0.9
 """Clients whose displacements have a larger cosine count as the same (released code)."""
-
-NEIGHBOURS = "neighbours "
-"""Prefix of the part of c_i that belongs to a parameter, in what the server sends."""
 
 
 class PFedGraph(Method):
@@ -63,44 +60,55 @@ class PFedGraph(Method):
 
     hyper: Hyper
 
-    def start(self) -> None:
-        """W_0 for everybody, the size prior p, and a graph that knows nothing else."""
-        sizes = self.task.train_sizes.double()
-        self.prior = sizes / sizes.sum()
-        self.collaboration = self.prior.expand(self.task.clients, -1)
+    def setup_server(self) -> None:
+        """W_0 for everybody, the sizes behind the prior p, and a graph that knows nothing else."""
+        self.sizes = self.task.train_sizes.double()
+        self.collaboration = (self.sizes / self.sizes.sum()).expand(self.task.clients, -1)
         common = self.task.common()
         self.models: Stack = {name: common[name] for name in self.shared()}
         self.initial = {name: value[0] for name, value in self.models.items()}
         self.directions: Stack = {}
 
-    def send(self, round: int) -> Stack:
+    def broadcast(self, round: int) -> Message:
         """The client's mixture of models; from the second round on also c_i."""
-        return {**self.models, **{NEIGHBOURS + name: value for name, value in self.directions.items()}}
+        return Message(self.models, self.directions)
 
-    def receive(self, own: Stack, sent: Stack) -> Stack:
-        """c_i is no part of the model."""
-        return {**own, **{name: value for name, value in sent.items() if not name.startswith(NEIGHBOURS)}}
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        """Local epochs on F_i(w) - lambda <c_i, w> / ||w||, or plus as released.
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
-        """Local epochs on F_i(w) - lambda <c_i, w> / ||w||, or plus as released."""
-        directions = self.directions
+        The second term's gradient is -lambda (c_i / ||w|| - <c_i, w> w / ||w||^3), added as it stands.
+        """
+        strength = self.sign * self.hyper.attraction
 
-        def alignment(models: Stack, block: slice) -> Tensor:
-            inner = [(directions[name][block] * models[name]).flatten(1).sum(dim=1) for name in directions]
-            length = norms({name: models[name] for name in directions})
-            return self.sign * self.hyper.attraction * torch.stack(inner).sum(dim=0) / length
+        def alignment(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
+            directions = batch.of(message.extras)
+            lengths = {name: torch.linalg.vector_norm(models[name].flatten(1), dim=1) for name in directions}
+            length = torch.linalg.vector_norm(torch.stack(list(lengths.values())), dim=0)
+            inner = [(directions[name] * models[name]).flatten(1).sum(dim=1) for name in directions]
+            along = 1 / length * strength
+            across = -(strength * torch.stack(inner).sum(dim=0) / length / length)
+            for name, direction in directions.items():
+                shape = (-1, *[1] * (direction.dim() - 1))
+                own = models[name] / lengths[name].clamp_min(1e-30).view(shape)
+                own.mul_((across * (lengths[name] / length)).view(shape))
+                gradients[name].add_(own.add_(direction * along.view(shape)))
 
-        return clients.fit(received, loss=alignment if directions else None)
+        return self.upload(clients.fit(received, adjust=alignment if message.extras else None))
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
-        """The collaboration graph, the mixtures and their directions."""
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """The collaboration graph of those that took part, their mixtures and directions."""
+        trained = upload.model
+        prior = self.sizes[participants] / self.sizes[participants].sum()
         cosine = cosines({name: value - self.initial[name] for name, value in trained.items()})
         cosine[cosine > ALIKE] = 1
-        self.collaboration = project_onto_simplex(self.prior + cosine / (2 * self.hyper.alpha))
-        x = self.collaboration.float()
-        per_length = x / norms(trained)
-        self.models = mix(trained, x)
-        self.directions = mix(trained, per_length)
+        graph = project_onto_simplex(prior + cosine / (2 * self.hyper.alpha))
+        rows = graph.new_zeros(len(graph), self.task.clients).index_copy(1, participants, graph)
+        self.collaboration = replaced(self.collaboration, participants, rows)
+        x = graph.float()
+        mixtures, directions = mix(trained, x), mix(trained, x / norms(trained))
+        self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
+        before = self.directions or {name: torch.zeros_like(value) for name, value in self.models.items()}
+        self.directions = {name: replaced(before[name], participants, directions[name]) for name in before}
 
     def artefacts(self) -> dict[str, Tensor]:
         """The last collaboration graph, ``[clients, clients]``, rows x_i."""

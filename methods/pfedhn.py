@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bench.engine.method import Method, Stack
+from bench.engine.method import Message, Method, Stack
 from bench.hyper import HyperParameters, tunable
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 
@@ -45,7 +45,7 @@ class PFedHN(Method):
 
     hyper: Hyper
 
-    def start(self) -> None:
+    def setup_server(self) -> None:
         """Embeddings v, hypernetwork h and their optimiser."""
         task = self.task
         width = int(1 + task.clients / 4)
@@ -63,27 +63,27 @@ class PFedHN(Method):
             fused=True,
         )
 
-    def send(self, round: int) -> Stack:
+    def broadcast(self, round: int) -> Message:
         """theta_i = h(v_i; phi) for all clients."""
         self.round = round
-        return self.network.emit(self.network.features(self.embeddings, None))
+        return Message(self.network.emit(self.network.features(self.embeddings, None)))
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Steps along the mean of (d theta_i / d phi)^T (theta_i - theta~_i) over the clients of a step."""
-        difference = {name: received[name] - trained[name] for name in received}
-        for clients in self.steps():
-            self.step(clients, difference)
+        difference = {name: received[name] - trained for name, trained in upload.model.items()}
+        for rows in self.steps(participants):
+            self.step(participants[rows], {name: value[rows] for name, value in difference.items()})
 
-    def steps(self) -> Iterable[Tensor]:
-        """The clients of every step of a round: all of them in one."""
-        return [torch.arange(self.task.clients, device=self.task.device)]
+    def steps(self, participants: Tensor) -> Iterable[Tensor]:
+        """The rows of the clients of every step of a round: all of them in one."""
+        return [torch.arange(len(participants), device=self.task.device)]
 
     def step(self, clients: Tensor, difference: Stack) -> None:
-        """One step of v and phi."""
+        """One step of v and phi for some clients, given their differences."""
         for parameter in (self.embeddings, *self.network.body.parameters()):
             parameter.grad = None
         features = self.network.features(self.embeddings[clients], None)
-        gradient = {name: value[clients] / len(clients) for name, value in difference.items()}
+        gradient = {name: value / len(clients) for name, value in difference.items()}
         features.backward(self.network.pull_back(features.detach(), gradient))
         clip_gradients(self.parameters, self.hyper.clip)
         self.optimiser.step()
@@ -113,7 +113,7 @@ class PFedHNOne(PFedHN):
     name = "pfedhn_one"
     title = "pFedHN, one client a step"
 
-    def steps(self) -> Iterable[Tensor]:
+    def steps(self, participants: Tensor) -> Iterable[Tensor]:
         """Every client on its own."""
-        order = torch.randperm(self.task.clients, generator=self.task.generator("order", self.round))
+        order = torch.randperm(len(participants), generator=self.task.generator("order", self.round))
         return list(order.to(self.task.device)[:, None])

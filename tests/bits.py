@@ -92,17 +92,16 @@ def cases() -> Iterator[tuple[str, RunSpec, Federation]]:
 
 
 def digest(run: Run) -> str:
-    """Hash over models, counts, losses, artefacts and bytes of a run."""
+    """Hash over models, counts, artefacts and bytes of a run, and one over its logged losses."""
     found = hashlib.sha256()
     arrays = {f"model {name}": value.numpy() for name, value in run.own.items()}
     arrays |= {f"counts {stage} {split}": value for (stage, split), value in run.correct().items()}
     arrays |= {f"artefact {name}": value for name, value in run.artefacts().items()}
-    arrays["loss"] = run.loss
     for name, value in sorted(arrays.items()):
         found.update(f"{name} {value.dtype} {value.shape}".encode())
         found.update(np.ascontiguousarray(value).tobytes())
-    found.update(f"{run.wire.bytes_up} {run.wire.bytes_down}".encode())
-    return found.hexdigest()[:16]
+    found.update(f"{run.traffic.bytes_up} {run.traffic.bytes_down}".encode())
+    return f"{found.hexdigest()[:16]} loss {hashlib.sha256(run.loss.tobytes()).hexdigest()[:8]}"
 
 
 def play(spec: RunSpec, federation: Federation) -> str:

@@ -116,14 +116,21 @@ def cross_entropy(models: Stack, batch: Batch) -> Tensor:
 class Block:
     """Neighbouring clients whose parameters, gradients and moments stay in cache together.
 
-    ``rows`` is their slice of a stack; ``items`` the length that their data are padded to; ``training``
-    has the positions of every client's training items.
+    ``rows`` is their slice of a stack, ``numbers`` are their numbers in the run; ``items`` is the length
+    that their data are padded to; ``training`` has the positions of every client's training items.
     """
 
     def __init__(
-        self, model: ClientModel, members: Sequence[Client], first: int, classes: int, device: torch.device
+        self,
+        model: ClientModel,
+        members: Sequence[Client],
+        first: int,
+        classes: int,
+        device: torch.device,
+        numbers: Sequence[int] = (),
     ) -> None:
         self.model, self.classes, self.device = model, classes, device
+        self.numbers = list(numbers) or list(range(first, first + len(members)))
         self.rows = slice(first, first + len(members))
         self.inputs = model.collate(members, device)
         self.items = self.inputs.items

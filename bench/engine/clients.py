@@ -101,16 +101,15 @@ class Clients:
         self.count = len(members)
         self.device = device
         self.block_size = block_size
-        self.blocks = [
-            Block(model, members[start : start + block_size], start, classes, device)
-            for start in range(0, len(members), block_size)
-        ]
-        self.training = [items for block in self.blocks for items in block.training]
         self._whole: Clients = part_of[0] if part_of else self
         self.rows = part_of[1] if part_of else torch.arange(self.count, device=device)
-        self.numbers = [self._whole.numbers[row] for row in self.rows.tolist()] if part_of else []
-        if part_of is None:
-            self.numbers = list(range(first, first + self.count))
+        before = self._whole.numbers if part_of else list(range(first, first + self.count))
+        self.numbers = [before[row] for row in self.rows.tolist()]
+        self.blocks = [
+            Block(model, members[here], here.start, classes, device, self.numbers[here])
+            for here in (slice(start, start + block_size) for start in range(0, self.count, block_size))
+        ]
+        self.training = [items for block in self.blocks for items in block.training]
         self.losses = torch.full((self.count,), torch.nan, device=device)
         self.loss = float("nan")
         self.after_epoch: AfterEpoch | None = None

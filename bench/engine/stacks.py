@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from bench.engine.method import Stack
+from bench.engine.batch import Stack
 
 Layers = Mapping[str, tuple[str, ...]]
 """Layer name -> names of its parameters."""
@@ -30,6 +30,26 @@ def by_layer(stack: Stack, layers: Layers) -> dict[str, Stack]:
         wrong = sorted(name for name in stack if placed.count(name) != 1)
         raise ValueError(f"every parameter belongs to one layer, which does not hold for {', '.join(wrong)}")
     return {layer: part for layer, part in cut.items() if part}
+
+
+def repeated(model: Mapping[str, Tensor], clients: int) -> dict[str, Tensor]:
+    """One model for all: ``[...]`` -> ``[clients, ...]`` without copies."""
+    return {name: value.expand(clients, *value.shape) for name, value in model.items()}
+
+
+def prefixed(prefix: str, stack: Stack) -> dict[str, Tensor]:
+    """The same models under longer names, to be kept beside others."""
+    return {prefix + name: value for name, value in stack.items()}
+
+
+def part(prefix: str, stack: Stack) -> dict[str, Tensor]:
+    """The models that ``prefixed`` put into a stack, under their own names."""
+    return {name.removeprefix(prefix): value for name, value in stack.items() if name.startswith(prefix)}
+
+
+def replaced(value: Tensor, clients: Tensor, rows: Tensor) -> Tensor:
+    """``value`` ``[all clients, ...]`` with the rows of some clients replaced; ``rows`` itself if of all."""
+    return rows if len(rows) == len(value) else value.index_copy(0, clients, rows)
 
 
 def average(value: Tensor, shares: Tensor) -> Tensor:

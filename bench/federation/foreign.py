@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.errors import NotApplicableError
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import UNUSED, Client, Federation, dense_rows
-
-if TYPE_CHECKING:
-    from bench.engine.task import Wire
 
 Indices: TypeAlias = NDArray[np.int64]
 Features: TypeAlias = sparse.csr_matrix | NDArray[Any]
@@ -77,7 +75,7 @@ class Holders:
 
 
 def fetch(
-    holders: Holders, wanted: Sequence[Indices], rows: Sequence[Features], wire: Wire, exchange: int
+    holders: Holders, wanted: Sequence[Indices], rows: Sequence[Features], traffic: TrafficMeter, exchange: int
 ) -> Iterator[NDArray[np.float32]]:
     """For every client the rows ``[wanted, width]`` that others hold, sent through the server.
 
@@ -93,7 +91,7 @@ def fetch(
     client, position = holders.find(once)
     for holder in np.unique(client):
         asked = client == holder
-        wire.upload(once[asked], dense_rows(rows[holder], position[asked]), exchange=exchange)
+        traffic.upload(once[asked], dense_rows(rows[holder], position[asked]), exchange=exchange)
     for ids in wanted:
         client, position = holders.find(ids)
         result = np.empty((len(ids), rows[0].shape[1]), np.float32)
@@ -101,7 +99,7 @@ def fetch(
             asked = client == holder
             result[asked] = dense_rows(rows[holder], position[asked])
         if len(ids):
-            wire.download(ids, result, exchange=exchange)
+            traffic.download(ids, result, exchange=exchange)
         yield result
 
 
