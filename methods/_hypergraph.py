@@ -64,9 +64,3 @@ class Propagation:
 def degrees(incidence: sparse.csr_matrix) -> NDArray[np.int64]:
     """How often each node is named ``[nodes]``."""
     return np.asarray(incidence.sum(axis=1)).ravel().astype(np.int64)
-
-
-def dense_rows(features: sparse.csr_matrix | NDArray[np.float32]) -> Rows:
-    """A client's features as a dense float64 matrix."""
-    dense = features if isinstance(features, np.ndarray) else features.toarray()
-    return dense.astype(np.float64)

@@ -38,7 +38,7 @@ from bench.federation.exposure import exposure
 from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
 
-from ._hypergraph import Propagation, Rows, degrees, dense_rows
+from ._hypergraph import Propagation, degrees
 from .fedavg import FedAvg, SampleWeights
 from .local import Local
 
@@ -101,7 +101,7 @@ class Trimmed(HypergraphLearning):
         parts = []
         for client in clients:
             operator = trimmed(hyperedges(client), len(client.ids), self.hyper.trimming)
-            parts.append(operator.propagate(features(client), LAYERS).astype(np.float32))
+            parts.append(operator.propagate(client.dense().astype(np.float64), LAYERS).astype(np.float32))
         return parts
 
 
@@ -223,11 +223,6 @@ def hyperedges(client: Client) -> ClientHyperedges:
     return client.hyperedges
 
 
-def features(client: Client) -> Rows:
-    """A client's features, dense."""
-    return dense_rows(client.features)
-
-
 def trimmed(known: ClientHyperedges, nodes: int, how: Trimming) -> Propagation:
     """A client's own ``L_i`` for its ``nodes`` nodes.
 
@@ -246,7 +241,7 @@ def trimmed(known: ClientHyperedges, nodes: int, how: Trimming) -> Propagation:
 def completed(clients: Sequence[Client], wire: Wire, least_upload: int = 1) -> Parts:
     """Every client's rows of ``L^N X`` of the whole hypergraph, by ``LAYERS`` exchanges."""
     known = [hyperedges(client) for client in clients]
-    rows = [features(client).astype(np.float32) for client in clients]
+    rows = [client.dense() for client in clients]
     # True degrees: a client knows every hyperedge that touches one of its nodes.
     operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
     for layer in range(LAYERS):
@@ -320,7 +315,7 @@ def completed_as_released(clients: Sequence[Client], wire: Wire) -> Parts:
 
     raw = np.zeros((nodes, clients[0].features.shape[1]), np.float32)
     for client in clients:
-        raw[client.ids] = features(client)
+        raw[client.ids] = client.dense()
     exact = whole.spread(whole.gather(raw.astype(np.float64))).astype(np.float32)
 
     result = []
