@@ -26,8 +26,9 @@ from bench.errors import NotApplicableError
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.federation.scenario import Assignment
 from bench.federation.types import Client, ClientHyperedges
-from bench.methods._hypergraph import Propagation
-from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
+from bench.methods._completion import complete, completed
+from bench.methods._hypergraph import LAYERS, Propagation
+from bench.methods.fedhgn import trimmed
 
 
 def owners(data: Hypergraph, clients: Sequence[Client]) -> dict[int, set[int]]:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges
-from bench.methods._hypergraph import Propagation
-from bench.methods.fedhgn import LAYERS, complete, trimmed
+from bench.methods._completion import complete
+from bench.methods._hypergraph import LAYERS, Propagation
+from bench.methods.fedhgn import trimmed
 
 
 def counts(edges: list[list[int]], nodes: int) -> NDArray[np.float64]:
