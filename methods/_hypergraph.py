@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.data import Ragged
+from bench.federation.types import Client, ClientHyperedges
+
+LAYERS = 2
+"""N of the paper: how often features are propagated."""
+
+Parts = list[NDArray[np.float32]]
+"""Rows of features, one array a client."""
 
 Rows = NDArray[np.float64]
 """One row of features a node, or one sum of features a hyperedge."""
@@ -66,7 +73,7 @@ def degrees(incidence: sparse.csr_matrix) -> NDArray[np.int64]:
     return np.asarray(incidence.sum(axis=1)).ravel().astype(np.int64)
 
 
-def dense_rows(features: sparse.csr_matrix | NDArray[np.float32]) -> Rows:
-    """A client's features as a dense float64 matrix."""
-    dense = features if isinstance(features, np.ndarray) else features.toarray()
-    return dense.astype(np.float64)
+def hyperedges(client: Client) -> ClientHyperedges:
+    """The hyperedges of a client that knows some."""
+    assert client.hyperedges is not None
+    return client.hyperedges

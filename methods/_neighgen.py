@@ -2,6 +2,10 @@
 
 Generated neighbours are nodes that hang on one node of the client's graph each, so a graph mended
 with them needs no matrix of its own: they are added to the sums of the nodes that they hang on.
+
+Clients are looped over: at CiteSeer's width one client's fGen has 38 million weights, so all
+clients' at once would need gigabytes, and its products are large enough to gain nothing from
+stacking.
 """
 
 from __future__ import annotations
@@ -129,3 +133,39 @@ class NeighGen(nn.Module):
     def counts(self, codes: Tensor) -> Tensor:
         """dGen: predicted numbers of missing neighbours, ``[n]``, not negative."""
         return torch.relu(self.degree(codes)).squeeze(1)
+
+    def optimiser(self, feature_rate: float, other_rate: float | None, decay: float) -> torch.optim.Adam:
+        """Adam for fGen at one learning rate and, unless that is None, all other parts at another."""
+        parts: list[tuple[nn.Module, float]] = [(self.features, feature_rate)]
+        if other_rate is not None:
+            parts += [(part, other_rate) for part in (self.encoder, self.degree, self.classifier)]
+        groups = [{"params": list(part.parameters()), "lr": rate} for part, rate in parts]
+        return torch.optim.Adam(groups, weight_decay=decay, fused=True)
+
+
+def in_use(counts: Tensor, slots: int) -> Tensor:
+    """Which slots of nodes with ``counts`` ``[a]`` neighbours hold one, ``[a, slots]``."""
+    return torch.arange(slots, device=counts.device) < counts[:, None]
+
+
+def greedy_feature_loss(generated: Tensor, targets: Tensor, counts: Tensor, missing: Tensor) -> Tensor:
+    """Sum over nodes, used slots and sources of the distance to the nearest true neighbour.
+
+    Args:
+        generated: ``[a, slots, width]``.
+        targets: ``[a, sources, slots, width]``; a source is the client itself or another client.
+        counts: generated neighbours of every node, ``[a]``; later slots have no loss.
+        missing: true ones, ``[a]``; later targets are no neighbours. Where 0 there is no loss.
+
+    Returns:
+        The sum of ``min over k < missing of mean over width of (generated_j - target_k)^2``.
+    """
+    nodes, sources, slots, width = targets.shape
+    flat = targets.flatten(1, 2)
+    products = torch.bmm(generated, flat.transpose(1, 2))
+    squares = generated.square().sum(dim=2)[:, :, None] + flat.square().sum(dim=2)[:, None, :]
+    distances = ((squares - 2 * products) / width).view(nodes, slots, sources, slots)
+    absent = ~in_use(missing, slots)[:, None, None, :]
+    nearest = distances.masked_fill(absent, float("inf")).amin(dim=3)
+    counted = in_use(counts, slots) & (missing > 0)[:, None]
+    return torch.where(counted[:, :, None], nearest, 0.0).sum()

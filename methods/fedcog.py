@@ -31,7 +31,6 @@ from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, Indices, fetch, known_cross_edges
 from bench.federation.types import Client, Federation
 
-from ._hypergraph import dense_rows
 from .fedavg import FedAvg, SampleWeights
 
 LAYERS = 2
@@ -72,7 +71,7 @@ class FedCog(FedAvg):
             assert client.edges is not None
             new = nearest_links(client) if self.hyper.knn else np.zeros((2, 0), np.int64)
             parts.append(Decoupled(np.concatenate([client.edges, new], axis=1), cross, len(client.ids)))
-        rows = [dense_rows(client.features).astype(np.float32) for client in clients]
+        rows = [client.dense() for client in clients]
         for layer in range(LAYERS):
             rows = propagated(parts, holders, rows, traffic, layer)
         replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
@@ -127,7 +126,7 @@ def nearest_links(client: Client) -> Indices:
     lone = np.setdiff1d(np.arange(len(client.ids)), client.edges[0])
     if len(client.ids) < 2:
         return np.zeros((2, 0), np.int64)
-    rows = dense_rows(client.features)
+    rows = client.dense().astype(np.float64)
     squares = (rows**2).sum(axis=1)
     distances = squares - 2 * rows[lone] @ rows.T  # less the node's own square, the same for all
     distances[np.arange(len(lone)), lone] = np.inf

@@ -22,8 +22,8 @@ from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, extended, fetch, known_cross_edges
 from bench.federation.types import Client, Federation
 
+from ._neighbourhoods import identity
 from .fedavg import FedAvg, SampleWeights
-from .fedsage_plus import dense_rows, identity
 
 
 class FedSage(FedAvg):
@@ -83,7 +83,7 @@ class FedSagePlusStandIn(FedSage):
         for client, (own, neighbours), ids, features in zip(clients, crossing, foreign, fetched, strict=True):
             links = np.stack([own, len(client.ids) + np.searchsorted(ids, neighbours)])
             features += self._noise(client, features.shape)
-            dense = replace(client, features=dense_rows(client.features, np.arange(len(client.ids))))
+            dense = replace(client, features=client.dense())
             result.append(extended(dense, ids, features, links))
         return replace(federation, clients=tuple(result))
 

@@ -10,22 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
-from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 
-from bench import streams
 from bench.engine.method import Method
 from bench.federation.traffic import TrafficMeter
-from bench.federation.types import TEST, TRAIN, UNUSED, Client, Federation
+from bench.federation.types import TRAIN, Client, Federation
 from bench.hyper import tunable
 
-from ._neighgen import LATENT, NeighGen, OwnGraph
+from ._neighbourhoods import Neighbourhoods, hide, identity, missing_neighbours, with_leaves
+from ._neighgen import LATENT, NeighGen, OwnGraph, greedy_feature_loss, in_use
 from .fedavg import FedAvg
-
-Indices = NDArray[np.int64]
 
 
 class FedSagePlus(FedAvg):
@@ -66,12 +62,11 @@ class FedSagePlus(FedAvg):
       neighbours: the study's GCN in FedSheafHN's tables, GraphSAGE over all neighbours (``sage``) in
       FedHGN's.
 
-    NeighGen runs over clients in a loop: at CiteSeer's width one client's fGen has 38 million
-    weights, so all clients' at once would need gigabytes, and its products are large enough to
-    gain nothing from stacking. Rows of fGen that neither loss nor graph would use are not
-    computed. Even so it is most of a run: about 55 s on Cora with 10 clients against 12 s of
-    rounds, 140 s on CiteSeer (one core of a busy machine). The rounds themselves are stacked; they
-    cost more than FedAvg's by the mended graphs' additional nodes, whose features are dense rows.
+    NeighGen runs over clients in a loop (``_neighgen``), and rows of fGen that neither loss nor
+    graph would use are not computed. Even so it is most of a run: about 55 s on Cora with 10 clients
+    against 12 s of rounds, 140 s on CiteSeer (one core of a busy machine). The rounds themselves are
+    stacked; they cost more than FedAvg's by the mended graphs' additional nodes, whose features are
+    dense rows.
     """
 
     name = "fedsage_plus"
@@ -138,12 +133,11 @@ class Mender:
         self.stream: Callable[..., torch.Generator] = method.task.generator
 
         hidden = hide(client, self.hyper.hidden_portion, self.stream("hidden nodes", self.identity))
-        missing, targets = missing_neighbours(self.edges, hidden, self.hyper.slots)
+        missing, self.targets = missing_neighbours(self.edges, hidden, self.hyper.slots)
         self.shown = torch.from_numpy(~hidden).to(self.device)
         kept = self.edges[:, ~hidden[self.edges].any(axis=0)]
         self.graph = OwnGraph(client.features, kept, self.device)  # hidden nodes stay, without edges
         self.missing = torch.from_numpy(missing).to(self.device)
-        self.targets = targets
         self.train_nodes = torch.from_numpy(np.flatnonzero(client.roles == TRAIN)).to(self.device)
         self.training = torch.from_numpy(client.roles == TRAIN).to(self.device)
         self.labels = torch.from_numpy(client.labels[client.roles == TRAIN]).to(self.device)
@@ -153,16 +147,6 @@ class Mender:
             self.network = NeighGen(width, classes, self.hyper.slots).to(self.device)
         self.masks = self.stream("neighgen dropout", self.identity)
         self.noise = self.stream("neighgen noise", self.identity)
-
-    def optimiser(self, *, whole: bool) -> torch.optim.Adam:
-        """Adam with the generator's settings, of the whole NeighGen or of fGen alone."""
-        network, hyper = self.network, self.hyper
-        rest = [network.encoder, network.degree, network.classifier] if whole else []
-        groups = [
-            {"params": list(network.features.parameters()), "lr": hyper.feature_learning_rate},
-            *({"params": list(part.parameters()), "lr": hyper.encoder_learning_rate} for part in rest),
-        ]
-        return torch.optim.Adam(groups, weight_decay=hyper.generator_weight_decay, fused=True)
 
     def features(self, codes: Tensor, masks: torch.Generator | None) -> Tensor:
         """fGen with fresh noise, ``[a, slots, width]`` for codes ``[a, LATENT]``."""
@@ -189,34 +173,32 @@ class Mender:
         self, generated: Tensor, nodes: Tensor, counts: Tensor, masks: torch.Generator | None
     ) -> Tensor:
         """Cross-entropy of the auxiliary classifier on the mended graph."""
-        used = in_use(counts, self.hyper.slots)
+        used, owners = in_use(counts, self.hyper.slots), nodes.repeat_interleave(counts)
         logits = self.network.classifier(
-            self.graph,
-            self.hyper.generator_dropout,
-            masks,
-            generated[used],
-            nodes.repeat_interleave(counts),
+            self.graph, self.hyper.generator_dropout, masks, generated[used], owners
         )
         return functional.cross_entropy(logits[self.train_nodes], self.labels)
 
     def own_targets(self, nodes: Tensor) -> Tensor:
         """Features of the hidden neighbours of some nodes, ``[a, 1, slots, width]``; absent ones 0."""
         wanted = self.targets[nodes.cpu().numpy()]
-        rows = dense_rows(self.client.features, wanted)
+        rows = self.client.dense(wanted)
         rows[wanted < 0] = 0
         return torch.from_numpy(rows).to(self.device)[:, None]
 
     def train(self) -> None:
         """Local epochs of the whole NeighGen."""
-        network = self.network
-        optimiser = self.optimiser(whole=True)
-        for _ in range(self.hyper.generator_epochs):
+        network, hyper = self.network, self.hyper
+        optimiser = network.optimiser(
+            hyper.feature_learning_rate, hyper.encoder_learning_rate, hyper.generator_weight_decay
+        )
+        for _ in range(hyper.generator_epochs):
             optimiser.zero_grad()
-            codes = network.codes(self.graph, self.hyper.generator_dropout, self.masks)
+            codes = network.codes(self.graph, hyper.generator_dropout, self.masks)
             counts = network.counts(codes)
             loss = functional.smooth_l1_loss(counts[self.train_nodes], self.missing[self.train_nodes].float())
             nodes, numbers = self.drawn(counts)
-            generated = codes.new_zeros(0, self.hyper.slots, self.graph.features.shape[1])
+            generated = codes.new_zeros(0, hyper.slots, self.graph.features.shape[1])
             if len(nodes):
                 generated = self.features(codes[nodes], self.masks)
                 some = self.matched(nodes)
@@ -228,20 +210,20 @@ class Mender:
 
     def train_with_others(self, others: Sequence[Neighbourhoods], traffic: TrafficMeter) -> None:
         """Epochs of fGen alone, on other clients' features, too; all else is fixed, without dropout."""
-        network = self.network
+        network, hyper = self.network, self.hyper
         with torch.no_grad():
             codes = network.codes(self.graph, 0.0, None)
             nodes, numbers = self.drawn(network.counts(codes))
         if len(nodes) == 0:
             return  # no generated neighbour has a loss
         some = self.matched(nodes)
-        asked, slots = int(some.sum()), self.hyper.slots
+        asked, slots = int(some.sum()), hyper.slots
         codes, own = codes[nodes], self.own_targets(nodes[some])
         draws = [self.stream("neighbours of others", self.identity, other.identity) for other in others]
-        optimiser = self.optimiser(whole=False)
+        optimiser = network.optimiser(hyper.feature_learning_rate, None, hyper.generator_weight_decay)
         for parameter in [*network.encoder.parameters(), *network.classifier.parameters()]:
             parameter.requires_grad_(False)
-        for _ in range(self.hyper.federated_epochs):
+        for _ in range(hyper.federated_epochs):
             sent = [own]
             for other, draw in zip(others, draws, strict=True) if asked else ():
                 message = other.sample(asked, slots, draw)
@@ -264,119 +246,5 @@ class Mender:
             codes = self.network.codes(whole, 0.0, None)
             nodes, numbers = self.drawn(self.network.counts(codes))
             generated = self.features(codes[nodes], None)[in_use(numbers, self.hyper.slots)]
-        return attached(self.client, nodes.repeat_interleave(numbers).cpu().numpy(), generated.cpu().numpy())
-
-
-class Neighbourhoods:
-    """What a client answers others with: features of neighbours of random nodes of its graph."""
-
-    def __init__(self, client: Client) -> None:
-        assert client.edges is not None
-        self.client = client
-        self.identity = identity(client)
-        self.sizes = np.bincount(client.edges[0], minlength=len(client.ids))
-        self.starts = np.cumsum(self.sizes) - self.sizes
-        self.linked = np.flatnonzero(self.sizes)
-
-    def sample(self, nodes: int, slots: int, draw: torch.Generator) -> NDArray[np.float32] | None:
-        """``[nodes, slots, width]``: random nodes that have neighbours, ``slots`` random ones of each.
-
-        Neighbours are drawn with replacement. None where the client's graph has no edges.
-        """
-        if len(self.linked) == 0:
-            return None
-        assert self.client.edges is not None
-        uniform = torch.rand(nodes, 1 + slots, generator=draw, dtype=torch.float64).numpy()
-        chosen = self.linked[(uniform[:, 0] * len(self.linked)).astype(np.int64)]
-        offsets = (uniform[:, 1:] * self.sizes[chosen, None]).astype(np.int64)
-        neighbours = self.client.edges[1, self.starts[chosen, None] + offsets]
-        return dense_rows(self.client.features, neighbours)
-
-
-def identity(client: Client) -> int:
-    """A number for the client's streams, from its node ids."""
-    return streams.entropy(0, client.ids.tobytes().hex())
-
-
-def dense_rows(features: sparse.csr_matrix | NDArray[np.float32], rows: Indices) -> NDArray[np.float32]:
-    """Features of the nodes ``rows`` of any shape, dense float32 ``[*rows.shape, width]``."""
-    some = features[rows.ravel()]
-    dense = some if isinstance(some, np.ndarray) else some.toarray()
-    return dense.astype(np.float32).reshape(*rows.shape, features.shape[1])
-
-
-def hide(client: Client, portion: float, stream: torch.Generator) -> NDArray[np.bool_]:
-    """Which nodes are hidden, ``[n]``: int(portion x candidates) of those that neither train nor test."""
-    candidates = np.flatnonzero((client.roles != TRAIN) & (client.roles != TEST))
-    order = torch.randperm(len(candidates), generator=stream).numpy()
-    hidden = np.zeros(len(client.ids), np.bool_)
-    hidden[candidates[order[: int(portion * len(candidates))]]] = True
-    return hidden
-
-
-def missing_neighbours(edges: Indices, hidden: NDArray[np.bool_], slots: int) -> tuple[Indices, Indices]:
-    """How many hidden neighbours every node has, ``[n]``, and the first ``slots`` of them, ``[n, slots]``.
-
-    ``edges`` ``[2, m]`` are sorted; absent neighbours are -1; hidden nodes themselves miss nothing.
-    """
-    source, target = edges[:, ~hidden[edges[0]] & hidden[edges[1]]]
-    counts = np.bincount(source, minlength=len(hidden))
-    rank = np.arange(len(source)) - (np.cumsum(counts) - counts)[source]
-    first = np.full((len(hidden), slots), -1, np.int64)
-    first[source[rank < slots], rank[rank < slots]] = target[rank < slots]
-    return counts, first
-
-
-def in_use(counts: Tensor, slots: int) -> Tensor:
-    """Which slots of nodes with ``counts`` ``[a]`` neighbours hold one, ``[a, slots]``."""
-    return torch.arange(slots, device=counts.device) < counts[:, None]
-
-
-def greedy_feature_loss(generated: Tensor, targets: Tensor, counts: Tensor, missing: Tensor) -> Tensor:
-    """Sum over nodes, used slots and sources of the distance to the nearest true neighbour.
-
-    Args:
-        generated: ``[a, slots, width]``.
-        targets: ``[a, sources, slots, width]``; a source is the client itself or another client.
-        counts: generated neighbours of every node, ``[a]``; later slots have no loss.
-        missing: true ones, ``[a]``; later targets are no neighbours. Where 0 there is no loss.
-
-    Returns:
-        The sum of ``min over k < missing of mean over width of (generated_j - target_k)^2``.
-    """
-    nodes, sources, slots, width = targets.shape
-    flat = targets.flatten(1, 2)
-    products = torch.bmm(generated, flat.transpose(1, 2))
-    squares = generated.square().sum(dim=2)[:, :, None] + flat.square().sum(dim=2)[:, None, :]
-    distances = ((squares - 2 * products) / width).view(nodes, slots, sources, slots)
-    absent = ~in_use(missing, slots)[:, None, None, :]
-    nearest = distances.masked_fill(absent, float("inf")).amin(dim=3)
-    counted = in_use(counts, slots) & (missing > 0)[:, None]
-    return torch.where(counted[:, :, None], nearest, 0.0).sum()
-
-
-def attached(client: Client, owners: Indices, features: NDArray[np.float32]) -> Client:
-    """The client with new nodes behind its own, each linked to one of them in both directions.
-
-    ``owners`` ``[g]`` positions of the nodes that the new ones with ``features`` ``[g, width]`` hang
-    on. New nodes have id and label -1 and no role.
-    """
-    if len(owners) == 0:
-        return client
-    assert client.edges is not None
-    own = client.features
-    new = np.arange(len(client.ids), len(client.ids) + len(owners))
-    arcs = np.concatenate([client.edges, np.stack([owners, new]), np.stack([new, owners])], axis=1)
-    none = np.full(len(owners), -1, np.int64)
-    return replace(
-        client,
-        ids=np.concatenate([client.ids, none]),
-        labels=np.concatenate([client.labels, none]),
-        roles=np.concatenate([client.roles, np.full(len(owners), UNUSED, client.roles.dtype)]),
-        features=(
-            np.concatenate([own, features])
-            if isinstance(own, np.ndarray)
-            else sparse.vstack([own, sparse.csr_matrix(features)], format="csr")
-        ),
-        edges=arcs[:, np.lexsort((arcs[1], arcs[0]))],
-    )
+        owners = nodes.repeat_interleave(numbers)
+        return with_leaves(self.client, owners.cpu().numpy(), generated.cpu().numpy())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from bench.report import measures
 from bench.report.experiment import Experiment, Line
 from bench.report.layout import PaperTable, Reading, Row, Target
-from bench.report.measures import Measure
+from bench.report.measures import Measure, Measured, Values
 from bench.report.published import Key, Published
 from bench.report.settings import Column, Settings
 from bench.report.study import Study
@@ -50,12 +50,39 @@ def _exchanged(layer: int, coding: int) -> Measure:
     )
 
 
+EXPOSURE = (
+    "border",
+    "alone",
+    "recoverable",
+    "recoverable_from_sums",
+    "peer",
+    "pairs",
+    "recoverable_by_peers",
+)
+"""What the numbers of a run's artefact ``exposure`` count, in order; older runs have the first few alone."""
+
+
+def _exposures(cell: Measured, name: str) -> Iterator[tuple[float, float]]:
+    """A number of every audited run that has it, and its border nodes."""
+    for run in cell.group.done["id"]:
+        found = cell.results.artefact(int(run), "exposure")
+        if found is not None and len(found) > EXPOSURE.index(name):
+            yield float(found[EXPOSURE.index(name)]), float(found[EXPOSURE.index("border")])
+
+
+def _exposed_pairs(cell: Measured) -> Values:
+    return tuple(pairs for pairs, _ in _exposures(cell, "pairs"))
+
+
 def _exposed(name: str, title: str, meaning: str) -> Measure:
+    def values(cell: Measured) -> Values:
+        return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
+
     return Measure(
         name,
         title,
         f"border nodes {meaning}, in percent of all border nodes",
-        measures.exposed_share(name),
+        values,
         metric=name,
         digits=1,
         by_reading=False,
@@ -195,7 +222,7 @@ PRIVACY = Experiment(
             "pairs",
             "Pairs",
             "pairs of a client and a border hyperedge whose returned sum tells it another client's node",
-            measures.exposed_pairs,
+            _exposed_pairs,
             metric="pairs",
             digits=0,
             by_reading=False,

@@ -104,7 +104,7 @@ def fetch(
 
 
 def extended(client: Client, ids: Indices, features: NDArray[np.float32], links: Indices) -> Client:
-    """The client's graph with nodes of other clients behind its own.
+    """The client's graph with further nodes behind its own: other clients', or made-up ones.
 
     They have the given ``ids`` and ``features``, label -1 and no role. ``links`` ``[2, m]`` are the
     further edges as positions in the extended graph, in one direction or both.

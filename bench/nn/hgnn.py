@@ -31,8 +31,7 @@ class RowInputs(Inputs):
         self.items = max(sizes)
         rows = np.zeros((len(clients), self.items, clients[0].features.shape[1]), np.float32)
         for index, client in enumerate(clients):
-            dense = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
-            rows[index, : sizes[index]] = dense
+            rows[index, : sizes[index]] = client.dense()
         self.rows = torch.from_numpy(rows).to(device)
         self.training = RowsInUse(self.rows, [np.flatnonzero(client.roles == TRAIN) for client in clients])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.federation.exposure import Exposure
 from bench.report.layout import Reading
 from bench.report.results import Average, Group, Results
 
@@ -138,29 +137,6 @@ def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]
         return tuple(of(cell.results.artefact(int(run), EXCHANGED)) for run in cell.group.done["id"])
 
     return values
-
-
-def exposed_share(name: str) -> Callable[[Measured], Values]:
-    """A number of ``bench.federation.exposure.Exposure`` in percent of the border nodes."""
-
-    def values(cell: Measured) -> Values:
-        return tuple(100.0 * found[name] / found["border"] for found in _exposures(cell) if name in found)
-
-    return values
-
-
-def exposed_pairs(cell: Measured) -> Values:
-    """``pairs`` of ``bench.federation.exposure.Exposure``."""
-    return tuple(found["pairs"] for found in _exposures(cell))
-
-
-def _exposures(cell: Measured) -> Iterator[dict[str, float]]:
-    """The numbers of every audited run by name; an older run has fewer, the first ones."""
-    names = [field.name for field in fields(Exposure)]
-    for run in cell.group.done["id"]:
-        found = cell.results.artefact(int(run), "exposure")
-        if found is not None:
-            yield dict(zip(names, found.tolist(), strict=False))
 
 
 TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)

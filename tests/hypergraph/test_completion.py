@@ -26,8 +26,9 @@ from bench.errors import NotApplicableError
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.federation.scenario import Assignment
 from bench.federation.types import Client, ClientHyperedges
-from bench.methods._hypergraph import Propagation, dense_rows
-from bench.methods.fedhgn import LAYERS, complete, completed, trimmed
+from bench.methods._completion import complete, completed
+from bench.methods._hypergraph import LAYERS, Propagation
+from bench.methods.fedhgn import trimmed
 
 
 def owners(data: Hypergraph, clients: Sequence[Client]) -> dict[int, set[int]]:
@@ -134,7 +135,7 @@ def with_local_sizes(operator: Propagation, known: ClientHyperedges) -> Propagat
 def completed_with(clients: Sequence[Client], change: Substitute) -> list[NDArray[Any]]:
     """``completed``, with the operators changed."""
     known = [client.hyperedges for client in clients if client.hyperedges is not None]
-    rows = [dense_rows(client.features).astype(np.float32) for client in clients]
+    rows = [client.dense() for client in clients]
     operators = [
         change(Propagation.of(own.members, len(x), own.sizes), own)
         for own, x in zip(known, rows, strict=True)
@@ -244,7 +245,7 @@ def test_parts_below_the_least_upload_stay_at_their_client() -> None:
     data = hypergraph([[1], [2], [4], [8], [16], [32], [64]], [{0, 1, 2}, {3, 4, 5}, {2, 6}])
     clients, wire = clients_of(data, [0, 0, 1, 1, 2, 2, 2]), Recorder()
     known = [client.hyperedges for client in clients if client.hyperedges is not None]
-    rows = [dense_rows(client.features).astype(np.float32) for client in clients]
+    rows = [client.dense() for client in clients]
     operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
     result = complete(known, operators, rows, wire, 0, least_upload=2)
     assert [(ids.tolist(), sums.ravel().tolist()) for ids, sums in wire.uploads] == [

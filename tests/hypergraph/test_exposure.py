@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from bench.data import Hypergraph
 from bench.engine.run import run
-from bench.federation.exposure import Exposure, determined, exposure
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
+from bench.methods._exposure import Exposure, determined, exposure
+from bench.reports.fedhgn import EXPOSURE
 
 
 def rank(rows: list[list[int]]) -> int:
@@ -143,3 +144,7 @@ def test_an_audited_run_keeps_what_its_own_messages_reveal(least: int) -> None:
     plain = run(spec("fedhgn_hc", 3, rounds=1), federation_of(data, clients))
     assert "exposure" not in plain.artefacts
     assert exposure(clients, 1).alone > exposure(clients, 2).alone == 0
+
+
+def test_the_report_names_the_numbers_in_the_order_in_which_runs_keep_them() -> None:
+    assert tuple(field.name for field in fields(Exposure)) == EXPOSURE

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph, Ragged
 from bench.federation.types import ClientHyperedges
-from bench.methods._hypergraph import Propagation, dense_rows
-from bench.methods.fedhgn import LAYERS, complete, trimmed
+from bench.methods._completion import complete
+from bench.methods._hypergraph import LAYERS, Propagation
+from bench.methods.fedhgn import trimmed
 
 
 def counts(edges: list[list[int]], nodes: int) -> NDArray[np.float64]:
@@ -169,7 +170,7 @@ def test_least_upload_counts_different_nodes() -> None:
     data = hypergraph([[1], [2], [4]], [[0, 0, 2], [0, 1, 2]])
     clients, wire = clients_of(data, [0, 0, 1]), Recorder()
     own = [client.hyperedges for client in clients if client.hyperedges is not None]
-    rows = [dense_rows(client.features).astype(np.float32) for client in clients]
+    rows = [client.dense() for client in clients]
     operators = [Propagation.of(one.members, len(x), one.sizes) for one, x in zip(own, rows, strict=True)]
     complete(own, operators, rows, wire, 0, least_upload=2)
     assert [ids.tolist() for ids, _ in wire.uploads] == [[1], []]

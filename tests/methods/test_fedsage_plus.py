@@ -17,16 +17,9 @@ from bench import registry
 from bench.engine.run import Run
 from bench.engine.task import Wire
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
-from bench.methods._neighgen import HIDDEN, MeanGNN, NeighGen, OwnGraph
-from bench.methods.fedsage_plus import (
-    FedSagePlus,
-    Mender,
-    Neighbourhoods,
-    attached,
-    greedy_feature_loss,
-    hide,
-    missing_neighbours,
-)
+from bench.methods._neighbourhoods import Neighbourhoods, hide, missing_neighbours, with_leaves
+from bench.methods._neighgen import HIDDEN, MeanGNN, NeighGen, OwnGraph, greedy_feature_loss
+from bench.methods.fedsage_plus import FedSagePlus, Mender
 
 GENEROUS = {"generator_epochs": 25, "hidden_portion": 1.0, "federated_epochs": 2}
 """Enough training for toy clients to generate neighbours."""
@@ -99,7 +92,7 @@ def test_attached_nodes_by_hand() -> None:
         edges=both_ways([(0, 1), (1, 2)]),
     )
     features = np.array([[0.5, 0], [0, 0.5], [0.25, 0.25]], np.float32)
-    mended = attached(client, np.array([0, 2, 2]), features)
+    mended = with_leaves(client, np.array([0, 2, 2]), features)
     assert mended.edges is not None
     assert mended.edges.T.tolist() == [
         [0, 1],
@@ -116,9 +109,9 @@ def test_attached_nodes_by_hand() -> None:
     assert mended.roles.tolist() == [TRAIN, TRAIN, TEST, UNUSED, UNUSED, UNUSED]
     assert mended.labels.tolist() == [0, 1, -1, -1, -1, -1]
     assert mended.features.toarray().tolist() == [[1, 0], [0, 2], [1, 1], *features.tolist()]  # type: ignore[union-attr]
-    dense = attached(replace(client, features=client.features.toarray()), np.array([1]), features[:1])  # type: ignore[union-attr]
+    dense = with_leaves(replace(client, features=client.features.toarray()), np.array([1]), features[:1])  # type: ignore[union-attr]
     assert np.asarray(dense.features).tolist() == [[1, 0], [0, 2], [1, 1], [0.5, 0]]
-    assert attached(client, np.array([], np.int64), features[:0]) is client
+    assert with_leaves(client, np.array([], np.int64), features[:0]) is client
 
 
 def test_the_mended_convolution_is_that_of_the_whole_matrix() -> None:

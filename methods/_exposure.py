@@ -25,7 +25,7 @@ Nodes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Exposure:
-    """Numbers of nodes, but for ``pairs``.
+    """Numbers of nodes, but for ``pairs``. Runs keep them in this order; a new one goes last.
 
     ``border`` lie in a border hyperedge; ``alone`` are uploaded alone at least once;
     ``recoverable`` by the server from every client's uploads; ``recoverable_from_sums`` from the
