@@ -62,8 +62,7 @@ class OneClient(Block):
     ) -> None:
         super().__init__(model, members, first, classes, device)
         (client,) = members
-        dense = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
-        self.x = torch.from_numpy(dense).to(device)
+        self.x = torch.from_numpy(client.dense()).to(device)
         self.edges = torch.from_numpy(client.edges).to(device)
         chosen = np.flatnonzero(client.roles == TRAIN)
         self.chosen = torch.from_numpy(chosen).to(device)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.errors import NotApplicableError
-from bench.federation.types import UNUSED, Client, Federation
+from bench.federation.types import UNUSED, Client, Federation, dense_rows
 
 if TYPE_CHECKING:
     from bench.engine.task import Wire
@@ -93,21 +93,16 @@ def fetch(
     client, position = holders.find(once)
     for holder in np.unique(client):
         asked = client == holder
-        wire.upload(once[asked], _dense(rows[holder][position[asked]]), exchange=exchange)
+        wire.upload(once[asked], dense_rows(rows[holder], position[asked]), exchange=exchange)
     for ids in wanted:
         client, position = holders.find(ids)
         result = np.empty((len(ids), rows[0].shape[1]), np.float32)
         for holder in np.unique(client):
             asked = client == holder
-            result[asked] = _dense(rows[holder][position[asked]])
+            result[asked] = dense_rows(rows[holder], position[asked])
         if len(ids):
             wire.download(ids, result, exchange=exchange)
         yield result
-
-
-def _dense(rows: Features) -> NDArray[np.float32]:
-    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    return dense.astype(np.float32, copy=False)
 
 
 def extended(client: Client, ids: Indices, features: NDArray[np.float32], links: Indices) -> Client:

@@ -38,6 +38,21 @@ class ClientHyperedges:
         return self.sizes > self.members.sizes
 
 
+def dense_rows(
+    features: sparse.csr_matrix | NDArray[Any], positions: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
+    """Rows of a feature matrix, CSR or dense, as a dense float32 array.
+
+    All rows ``[n, width]``, which may be ``features`` itself and is not to be written to; or those at
+    ``positions`` of any shape, ``[*positions.shape, width]``.
+    """
+    rows = features if positions is None else features[positions.ravel()]
+    dense: NDArray[np.float32] = (rows if isinstance(rows, np.ndarray) else rows.toarray()).astype(
+        np.float32, copy=False
+    )
+    return dense if positions is None else dense.reshape(*positions.shape, *dense.shape[1:])
+
+
 @dataclass(frozen=True, eq=False)
 class Client:
     """One client's items (nodes or images).
@@ -61,6 +76,10 @@ class Client:
     def count(self, role: int) -> int:
         """Number of items with this role."""
         return int((self.roles == role).sum())
+
+    def dense(self, positions: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        """The features of all items, or of those at ``positions``, as dense float32; see ``dense_rows``."""
+        return dense_rows(self.features, positions)
 
 
 @dataclass(frozen=True, eq=False)
