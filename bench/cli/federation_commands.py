@@ -25,7 +25,7 @@ from bench.federation.dataset_tables import (
     Statistic,
     dataset_table,
 )
-from bench.federation.exchange import export_federation, install
+from bench.federation.exchange import Stated, export_federation, install
 
 WIDTH = 100
 """Columns that the widest table takes, whatever the terminal says."""
@@ -154,7 +154,7 @@ def export(
     Parameters
     ----------
     file
-        The file to write; its arrays are described in bench/federation/exchange.py.
+        The file to write; its arrays are described in docs/extending.md.
     dataset
         Name of the data set.
     scenario
@@ -176,16 +176,56 @@ def export(
     print(f"{file}: {len(federation)} clients of {dataset}, {scenario}, hash {federation.hash}")
 
 
-def import_(file: Path, /, *, data_root: Path | None = None) -> None:
-    """Check a file from 'bench data export' and use its clients for runs of the same request.
+def import_(
+    file: Path,
+    /,
+    *,
+    dataset: DatasetOption | None = None,
+    scenario: Annotated[str | None, Parameter(name=["--scenario", "-s"])] = None,
+    clients: Annotated[int | None, Parameter(name=["--clients", "-k"])] = None,
+    partition_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    split: Annotated[tuple[float, float, float] | None, Parameter(negative="")] = None,
+    data_root: Path | None = None,
+) -> None:
+    """Check a file with the clients' items and use these clients for runs of the same request.
 
     Parameters
     ----------
     file
-        The file; whatever in it does not fit the data set at hand is refused.
+        An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
+        CSV file with the columns client, item and role; whatever does not fit the data set is refused.
+    dataset
+        Name of the data set; needed where the file does not say it, and no other than it says.
+    scenario
+        Name of the scenario that the clients stand for; the same.
+    clients
+        Number of clients that the file must have.
+    partition_seed
+        Partition seed of the runs that use the clients; default: the file's, else the data set's.
+    split
+        Percent of training, validation and test items of these runs; default: the file's, else the data
+        set's.
     data_root
         Folder searched first for raw files.
     """
-    federation, kept = install(file, paths.data_roots(data_root))
+    stated = Stated(dataset, scenario, clients, partition_seed, split)
+    installed = install(file, paths.data_roots(data_root), stated)
+    federation, request, holdings = installed.federation, installed.request, installed.holdings
     print(f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, hash {federation.hash}")
-    print(f"kept in {kept}; delete that file to draw clients again")
+    sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
+    print(f"items: {sizes} a client, {holdings.held:,} in all ({_counts(holdings.items)})")
+    print(f"items held by no client: {holdings.unheld:,}; by several: {holdings.shared:,}")
+    if any(holdings.without.values()):
+        print(f"clients that lack items of a role: {_counts(holdings.without)}")
+    shares = ",".join(f"{share:g}" for share in request.split)
+    if installed.off_split:
+        held = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
+        print(
+            f"note: the roles are {held}, but the runs' protocol.split is [{shares}]; --split names another"
+        )
+    print(f"used by runs of protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]")
+    print(f"kept in {installed.kept}; delete that file to draw clients again")
+
+
+def _counts(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {role}" for role, number in numbers.items())

@@ -10,6 +10,7 @@ import numpy as np
 from bench.data import Graph, Hypergraph
 from bench.errors import RequestError
 from bench.federation import cache, scenarios
+from bench.federation.assignment_file import AssignmentFile
 from bench.federation.graph import graph_clients
 from bench.federation.hypergraph import hypergraph_clients
 from bench.federation.identity import federation_hash
@@ -102,7 +103,7 @@ def federate(
         }
         federation = assemble(prepared, scenario, assignment, provenance)
         check_training(federation)
-        cache.write(path, cache.Entry(assignment, federation.hash, provenance))
+        cache.write(path, AssignmentFile.of(federation))
         return federation
 
 

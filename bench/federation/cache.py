@@ -1,30 +1,29 @@
 """Drawn and imported assignments under ``BENCH_HOME/partitions``, one small file each.
 
-A file holds item ids and roles, the federation's hash and how it was made; the clients' tensors are
-taken from the data again. Drawn ones can be drawn again, so a damaged file counts as absent.
+The files are those of ``bench.federation.assignment_file``, with the federation's hash; the clients'
+tensors are taken from the data again. Drawn ones can be drawn again, so a damaged file counts as absent.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock
 
-from bench.data import Ragged
 from bench.errors import RequestError
-from bench.federation.scenario import Assignment, Split
+from bench.federation import assignment_file
+from bench.federation.assignment_file import AssignmentFile
+from bench.federation.scenario import Split
 from bench.paths import home
 
 FORMAT = 1
+"""Of the name under which an assignment is kept, not of the file."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +35,6 @@ class Request:
     clients: int
     partition_seed: int
     split: Split
-
-
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """A stored assignment with its federation's hash and provenance."""
-
-    assignment: Assignment
-    hash: str
-    provenance: dict[str, Any]
 
 
 def _key(request: Request, checksum: str, recipe: dict[str, Any]) -> str:
@@ -88,47 +78,19 @@ def lock(path: Path) -> Iterator[None]:
         held.release()
 
 
-def save_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write an NPZ file under its name only once it is complete."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        try:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-            file.close()
-            Path(file.name).chmod(0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-
-
-def write(path: Path, entry: Entry) -> None:
-    """Store an entry; call with its lock held."""
-    ids = Ragged.of(list(entry.assignment.ids))
-    about = json.dumps({"hash": entry.hash, "provenance": entry.provenance})
-    arrays = {
-        "ids": ids.values,
-        "offsets": ids.offsets,
-        "roles": np.concatenate(entry.assignment.roles),
-        "about": np.array(about),
-    }
+def write(path: Path, file: AssignmentFile) -> None:
+    """Store an assignment; call with its lock held."""
     try:
-        save_npz(path, arrays)
+        assignment_file.write(path, file)
     except OSError as error:
         raise _refused(path, error) from None
 
 
-def load(path: Path) -> Entry | None:
-    """The stored entry; None where there is none or it cannot be read."""
+def load(path: Path) -> AssignmentFile | None:
+    """The stored assignment; None where there is none or it cannot be read."""
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
-            cuts = file["offsets"][1:-1]
-            about = json.loads(file["about"].item())
-            assignment = Assignment(
-                tuple(np.split(file["ids"].astype(np.int64, casting="safe"), cuts)),
-                tuple(np.split(file["roles"].astype(np.int8, casting="safe"), cuts)),
-            )
-            return Entry(assignment, str(about["hash"]), dict(about["provenance"]))
-    except Exception:  # whatever zipfile, zlib, NumPy or json raise on damaged bytes
+        return assignment_file.read_archive(path)
+    except RequestError:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from bench import streams
 from bench.data import Family, Graph, Hypergraph, Ragged
 from bench.errors import RequestError
 from bench.federation.dirichlet import label_dirichlet
-from bench.federation.scenario import Assignment, Scenario, Split
+from bench.federation.scenario import Assignment, Scenario, Split, positive_number
 from bench.federation.splits import floored_roles
 from bench.federation.types import TRAIN, Client, ClientHyperedges
 
@@ -86,10 +86,16 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
     """Nodes by label-Dirichlet, ids ascending; a split inside every client (facts 1.2, 1.4)."""
 
     name = "label-dirichlet"
+    parameters: ClassVar[tuple[str, ...]] = ("", "0.1")
     families: ClassVar[tuple[Family, ...]] = ("graph", "hypergraph")
 
     def __init__(self, concentration: float = CONCENTRATION) -> None:
         self.concentration = concentration
+
+    @classmethod
+    def parse(cls, parameter: str) -> Self:
+        """The concentration; that of the paper behind the bare name."""
+        return cls(positive_number(parameter)) if parameter else cls()
 
     def draw(self, data: Graph | Hypergraph, clients: int, partition_seed: int, split: Split) -> Assignment:
         """One client holds everything; more share the nodes."""

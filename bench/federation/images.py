@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from bench import streams
 from bench.data import Family, Images
 from bench.federation.dirichlet import label_dirichlet
-from bench.federation.scenario import Assignment, Scenario, Split
+from bench.federation.scenario import Assignment, Scenario, Split, positive_number
 from bench.federation.splits import ceiled_roles
 from bench.federation.types import Client
 
@@ -19,10 +19,17 @@ would fail in its split below 3; on the full data sets no draw comes near either
 class Dirichlet(Scenario[Images]):
     """Images by label-Dirichlet, ids ascending; a split inside every client (facts 1.3, 1.5)."""
 
+    name = "dirichlet"
+    parameters: ClassVar[tuple[str, ...]] = ("0.1",)
     families: ClassVar[tuple[Family, ...]] = ("images",)
 
     def __init__(self, concentration: float) -> None:
         self.concentration = concentration
+
+    @classmethod
+    def parse(cls, parameter: str) -> Self:
+        """The concentration."""
+        return cls(positive_number(parameter))
 
     def draw(self, data: Images, clients: int, partition_seed: int, split: Split) -> Assignment:
         """Every image goes to one client."""

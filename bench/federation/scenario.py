@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +38,27 @@ class Scenario(ABC, Generic[D]):
     ``samples``: so many clients, one after the other, are samples of one part of the data. They are
     not independent of each other, and tests between methods count them as one.
 
-    A subclass with a ``name`` of its own, made without arguments, is found by the registry.
+    A subclass with a ``name`` of its own is found by the registry. Where the name goes on with a
+    parameter, as ``dirichlet0.1`` does, ``name`` is what stands before it, ``parameters`` are examples of
+    what may follow (an empty one where the bare name is allowed, too), and ``parse`` reads it.
     """
 
     name: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]] = ("",)
     families: ClassVar[tuple[Family, ...]]
     disjoint: ClassVar[bool] = True
     samples: ClassVar[int] = 1
+
+    @classmethod
+    def parse(cls, parameter: str) -> Self:
+        """The scenario whose name goes on with ``parameter``, empty for the bare name.
+
+        Called where ``parameters`` has such an example. Default: no parameter is taken.
+
+        Raises:
+            ValueError: what was expected instead; the request is refused with it in one line.
+        """
+        return cls()
 
     def recipe(self, partition_seed: int) -> dict[str, Any]:
         """Libraries and options that decide the draw besides the request.
@@ -70,3 +85,18 @@ class Scenario(ABC, Generic[D]):
         Raises:
             RequestError: which client and why.
         """
+
+
+def positive_number(text: str) -> float:
+    """A parameter that is a number above 0, which has one spelling only: two would be two scenarios.
+
+    Raises:
+        ValueError: the text is none, or has padding (``0.10``) or an exponent.
+    """
+    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
+        value = float(text)
+        if value > 0 and text == f"{value:.15g}":
+            return value
+    raise ValueError(
+        f"expected a positive number without padding, got '{text}'" if text else "a number is missing"
+    )

@@ -1,49 +1,50 @@
-"""Scenarios by name. A number at the end of a Dirichlet scenario's name is its concentration."""
+"""Scenarios by name, whose end may be a parameter that the scenario reads itself."""
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from bench import registry
 from bench.data import Family
 from bench.errors import RequestError, unknown
-from bench.federation.hypergraph import LabelDirichlet
-from bench.federation.images import Dirichlet
 from bench.federation.scenario import Scenario
 
-WITH_NUMBER: dict[str, type[LabelDirichlet] | type[Dirichlet]] = {
-    "label-dirichlet": LabelDirichlet,
-    "dirichlet": Dirichlet,
-}
-"""Scenarios whose name goes on with a concentration such as 0.1."""
-
-NUMBER = "0.1 stands for any positive number"
+NUMBER = "a number at the end of a name is an example"
 
 
 def forms(family: Family | None = None) -> list[str]:
-    """The names of a family's scenarios, with 0.1 for a number; of all families where none is named."""
-    with_number = {f"{start}0.1": kind for start, kind in WITH_NUMBER.items()}
-    every: dict[str, type[Scenario[Any]]] = {**registry.scenarios(), **with_number}
-    return [name for name, kind in every.items() if family is None or family in kind.families]
+    """The names of a family's scenarios, with examples of parameters; of all families where none is named."""
+    return [
+        f"{name}{parameter}"
+        for name, kind in registry.scenarios().items()
+        if family is None or family in kind.families
+        for parameter in kind.parameters
+    ]
 
 
-def _concentration(name: str, text: str) -> float:
-    value = float(text)
-    plain = f"{value:.15g}"
-    if value <= 0 or text != plain:
-        raise RequestError(f"scenario '{name}': expected a positive number without padding, such as 0.1")
-    return value
+def _parts(name: str) -> tuple[type[Scenario[Any]], str]:
+    """The class and the parameter of a name; the longest of the names that it begins with decides."""
+    kinds = registry.scenarios()
+    for end in range(len(name), 0, -1):
+        kind = kinds.get(name[:end])
+        if kind is not None and (end == len(name) or any(kind.parameters)):
+            return kind, name[end:]
+    raise RequestError(f"{unknown('scenario', name, forms())}; {NUMBER}")
 
 
 def parse(name: str) -> Scenario[Any]:
-    """The scenario of that name; raises ``RequestError`` with the nearest name."""
-    if name in registry.scenarios():
-        return registry.scenarios()[name]()
-    match = re.fullmatch(r"(.*?)([0-9]+(?:\.[0-9]+)?)", name, re.ASCII)
-    if match is None or match[1] not in WITH_NUMBER:
-        raise RequestError(f"{unknown('scenario', name, forms())}; {NUMBER}")
-    return WITH_NUMBER[match[1]](_concentration(name, match[2]))
+    """The scenario of that name.
+
+    Raises:
+        RequestError: there is none, with the nearest name; or its parameter is wrong or missing.
+    """
+    kind, parameter = _parts(name)
+    try:
+        return kind.parse(parameter)
+    except ValueError as error:
+        examples = " or ".join(f"{kind.name}{example}" for example in kind.parameters)
+        problem = " ".join(str(error).split())
+        raise RequestError(f"scenario '{name}': {problem}; write it as {examples}") from None
 
 
 def find(name: str, dataset: str, family: Family) -> Scenario[Any]:

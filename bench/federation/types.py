@@ -16,6 +16,7 @@ TRAIN: Final = 0
 VALIDATION: Final = 1
 TEST: Final = 2
 UNUSED: Final = 3  # an item without a role: seen as features only
+ROLE_NAMES: Final = (*SPLITS, "unused")
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,19 +133,37 @@ def garble(path: Path) -> None:
 
 def swap_roles(path: Path) -> None:
     with np.load(path) as file:
-        overwrite(path, roles=file["roles"][::-1].copy())
+        overwrite(path, train_mask=file["val_mask"], val_mask=file["train_mask"])
 
 
 def leave_the_range(path: Path) -> None:
     with np.load(path) as file:
-        overwrite(path, ids=file["ids"] + 1)
+        overwrite(path, nodes=file["nodes"] + 1)
 
 
 def drop_items(path: Path) -> None:
-    overwrite(path, ids=np.zeros(0, np.int64))
+    overwrite(path, nodes=np.zeros(0, np.int64))
 
 
-@pytest.mark.parametrize("damage", [truncate, garble, swap_roles, leave_the_range, drop_items])
+def leave_out_the_hash(path: Path) -> None:
+    with np.load(path) as file:
+        np.savez(path, **{name: file[name] for name in file.files if name != "hash"})  # type: ignore[arg-type]
+
+
+def write_as_before(path: Path) -> None:
+    """The file that a cache held before it had the format of exported ones."""
+    with np.load(path) as file:
+        roles = np.select([file["train_mask"], file["val_mask"], file["test_mask"]], [0, 1, 2], 3)
+        about = np.array(f'{{"hash": "{file["hash"]}", "provenance": {file["provenance"]}}}')
+        np.savez(
+            path, ids=file["nodes"], offsets=file["nodes_offsets"], roles=roles.astype(np.int8), about=about
+        )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [truncate, garble, swap_roles, leave_the_range, drop_items, leave_out_the_hash, write_as_before],
+)
 def test_a_damaged_cache_file_is_drawn_again(
     use_toy: Use, suite_home: Path, count_draws: list[int], damage: Callable[[Path], None]
 ) -> None:
