@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from bench import registry
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
@@ -104,8 +105,8 @@ def resolve(
 
     overrides = overrides or {}
     check_sections(overrides)
-    data = registry.dataset(dataset)
-    kind = registry.method(method)
+    data = DATASETS.named(dataset)
+    kind = METHODS.named(method)
     hyper = _section(kind.Hyper, {}, "method", overrides)
     protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:

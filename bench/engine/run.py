@@ -10,7 +10,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench import registry
 from bench.engine.attack import Attacker
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.clients import Block, Clients
@@ -18,6 +17,7 @@ from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.denormals import flushed_denormals
 from bench.engine.evaluation import Evaluator
 from bench.engine.method import Method
+from bench.engine.methods import METHODS
 from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.result import RunResult
 from bench.engine.task import Task, Wire
@@ -66,7 +66,7 @@ class Run:
         block_size: int | None = None,
         clients_type: type[Clients] = Clients,
     ) -> None:
-        kind = registry.method(spec.method)
+        kind = METHODS.named(spec.method)
         if federation.family not in kind.families:
             raise NotApplicableError(
                 f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.data import Data, Family
+from bench.registry import Kind
 
 D = TypeVar("D", bound=Data)
 
@@ -70,3 +71,9 @@ class Scenario(ABC, Generic[D]):
         Raises:
             RequestError: which client and why.
         """
+
+
+SCENARIOS: Kind[Scenario[Any]] = Kind(
+    "scenario", "bench.scenarios", "bench.federation", "bench.federation.scenario:Scenario"
+)
+"""Those whose name holds no number; ``bench.federation.scenarios`` adds the others."""

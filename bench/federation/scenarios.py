@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bench import registry
 from bench.data import Family
 from bench.errors import RequestError, unknown
 from bench.federation.hypergraph import LabelDirichlet
 from bench.federation.images import Dirichlet
-from bench.federation.scenario import Scenario
+from bench.federation.scenario import SCENARIOS, Scenario
 
 WITH_NUMBER: dict[str, type[LabelDirichlet] | type[Dirichlet]] = {
     "label-dirichlet": LabelDirichlet,
@@ -24,7 +23,7 @@ NUMBER = "0.1 stands for any positive number"
 def forms(family: Family | None = None) -> list[str]:
     """The names of a family's scenarios, with 0.1 for a number; of all families where none is named."""
     with_number = {f"{start}0.1": kind for start, kind in WITH_NUMBER.items()}
-    every: dict[str, type[Scenario[Any]]] = {**registry.scenarios(), **with_number}
+    every: dict[str, type[Scenario[Any]]] = {**SCENARIOS.all(), **with_number}
     return [name for name, kind in every.items() if family is None or family in kind.families]
 
 
@@ -38,8 +37,8 @@ def _concentration(name: str, text: str) -> float:
 
 def parse(name: str) -> Scenario[Any]:
     """The scenario of that name; raises ``RequestError`` with the nearest name."""
-    if name in registry.scenarios():
-        return registry.scenarios()[name]()
+    if name in SCENARIOS.all():
+        return SCENARIOS.all()[name]()
     match = re.fullmatch(r"(.*?)([0-9]+(?:\.[0-9]+)?)", name, re.ASCII)
     if match is None or match[1] not in WITH_NUMBER:
         raise RequestError(f"{unknown('scenario', name, forms())}; {NUMBER}")
