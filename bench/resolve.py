@@ -90,6 +90,15 @@ def _some_clients(model: type[Part], section: str, clients: int, overrides: Over
     return part
 
 
+def _check_participation(protocol: Protocol, clients: int) -> None:
+    """Refuse rounds of so many clients in which nobody would train."""
+    if protocol.participants(clients) < 1:
+        raise RequestError(
+            f"protocol.participation: {protocol.participation:g} of {clients} clients is not one client; "
+            f"use {1 / clients:.3g} or more"
+        )
+
+
 def resolve(
     dataset: str, scenario: str, clients: int, method: str, seed: int, overrides: Overrides | None = None
 ) -> RunSpec:
@@ -124,6 +133,7 @@ def resolve(
     newcomers = _some_clients(Newcomers, "newcomers", clients, overrides)
     if attack and newcomers:
         raise RequestError("attack and newcomers are two experiments: set the ratio of one of them to 0")
+    _check_participation(protocol, clients - (newcomers.count(clients) if newcomers else 0))
     return RunSpec(
         dataset=dataset,
         scenario=scenario,
