@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import registry
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.report.cells import Selection
@@ -16,7 +17,7 @@ from bench.report.results import Results
 from bench.report.settings import Column, settings_of
 from bench.report.source import Source
 from bench.report.standing import Standing, standings
-from bench.report.study import Study
+from bench.report.study import STUDIES, Study
 from bench.resolve import Overrides
 from bench.sweep.plan import Plan
 
@@ -28,7 +29,7 @@ def own_method(file: Path) -> str:
         RequestError: the file cannot be imported, or holds no method or several.
     """
     module = registry.add_plugin(file)
-    names = [name for name, kind in registry.methods().items() if inspect.getmodule(kind) is module]
+    names = [name for name, kind in METHODS.all().items() if inspect.getmodule(kind) is module]
     if len(names) != 1:
         raise RequestError(
             f"{file.name}: expected one class with a name of its own that extends "
@@ -43,7 +44,7 @@ def find_study(name: str | None, dataset: str) -> Study:
     Raises:
         RequestError: no such study, or, without a name, none with the data set.
     """
-    studies = registry.studies()
+    studies = STUDIES.all()
     if name is not None:
         if name not in studies:
             raise unknown("study", name, studies)

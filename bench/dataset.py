@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from bench.data import Data, Family
+from bench.registry import Kind
 from bench.sources import RawFile, Sources
 from bench.spec import ClientSettings, Protocol
 
@@ -35,3 +36,6 @@ class Dataset(ABC):
             NoDataError: a raw file is neither in a data root nor to be downloaded.
             RequestError: a raw file's checksum is not the published one.
         """
+
+
+DATASETS: Kind[Dataset] = Kind("dataset", "bench.datasets", "bench.datasets", "bench.dataset:Dataset")

@@ -6,10 +6,14 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from bench import environment, paths, registry
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
+from bench.federation.scenario import SCENARIOS
+from bench.registry import Kind
 from bench.sources import Sources
 from bench.store import connect, migrate
 
@@ -77,7 +81,7 @@ def data() -> Iterator[Sign]:
     sources = Sources(paths.data_roots(), download=False)
     missing: list[str] = []
     there: list[str] = []
-    for name, dataset in registry.datasets().items():
+    for name, dataset in DATASETS.all().items():
         absent = [file for file in dataset.files if sources.at_hand(file) is None]
         (missing if absent else there).append(name)
     yield Sign("data", "ok", f"at hand: {', '.join(there)}")
@@ -86,22 +90,19 @@ def data() -> Iterator[Sign]:
 
 
 def plugins() -> Iterator[Sign]:
-    """How much of every group is found, and what of it is not the suite's own, with where that comes from."""
-    counts = (
-        f"{len(found())} {what}"
-        for found, what in (
-            (registry.methods, "methods"),
-            (registry.datasets, "data sets"),
-            (registry.scenarios, "scenarios"),
-            (registry.studies, "studies"),
-        )
-    )
-    yield Sign("plug-ins", "ok", ", ".join(counts))
-    added = registry.additions()
-    for each in added:
-        yield Sign("plug-ins", "ok", f"{each.what} {each.name} from {each.origin}")
+    """How much of every kind is found, and what of it is not the suite's own, with where that comes from."""
+    from bench.nn.base import CLIENT_MODELS  # torch
+    from bench.report.study import STUDIES
+
+    kinds: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
+    yield Sign("plug-ins", "ok", ", ".join(f"{kind.word}: {len(kind.all())}" for kind in kinds))
+    origins = set()
+    for kind in kinds:
+        for name, origin in kind.origins().items():
+            origins.add(origin)
+            yield Sign("plug-ins", "ok", f"{kind.word} {name} from {origin}")
     for file in registry.plugin_files():
-        if file not in {each.origin for each in added}:
+        if file not in origins:
             yield Sign("plug-ins", "note", f"{file} adds nothing: a class needs a name of its own")
 
 

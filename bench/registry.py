@@ -1,10 +1,9 @@
-"""Finds methods, data sets, scenarios and reports.
+"""Finds what a suite consists of, and what plug-ins add to it.
 
-A class in ``methods/NAME.py`` with a ``name`` of its own is a method; the same for ``datasets/``
-and ``reports/``, and for scenarios in ``bench/federation/``. Installed packages add theirs through
-the entry points ``bench.methods``, ``bench.datasets``, ``bench.scenarios`` and ``bench.reports``, each
-naming a module or a class. Files of one's own are named by the environment variable
-``BENCH_PLUGINS``, which worker processes inherit.
+A *kind* (methods, data sets, scenarios, studies, client models) is declared beside its base class. A
+public module of the kind's built-in package, an installed package through the kind's entry points,
+or a file of one's own named by the environment variable ``BENCH_PLUGINS`` (which worker processes
+inherit) adds to it by a class that extends the base and has a ``name`` of its own.
 """
 
 from __future__ import annotations
@@ -21,27 +20,14 @@ from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from bench.errors import RequestError, unknown
 
-if TYPE_CHECKING:
-    from bench.dataset import Dataset
-    from bench.engine.method import Method
-    from bench.federation.scenario import Scenario
-    from bench.report.study import Study
-
+T = TypeVar("T")
 
 PLUGINS = "BENCH_PLUGINS"
 """Environment variable: Python files with such classes, separated as in ``PATH``."""
-
-GROUPS = {
-    "method": ("bench.methods", "bench.methods", "bench.engine.method:Method"),
-    "data set": ("bench.datasets", "bench.datasets", "bench.dataset:Dataset"),
-    "scenario": ("bench.scenarios", "bench.federation", "bench.federation.scenario:Scenario"),
-    "study": ("bench.reports", "bench.reports", "bench.report.study:Study"),
-}
-"""Group of entry points, package of the suite's own and base class (imported on use) of what is found."""
 
 
 def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
@@ -90,8 +76,7 @@ def add_plugin(path: Path) -> ModuleType:
     files = plugin_files()
     if str(path.resolve()) not in files:
         os.environ[PLUGINS] = os.pathsep.join([*files, str(path.resolve())])
-        for found in (methods, datasets, scenarios, studies):
-            found.cache_clear()
+        forget()
     return module
 
 
@@ -127,88 +112,67 @@ def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str
 
 
 class _Found(NamedTuple):
-    kind: Any
-    origin: str
+    classes: dict[str, Any]
+    origins: dict[str, str]
 
 
-def _find(what: str) -> dict[str, _Found]:
-    """Every concrete subclass in a group of ``GROUPS`` that declares its own ``name``."""
-    group, built_in, base_name = GROUPS[what]
-    base = pkgutil.resolve_name(base_name)
-    found: dict[str, _Found] = {}
-    for source, origin in _sources(group, built_in):
+@cache
+def _find(kind: Kind[Any]) -> _Found:
+    """Every concrete subclass of a kind's base that declares its own ``name``, and where it comes from."""
+    base = pkgutil.resolve_name(kind.base)
+    found: dict[str, tuple[Any, str]] = {}
+    for source, origin in _sources(kind.group, kind.package):
         members = vars(source).values() if isinstance(source, ModuleType) else [source]
         for member in members:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
             name = vars(member).get("name")
-            if name is not None and found.setdefault(name, _Found(member, origin)).kind is not member:
+            if name is not None and found.setdefault(name, (member, origin))[0] is not member:
                 raise RequestError(
-                    f"two {group} plug-ins are called '{name}': "
-                    f"{found[name].kind.__module__} and {member.__module__}; rename one"
+                    f"two {kind.group} plug-ins are called '{name}': "
+                    f"{found[name][0].__module__} and {member.__module__}; rename one"
                 )
-    return dict(sorted(found.items()))
+    ordered = dict(sorted(found.items()))
+    return _Found(
+        {name: member for name, (member, _) in ordered.items()},
+        {name: origin for name, (_, origin) in ordered.items() if origin},
+    )
 
 
-def _classes(what: str) -> dict[str, Any]:
-    return {name: each.kind for name, each in _find(what).items()}
+def forget() -> None:
+    """Let every kind be searched for anew: plug-ins have come or gone."""
+    _find.cache_clear()
 
 
-class Addition(NamedTuple):
-    """What is not the suite's own: a ``GROUPS`` word, its name, and the package or file that has it."""
+class Kind(Generic[T]):
+    """What can be added to the suite by a class: the concrete subclasses of ``base`` by name.
 
-    what: str
-    name: str
-    origin: str
-
-
-def additions() -> list[Addition]:
-    """What installed packages and plug-in files add, by group and name.
-
-    Raises:
-        RequestError: one of them cannot be imported, or two have one name.
+    ``word`` is what messages call one of them, ``group`` the group of entry points, ``package`` the
+    suite's own package of them, ``base`` the class that they extend as ``module:Class``. Nothing is
+    imported before the first is asked for.
     """
-    return [
-        Addition(what, name, each.origin)
-        for what in GROUPS
-        for name, each in _find(what).items()
-        if each.origin
-    ]
 
+    def __init__(self, word: str, group: str, package: str, base: str) -> None:
+        self.word = word
+        self.group = group
+        self.package = package
+        self.base = base
 
-@cache
-def methods() -> dict[str, type[Method]]:
-    """Every method by name."""
-    return _classes("method")
+    def all(self) -> dict[str, type[T]]:
+        """Every class of this kind by name.
 
+        Raises:
+            RequestError: a plug-in cannot be imported, or two classes have one name.
+        """
+        return _find(self).classes
 
-@cache
-def datasets() -> dict[str, type[Dataset]]:
-    """Every data set by name."""
-    return _classes("data set")
+    def named(self, name: str) -> type[T]:
+        """The class of that name; raises ``RequestError`` with the nearest name, and as ``all``."""
+        classes = self.all()
+        if name not in classes:
+            raise unknown(self.word, name, classes)
+        return classes[name]
 
-
-@cache
-def scenarios() -> dict[str, type[Scenario[Any]]]:
-    """Every scenario by name, but those whose name holds a number."""
-    return _classes("scenario")
-
-
-@cache
-def studies() -> dict[str, type[Study]]:
-    """Every study (a report over grids and published numbers) by name."""
-    return _classes("study")
-
-
-def method(name: str) -> type[Method]:
-    """The method of that name; raises ``RequestError`` with the nearest name."""
-    if name not in methods():
-        raise unknown("method", name, methods())
-    return methods()[name]
-
-
-def dataset(name: str) -> type[Dataset]:
-    """The data set of that name; raises ``RequestError`` with the nearest name."""
-    if name not in datasets():
-        raise unknown("dataset", name, datasets())
-    return datasets()[name]
+    def origins(self) -> dict[str, str]:
+        """The package or file of each class that is not the suite's own, by name; raises as ``all``."""
+        return _find(self).origins

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from bench import registry
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
@@ -89,6 +90,15 @@ def _some_clients(model: type[Part], section: str, clients: int, overrides: Over
     return part
 
 
+def _check_participation(protocol: Protocol, clients: int) -> None:
+    """Refuse rounds of so many clients in which nobody would train."""
+    if protocol.participants(clients) < 1:
+        raise RequestError(
+            f"protocol.participation: {protocol.participation:g} of {clients} clients is not one client; "
+            f"use {1 / clients:.3g} or more"
+        )
+
+
 def resolve(
     dataset: str, scenario: str, clients: int, method: str, seed: int, overrides: Overrides | None = None
 ) -> RunSpec:
@@ -104,8 +114,8 @@ def resolve(
 
     overrides = overrides or {}
     check_sections(overrides)
-    data = registry.dataset(dataset)
-    kind = registry.method(method)
+    data = DATASETS.named(dataset)
+    kind = METHODS.named(method)
     hyper = _section(kind.Hyper, {}, "method", overrides)
     protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:
@@ -123,6 +133,7 @@ def resolve(
     newcomers = _some_clients(Newcomers, "newcomers", clients, overrides)
     if attack and newcomers:
         raise RequestError("attack and newcomers are two experiments: set the ratio of one of them to 0")
+    _check_participation(protocol, clients - (newcomers.count(clients) if newcomers else 0))
     return RunSpec(
         dataset=dataset,
         scenario=scenario,

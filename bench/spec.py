@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,6 +26,11 @@ SECTIONS = {
 """Section of a dotted key (``method.mu``) -> the part of a spec that it sets."""
 
 
+def _is(default: object) -> Callable[[object], bool]:
+    """Whether a value is the default of a setting that specs of earlier versions do not have."""
+    return lambda value: value == default
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
 
@@ -37,6 +43,8 @@ class Protocol(_Part):
     validation and test items in percent. ``initial``: every client starts from its ``own``
     random model or all from one ``common`` model. ``evaluate``: once a ``round`` after local
     training, or after every local ``epoch`` as FedHGN's released checkpoint rule needs.
+    ``participation`` is the share of clients that train in a round; 1, where all do, is absent from
+    the canonical form.
     """
 
     rounds: Annotated[int, Field(ge=1)] = 100
@@ -45,18 +53,19 @@ class Protocol(_Part):
     split: tuple[float, float, float] = (40.0, 30.0, 30.0)
     initial: Literal["own", "common"] = "own"
     evaluate: Literal["round", "epoch"] = "round"
-    participation: Annotated[float, Field(gt=0, le=1)] = 1.0
+    participation: Annotated[float, Field(gt=0, le=1, exclude_if=_is(1.0))] = 1.0
 
     def participants(self, clients: int) -> int:
-        """Number of clients that take part in a round, of so many."""
+        """Number of clients that train in a round, among so many."""
         return round(self.participation * clients)
 
 
 class ClientSettings(_Part):
     """The client's model and optimiser, the same for every method until tuned.
 
-    ``batch_size`` None means one full-batch step an epoch. Optimiser state is kept over rounds.
-    ``dropout`` is rounded to a multiple of 1/256 (see ``bench.nn.dropout``).
+    ``batch_size`` None means one full-batch step an epoch. ``dropout`` is rounded to a multiple of
+    1/256 (see ``bench.nn.dropout``). ``optimizer_state``: every client's optimiser goes on from its
+    last round (``keep``, absent from the canonical form) or starts anew in every round (``reset``).
     """
 
     model: str = "gcn"
@@ -66,7 +75,7 @@ class ClientSettings(_Part):
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     batch_size: Annotated[int, Field(ge=1)] | None = None
-    optimizer_state: Literal["keep", "reset"] = "keep"
+    optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is("keep"))] = "keep"
 
 
 class Attack(_Part):

@@ -23,10 +23,10 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from bench import registry
 from bench.data import Family
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.method import Method
+from bench.engine.methods import METHODS
 from bench.engine.reference import SequentialClients
 from bench.engine.run import Run, run
 from bench.errors import NoDataError, NotApplicableError, RequestError
@@ -261,14 +261,14 @@ def _warm(run: Run) -> Run:
 
 def is_plain(method: str) -> bool:
     """Whether a method's clients do nothing but train whole models with cross-entropy."""
-    return registry.method(method).train is Method.train
+    return METHODS.named(method).train is Method.train
 
 
 def every_method(family: Family) -> list[str]:
     """Methods that train on such data, FedAvg first: it is what the others are compared with."""
     names = [
         name
-        for name, kind in registry.methods().items()
+        for name, kind in METHODS.all().items()
         if family in kind.families and kind.trains and kind.reads is None
     ]
     return sorted(names, key=lambda name: (name != "fedavg", name))

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench import registry
 from bench.contract.toys import linked, make_spec, random_federation
 from bench.engine.checkpoint import Checkpoint
+from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
 from bench.federation.build import build
@@ -63,7 +63,7 @@ def toy_spec(method: str, family: str, federation: Federation) -> RunSpec:
         client["model"] = "hgnn"
     if family == "images":
         client |= {"model": "cnn", "batch_size": 8, "optimizer": "sgd", "weight_decay": 0.0, "dropout": 0.0}
-    client |= registry.method(method).client
+    client |= METHODS.named(method).client
     return make_spec(method, federation, client=client, rounds=ROUNDS)
 
 
@@ -74,7 +74,7 @@ def cases() -> Iterator[tuple[str, RunSpec, Federation]]:
         ("non-overlapping", 5): build("cora", "non-overlapping", 5, 123, (40.0, 30.0, 30.0), ()),
         ("overlapping", 10): build("cora", "overlapping", 10, 123, (40.0, 30.0, 30.0), ()),
     }
-    for method, kind in registry.methods().items():
+    for method, kind in METHODS.all().items():
         if kind.reads is not None:
             continue
         for family, federation in made.items():

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench import registry
 from bench.engine import NUMERICS
+from bench.engine.methods import METHODS
 from bench.spec import Protocol, RunSpec
 
 RUN_COLUMNS = (
@@ -100,7 +100,7 @@ class FakeDatabase:
             hyper=hyper or {},
         )
         run = len(self._runs) + 1
-        kind = registry.methods().get(spec.method)
+        kind = METHODS.all().get(spec.method)
         made = {"method": kind.numerics if kind else 1, "engine": NUMERICS, **(numerics or {})}
         self._runs.append(
             {

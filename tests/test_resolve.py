@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from bench import registry
+from bench.dataset import DATASETS
 from bench.engine.method import Method
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.hyper import HyperParameters, tunable
+from bench.registry import Kind
 from bench.resolve import parse_overrides, resolve
 
 
@@ -18,9 +21,9 @@ def on_cora(method: str, **overrides: Any) -> Any:
     return resolve("cora", "non-overlapping", 10, method, 0, named)
 
 
-@pytest.mark.parametrize("method", sorted(registry.methods()))
+@pytest.mark.parametrize("method", sorted(METHODS.all()))
 def test_every_method_resolves_with_all_its_hyper_parameters(method: str) -> None:
-    kind = registry.method(method)
+    kind = METHODS.named(method)
     spec = on_cora(method)
     assert spec.hyper == kind.Hyper().model_dump()
     assert spec.method == (kind.reads or method)
@@ -28,7 +31,7 @@ def test_every_method_resolves_with_all_its_hyper_parameters(method: str) -> Non
 
 
 def test_defaults_come_from_the_data_set() -> None:
-    for name, data in registry.datasets().items():
+    for name, data in DATASETS.all().items():
         spec = resolve(name, data.scenarios[0], 2, "fedavg", 3)
         assert spec.protocol == data.protocol
         assert spec.client == data.client
@@ -70,6 +73,15 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
         ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
         ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
+        ({"overrides": {"protocol.participation": 0}}, ["protocol.participation", "0"]),
+        ({"overrides": {"protocol.participation": 1.5}}, ["protocol.participation", "1.5"]),
+        ({"overrides": {"protocol.participation": float("nan")}}, ["protocol.participation", "nan"]),
+        ({"overrides": {"protocol.participation": 0.04}}, ["protocol.participation", "0.04", "10 clients"]),
+        (
+            {"overrides": {"protocol.participation": 0.2, "newcomers.ratio": 0.8}},
+            ["protocol.participation", "0.2", "2 clients"],
+        ),
+        ({"overrides": {"client.optimizer_state": "half"}}, ["client.optimizer_state", "'keep'", "'half'"]),
         ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
         ({"overrides": {"client.dropout": 1}}, ["client.dropout", "less than or equal to 0.99"]),
         ({"overrides": {"client.optimizer": "adamw"}}, ["client.optimizer", "'adam'", "'adamw'"]),
@@ -147,13 +159,18 @@ def test_a_search_space_names_tunable_hyper_parameters_only() -> None:
         Hyper(rate=0)
 
 
-@pytest.mark.parametrize("name", sorted(registry.methods()))
+@pytest.mark.parametrize("name", sorted(METHODS.all()))
 def test_search_spaces_hold_allowed_values(name: str) -> None:
-    kind = registry.method(name)
+    kind = METHODS.named(name)
     for key, values in kind.Hyper.search_space().items():
         assert len(set(values)) == len(values) > 1
         for value in values:
             assert getattr(kind.Hyper.model_validate({key: value}), key) == value
+
+
+def kind_of_methods() -> Kind[Method]:
+    """One that has not been searched for yet."""
+    return Kind("method", "bench.methods", "bench.methods", "bench.engine.method:Method")
 
 
 def test_two_plug_ins_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +182,7 @@ def test_two_plug_ins_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(registry, "_sources", lambda group, built_in: [(One, ""), (Other, "elsewhere")])
     with pytest.raises(RequestError, match="twin"):
-        registry._classes("method")
+        kind_of_methods().all()
 
 
 def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,4 +195,4 @@ def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.
     monkeypatch.setattr(
         registry, "_sources", lambda group, built_in: [(kind, "") for kind in (Named, Helper, Method)]
     )
-    assert registry._classes("method") == {"named": Named}
+    assert kind_of_methods().all() == {"named": Named}

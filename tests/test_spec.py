@@ -23,8 +23,8 @@ BASE: dict[str, Any] = {
     "clients": 10,
     "method": "fedprox",
     "seed": 0,
-    "protocol": Protocol().model_dump(),
-    "client": ClientSettings().model_dump(),
+    "protocol": {**Protocol().model_dump(), "participation": 1.0},
+    "client": {**ClientSettings().model_dump(), "optimizer_state": "keep"},
     "hyper": {"mu": 0.001, "weights": "uniform"},
     "attack": Attack(ratio=0.2).model_dump(),
     "newcomers": Newcomers(ratio=0.2).model_dump(),
@@ -41,6 +41,7 @@ CHANGES: dict[str, Any] = {
     "protocol.split": [20.0, 40.0, 40.0],
     "protocol.initial": "common",
     "protocol.evaluate": "epoch",
+    "protocol.participation": 0.5,
     "client.model": "hgnn",
     "client.hidden": 64,
     "client.dropout": 0.4,
@@ -48,6 +49,7 @@ CHANGES: dict[str, Any] = {
     "client.learning_rate": 0.02,
     "client.weight_decay": 0.0,
     "client.batch_size": 16,
+    "client.optimizer_state": "reset",
     "hyper.mu": 0.002,
     "hyper.weights": "samples",
     "attack.kind": "gaussian",
@@ -126,10 +128,29 @@ def test_the_hash_is_sha256_of_sorted_compact_json() -> None:
     assert spec.hash == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_settings_of_later_versions_are_absent_from_the_canonical_form_at_their_defaults() -> None:
+    assert "participation" not in RunSpec.model_validate(BASE).canonical()
+    assert "optimizer_state" not in RunSpec.model_validate(BASE).canonical()
+    for path in ("protocol.participation", "client.optimizer_state"):
+        section, _, name = path.partition(".")
+        spec = RunSpec.model_validate(changed(path, CHANGES[path]))
+        assert json.loads(spec.canonical())[section][name] == CHANGES[path]
+        assert RunSpec.model_validate_json(spec.canonical()) == spec
+
+
+@pytest.mark.parametrize(("share", "clients", "count"), [(1, 7, 7), (0.5, 10, 5), (0.2, 3, 1), (0.2, 2, 0)])
+def test_participants_are_the_rounded_share(share: float, clients: int, count: int) -> None:
+    assert Protocol(participation=share).participants(clients) == count
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [
         ("protocol.rounds", 0),
+        ("protocol.participation", 0.0),
+        ("protocol.participation", 1.5),
+        ("protocol.participation", float("nan")),
+        ("client.optimizer_state", "half"),
         ("protocol.local_epochs", 0),
         ("protocol.partition_seed", -1),
         ("protocol.split", [40.0, 60.0]),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 
 
@@ -24,7 +25,7 @@ def check_method(file: Path) -> int:
     from bench.contract.checks import check
 
     module = registry.add_plugin(file)
-    names = [name for name, kind in registry.methods().items() if inspect.getmodule(kind) is module]
+    names = [name for name, kind in METHODS.all().items() if inspect.getmodule(kind) is module]
     if not names:
         raise RequestError(
             f"{file} holds no method: expected a class that extends bench.engine.method.Method "

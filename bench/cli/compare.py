@@ -8,8 +8,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from bench import paths, registry
+from bench import paths
 from bench.cli.seeds import Seeds
+from bench.engine.methods import METHODS
 
 WIDTH = 100
 """Columns of the tables where the terminal is narrower or there is none."""
@@ -73,6 +74,7 @@ def compare(
     from bench.report import standing
     from bench.report.report import Request, build
     from bench.report.shipped import opened
+    from bench.report.study import STUDIES
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.peek import stored_runs
@@ -116,8 +118,8 @@ def compare(
         found = comparison.compare(source, its_study, method, runs)
         methods = (*(row.method for row in its_study.rows), method)
         request = Request((its_study.name,), (dataset,), filters.scenarios, filters.clients, methods)
-        built = build(source, request, registry.studies(), out, comparison.expectations(its_study, runs))
-    title = f"{registry.method(method).title} on {its_study.title_of(dataset)}"
+        built = build(source, request, STUDIES.all(), out, comparison.expectations(its_study, runs))
+    title = f"{METHODS.named(method).title} on {its_study.title_of(dataset)}"
     console.print(rich_table(standing.table(its_study, found.standings, title)))
     for line in standing.sentences(its_study, found.ranking, method, found.standings):
         console.print(line)

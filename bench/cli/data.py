@@ -11,9 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from bench import paths, registry
+from bench import paths
 from bench.cli import federation_commands
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.sources import Sources, check
 
@@ -59,7 +59,7 @@ def list_(
             "title": dataset.title,
             "where": _whereabouts(dataset, sources),
         }
-        for name, dataset in registry.datasets().items()
+        for name, dataset in DATASETS.all().items()
     ]
     if as_json:
         print(json.dumps(rows, indent=1))
@@ -81,7 +81,7 @@ def fetch(*, dataset: DatasetOption, data_root: Path | None = None) -> None:
     data_root
         Folder searched first for raw files.
     """
-    files = registry.dataset(dataset).files
+    files = DATASETS.named(dataset).files
     if not files:
         print(f"{dataset}: embedded, nothing to fetch")
     for path in Sources(paths.data_roots(data_root)).get_all(files):
@@ -100,7 +100,7 @@ def verify(*, dataset: DatasetOption | None = None, data_root: Path | None = Non
         Folder searched first for raw files.
     """
     sources = Sources(paths.data_roots(data_root), download=False)
-    chosen = [registry.dataset(dataset)] if dataset else list(registry.datasets().values())
+    chosen = [DATASETS.named(dataset)] if dataset else list(DATASETS.all().values())
     wrong = 0
     for one in chosen:
         if not any(sources.at_hand(file) for file in one.files):

@@ -14,7 +14,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from bench import paths, registry
+from bench import paths
+from bench.dataset import DATASETS
 from bench.errors import NoDataError
 from bench.federation.build import build
 from bench.federation.dataset_tables import (
@@ -93,7 +94,7 @@ def _print_table(console: Console, table: DatasetTable) -> None:
         console.print(_subgraph_grid(table))
         return
     notes = [f"Counts with std: over {PARTITIONS} partitions (ddof 1); the paper prints one."]
-    if registry.dataset(table.dataset).family == "graph":
+    if DATASETS.named(table.dataset).family == "graph":
         notes.append(
             "Edges: once, no self-loops; the paper's have them, Cora's and CiteSeer's also both directions."
         )
@@ -125,7 +126,7 @@ def stats(
         Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published, deviation.
     """
     roots = paths.data_roots(data_root)
-    tables = [dataset_table(name, roots) for name in ([dataset] if dataset else registry.datasets())]
+    tables = [dataset_table(name, roots) for name in ([dataset] if dataset else DATASETS.all())]
     if dataset and not tables[0].statistics:
         raise NoDataError(f"{dataset}: {tables[0].missing}")
     if as_json:
@@ -168,7 +169,7 @@ def export(
     data_root
         Folder searched first for raw files.
     """
-    protocol = registry.dataset(dataset).protocol
+    protocol = DATASETS.named(dataset).protocol
     seed = protocol.partition_seed if partition_seed is None else partition_seed
     roots = paths.data_roots(data_root)
     federation = build(dataset, scenario, clients, seed, split or protocol.split, roots)

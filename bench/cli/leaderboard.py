@@ -7,19 +7,20 @@ from pathlib import Path
 
 from cyclopts import App
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.leaderboard import build as site
 from bench.leaderboard.folder import is_site
 from bench.leaderboard.serve import server
 from bench.report.shipped import opened
+from bench.report.study import STUDIES
 
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
 def _build(out: Path, db: str | None, own: bool) -> site.Site:
     with opened(db, own) as source:
-        return site.build(source, registry.studies(), registry.methods(), out)
+        return site.build(source, STUDIES.all(), METHODS.all(), out)
 
 
 @app.command

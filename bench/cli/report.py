@@ -8,10 +8,10 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from bench import registry
 from bench.report.page import NAME as PAGE
 from bench.report.report import Request, build
 from bench.report.shipped import opened, shipped_runs
+from bench.report.study import STUDIES
 from bench.report.terminal import show
 
 WIDTH = 80
@@ -64,7 +64,7 @@ def report(
         grid,
     )
     with opened(db, own) as source:
-        built = build(source, request, registry.studies(), out)
+        built = build(source, request, STUDIES.all(), out)
     console = Console()
     console.width = max(console.width, WIDTH)
     for document in built.documents:

@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
+from bench.dataset import DATASETS
 from bench.errors import NotApplicableError, RequestError, unknown
 from bench.paths import data_roots
 from bench.sweep.devices import check_counts
@@ -69,14 +70,13 @@ def speed(
     """
     import torch
 
-    from bench import registry
     from bench.speed import WHOLE_RUNS, Case, every_method, measure, measure_machine, measure_whole
 
     if whole and rounds is not None:
         raise RequestError("--whole times all rounds of the protocol: leave out --rounds")
     rounds = ROUNDS if rounds is None else rounds
     _check(device, threads, json)
-    data = registry.dataset(dataset)
+    data = DATASETS.named(dataset)
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
     torch.set_num_threads(threads)

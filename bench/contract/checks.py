@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench import registry
 from bench.contract.toys import copied, furthest, linked, make_spec, permuted, play, random_federation
 from bench.data import Family
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.clients import Clients, Forward, LossTerm, Stack
 from bench.engine.method import Method
+from bench.engine.methods import METHODS
 from bench.engine.run import Run, run
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import TEST, TRAIN, Federation
@@ -43,7 +43,7 @@ class Subject:
 
     def __init__(self, method: str) -> None:
         self.method = method
-        self.kind: type[Method] = registry.method(method)
+        self.kind: type[Method] = METHODS.named(method)
 
     @cached_property
     def family(self) -> Family:
@@ -169,7 +169,7 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
         np.array_equal(counts, resumed.correct()[key]) for key, counts in straight.correct().items()
     )
     require(
-        same and straight.wire.bytes_up == resumed.wire.bytes_up,
+        same and straight.traffic.bytes_up == resumed.traffic.bytes_up,
         "a run taken up from a checkpoint ends with other numbers: keep what lasts over rounds in "
         "attributes that are tensors, networks, optimisers, numbers, or lists and dicts of them",
     )

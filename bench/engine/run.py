@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bench import registry, streams
+from bench import streams
 from bench.engine.attack import Attacker
 from bench.engine.batch import Batch, Stack
 from bench.engine.clients import AfterEpoch, Clients
@@ -17,6 +17,7 @@ from bench.engine.costs import Stopwatch
 from bench.engine.evaluation import Evaluator
 from bench.engine.message import Message
 from bench.engine.method import Method
+from bench.engine.methods import METHODS
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
@@ -62,7 +63,7 @@ class Run:
         block_size: int | None = None,
         clients_type: type[Clients] = Clients,
     ) -> None:
-        kind = registry.method(spec.method)
+        kind = METHODS.named(spec.method)
         if federation.family not in kind.families:
             raise NotApplicableError(
                 f"{spec.method} runs on {', '.join(kind.families)} data, not on {federation.family}"

@@ -17,9 +17,9 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from bench import paths, registry
+from bench import paths
 from bench.data import Graph, Hypergraph, Images, Ragged
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError
 from bench.federation.build import federate
 from bench.federation.hypergraph import LabelDirichlet
@@ -196,7 +196,7 @@ def dataset_table(dataset: str, roots: tuple[Path, ...] | None = None) -> Datase
     Raises:
         RequestError: no such data set, a raw file's checksum is wrong, or no clients can be drawn.
     """
-    title = registry.dataset(dataset).title
+    title = DATASETS.named(dataset).title
     roots = paths.data_roots() if roots is None else roots
     try:
         prepared = prepare(dataset, roots, download=False)

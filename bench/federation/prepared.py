@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bench import paths, registry
+from bench import paths
 from bench.data import Data, Graph, Hypergraph, Images
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.federation.graph import check_graph
 from bench.federation.hypergraph import check_hyperedges
 from bench.federation.identity import data_checksum, features_checksum
@@ -49,4 +49,4 @@ def prepare(dataset: str, roots: tuple[Path, ...] | None = None, download: bool 
     Raises:
         RequestError: no such data set, its files are not to be had, or their checksum is wrong.
     """
-    return _prepare(registry.dataset(dataset), paths.data_roots() if roots is None else roots, download)
+    return _prepare(DATASETS.named(dataset), paths.data_roots() if roots is None else roots, download)

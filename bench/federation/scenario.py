@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.data import Data, Family
+from bench.registry import Kind
 
 D = TypeVar("D", bound=Data)
 
@@ -85,6 +86,12 @@ class Scenario(ABC, Generic[D]):
         Raises:
             RequestError: which client and why.
         """
+
+
+SCENARIOS: Kind[Scenario[Any]] = Kind(
+    "scenario", "bench.scenarios", "bench.federation", "bench.federation.scenario:Scenario"
+)
+"""By name; where a name goes on with a parameter, by what stands before it."""
 
 
 def positive_number(text: str) -> float:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench import registry
 from bench.data import Family
 from bench.errors import RequestError, unknown
-from bench.federation.scenario import Scenario
+from bench.federation.scenario import SCENARIOS, Scenario
 
 NUMBER = "a number at the end of a name is an example"
 
@@ -16,7 +15,7 @@ def forms(family: Family | None = None) -> list[str]:
     """The names of a family's scenarios, with examples of parameters; of all families where none is named."""
     return [
         f"{name}{parameter}"
-        for name, kind in registry.scenarios().items()
+        for name, kind in SCENARIOS.all().items()
         if family is None or family in kind.families
         for parameter in kind.parameters
     ]
@@ -24,7 +23,7 @@ def forms(family: Family | None = None) -> list[str]:
 
 def _parts(name: str) -> tuple[type[Scenario[Any]], str]:
     """The class and the parameter of a name; the longest of the names that it begins with decides."""
-    kinds = registry.scenarios()
+    kinds = SCENARIOS.all()
     for end in range(len(name), 0, -1):
         kind = kinds.get(name[:end])
         if kind is not None and (end == len(name) or any(kind.parameters)):

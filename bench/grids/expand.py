@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import registry
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.grid import Grid, Setting
 from bench.grids.published import published_names
@@ -79,7 +81,7 @@ def ad_hoc(filters: Filters) -> Grid:
 
 
 def _first_scenario(dataset: str) -> tuple[str, ...]:
-    return registry.dataset(dataset).scenarios[:1]
+    return DATASETS.named(dataset).scenarios[:1]
 
 
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
@@ -136,7 +138,7 @@ def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters
     for column, (kind, values) in enumerate(asked.items()):
         have = {combination[column] for combination in combinations}
         for value in values:
-            if kind == "method" and value not in have and value in registry.methods():
+            if kind == "method" and value not in have and value in METHODS.all():
                 raise RequestError(
                     f"method '{value}' is not in this grid, which names its methods: copy it, add the "
                     "method, and give the file to --grid"
@@ -154,7 +156,7 @@ def _check_method_keys(overrides: Mapping[str, Any], methods: set[str]) -> None:
 
 
 def _hyper_names(method: str) -> set[str]:
-    return set(registry.methods()[method].Hyper.model_fields) if method in registry.methods() else set()
+    return set(METHODS.all()[method].Hyper.model_fields) if method in METHODS.all() else set()
 
 
 def plan(
@@ -172,9 +174,7 @@ def plan(
     Raises:
         RequestError: a name that is neither known nor published, an unknown key or a wrong value.
     """
-    missing = _missing("dataset", dataset, registry.datasets()) or _missing(
-        "method", method, registry.methods()
-    )
+    missing = _missing("dataset", dataset, DATASETS.all()) or _missing("method", method, METHODS.all())
     if missing:
         return Planned(dataset, scenario, clients, method, seed, None, missing)
     values = {

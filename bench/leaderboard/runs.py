@@ -18,7 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench import registry
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.leaderboard.script import call, script_json
 from bench.report.source import Source
@@ -146,8 +147,8 @@ def _command(spec: dict[str, Any]) -> str:
 def _absent(dataset: str, method: str) -> str:
     """Why there is no command for runs of these names; empty where there is one."""
     try:
-        registry.dataset(dataset)
-        registry.method(method)
+        DATASETS.named(dataset)
+        METHODS.named(method)
     except RequestError as error:
         return f"not available here: {error}"
     return ""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bench.data import Family
 from bench.federation.types import Client
+from bench.registry import Kind
 from bench.spec import ClientSettings
 
 
@@ -50,6 +51,8 @@ def keep_all(activations: Tensor, site: int) -> Tensor:
 
 class ClientModel(ABC):
     """A network whose parameters carry a leading client dimension.
+
+    A subclass with a ``name`` of its own is found by the registry.
 
     ``shapes`` maps a parameter's name to its shape for one client; ``head`` names the parameters
     of the classifier, all others are the backbone; ``buffers`` names running statistics, which
@@ -111,3 +114,8 @@ def fan_in_uniform(rng: np.random.Generator, fan_in: int, shape: tuple[int, ...]
     """Uniform within ``1 / sqrt(fan_in)`` (torch's default for linear and convolution layers)."""
     bound = 1.0 / np.sqrt(fan_in)
     return rng.uniform(-bound, bound, shape).astype(np.float32)
+
+
+CLIENT_MODELS: Kind[ClientModel] = Kind(
+    "client.model", "bench.models", "bench.nn", "bench.nn.base:ClientModel"
+)

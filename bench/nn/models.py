@@ -1,19 +1,12 @@
-"""The client models by name."""
+"""The client model that a run's settings name."""
 
 from __future__ import annotations
 
 from bench.data import Family
-from bench.errors import RequestError, unknown
+from bench.errors import RequestError
 from bench.federation.types import Federation
-from bench.nn.base import ClientModel
-from bench.nn.cnn import CNN
-from bench.nn.gcn import GCN
-from bench.nn.gcn2 import GCN2
-from bench.nn.hgnn import HGNN, HGNNRelu
-from bench.nn.sage import SAGE
+from bench.nn.base import CLIENT_MODELS, ClientModel
 from bench.spec import ClientSettings
-
-MODELS: dict[str, type[ClientModel]] = {model.name: model for model in (GCN, GCN2, SAGE, HGNN, HGNNRelu, CNN)}
 
 
 def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[ClientModel]:
@@ -23,11 +16,9 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
         RequestError: there is no such model, it cannot read this kind of data, or it cannot be
             trained in batches as asked.
     """
-    if settings.model not in MODELS:
-        raise unknown("client.model", settings.model, MODELS)
-    kind = MODELS[settings.model]
+    kind = CLIENT_MODELS.named(settings.model)
     if family not in kind.families:
-        fitting = [name for name, model in MODELS.items() if family in model.families]
+        fitting = [name for name, model in CLIENT_MODELS.all().items() if family in model.families]
         raise RequestError(
             f"client.model '{settings.model}' reads {' or '.join(kind.families)} data, but {dataset} is "
             f"{family} data: "

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench import registry
 from bench.engine import NUMERICS
+from bench.engine.methods import METHODS
 from bench.report.expected import Expectation, Expected, alike
 from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import Source
@@ -92,13 +92,13 @@ class Group:
     @property
     def trains(self) -> bool:
         """Whether the method trains anything, as every method does of which nothing is known."""
-        kind = registry.methods().get(self.method)
+        kind = METHODS.all().get(self.method)
         return kind is None or kind.trains
 
     @property
     def older(self) -> str:
         """Which runs were made by code of older numbers; empty where none was, or the method is unknown."""
-        kind = registry.methods().get(self.method)
+        kind = METHODS.all().get(self.method)
         found = []
         for name, now in (("method", kind.numerics if kind else 0), ("engine", NUMERICS)):
             made = self.done[f"{name}_numerics"]
@@ -172,7 +172,7 @@ class Results:
         In a column without a grid: the method's own defaults, and the most frequent protocol.
         """
         planned = self.expected(column, method).settings
-        kind = registry.methods().get(method)
+        kind = METHODS.all().get(method)
         if planned or kind is None:
             return planned or frequent
         if column in self._grids:

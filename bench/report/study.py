@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from bench import registry
+from bench.engine.methods import METHODS
+from bench.registry import Kind
 from bench.report import experiment_figures, experiment_views, views
 from bench.report.cells import Board, Selection, board
 from bench.report.charts import board as charts
@@ -80,8 +81,8 @@ class Study:
     def title_of(self, name: str) -> str:
         """A data set's or method's name as tables print it."""
         titles = {**{row.method: row.title for row in self.rows}, **self.titles}
-        if name not in titles and name in registry.methods():
-            return registry.method(name).title
+        if name not in titles and name in METHODS.all():
+            return METHODS.named(name).title
         return titles.get(name, name)
 
     def boards(self, results: Results, selection: Selection) -> list[Board]:
@@ -127,3 +128,6 @@ class Study:
             reproduction(self, boards, outcomes, results, selection),
         ]
         return [each for each in made if each is not None]
+
+
+STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.report.study:Study")

@@ -13,14 +13,15 @@ from pathlib import Path
 from types import ModuleType
 
 import bench
-from bench import engine, registry
+from bench import engine
+from bench.engine.methods import METHODS
 from bench.engine.result import Code
 
 SHARED = ("engine", "federation", "nn", "streams.py", "data.py", "selection.py")
 """Parts of ``bench`` that every run goes through."""
 
 
-METHODS = "bench.methods"
+PACKAGE = "bench.methods"
 
 
 @cache
@@ -33,10 +34,10 @@ def code(method: str) -> Code:
     Raises:
         RequestError: no such method.
     """
-    for kind in registry.methods().values():
+    for kind in METHODS.all().values():
         for name in _closure(kind):
             _source(name)
-    kind = registry.method(method)
+    kind = METHODS.named(method)
     digest = hashlib.sha256(_shared().encode())
     for name in sorted(_closure(kind)):
         digest.update(f"{name}\0{_source(name)}\0".encode())
@@ -61,7 +62,7 @@ def _shared() -> str:
 
 def _closure(kind: type) -> set[str]:
     """Modules that a method is made of, wherever ``bench`` itself is not."""
-    packages = {_package(kind.__module__), METHODS}
+    packages = {_package(kind.__module__), PACKAGE}
     waiting = {base.__module__ for base in kind.__mro__ if _package(base.__module__) in packages}
     found: set[str] = set()
     while waiting:
@@ -73,7 +74,7 @@ def _closure(kind: type) -> set[str]:
 
 def _package(module: str) -> str:
     """The package that a module's author would call his own."""
-    return METHODS if module.startswith(f"{METHODS}.") else module.partition(".")[0]
+    return PACKAGE if module.startswith(f"{PACKAGE}.") else module.partition(".")[0]
 
 
 def _imports(module: ModuleType) -> set[str]:

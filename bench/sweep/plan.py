@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, cast
 
-from bench import registry
+from bench.dataset import DATASETS
 from bench.engine.result import Code
 from bench.errors import RequestError
 from bench.grids import Planned
@@ -149,7 +149,7 @@ def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
 
     @cache
     def lacking(dataset: str) -> str:
-        names = [file.path for file in registry.dataset(dataset).files if sources.at_hand(file) is None]
+        names = [file.path for file in DATASETS.named(dataset).files if sources.at_hand(file) is None]
         rest = f" and {len(names) - 1} more" if len(names) > 1 else ""
         return f"not in any data root: {names[0]}{rest}" if names else ""
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from bench import registry, streams
+from bench import streams
+from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
@@ -82,7 +83,7 @@ def obstacles(sample: pd.DataFrame, lacking: Callable[[str], str]) -> list[Check
 def _obstacle(run: Mapping[Any, Any], lacking: Callable[[str], str]) -> str:
     dataset, method = str(run["dataset"]), str(run["method"])
     try:
-        registry.dataset(dataset)
+        DATASETS.named(dataset)
         code = fingerprint.code(method)
     except RequestError as error:
         return str(error)

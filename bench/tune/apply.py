@@ -9,7 +9,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from bench import paths, registry
+from bench import paths
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
@@ -84,7 +86,7 @@ class Configurations:
 
     def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
         """Those of the spec's cell; none where its method is not at hand, which alone knows the values."""
-        return self.by_file.get(file_name(spec), ()) if spec.method in registry.methods() else ()
+        return self.by_file.get(file_name(spec), ()) if spec.method in METHODS.all() else ()
 
 
 def configurations(home: Path | None = None) -> Configurations:
@@ -108,7 +110,7 @@ def configurations(home: Path | None = None) -> Configurations:
 def _check(configuration: Configuration, name: str) -> None:
     """Whether a method that is at hand takes the winner's values."""
     spec = configuration.record.spec
-    if spec.method not in registry.methods():
+    if spec.method not in METHODS.all():
         return  # a plug-in's
     try:
         configuration.apply(spec)
@@ -167,8 +169,8 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
 
 
 def _tunable(planned: Planned) -> bool:
-    kind = registry.method(planned.method)
-    return kind.trains and registry.dataset(planned.dataset).family in kind.families
+    kind = METHODS.named(planned.method)
+    return kind.trains and DATASETS.named(planned.dataset).family in kind.families
 
 
 def _cell(spec: RunSpec) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.spec import SECTIONS, RunSpec, set_path
 
@@ -33,7 +33,7 @@ def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
     Raises:
         RequestError: the method declares more than ``MOST_OWN`` tunable parameters.
     """
-    kind = registry.method(spec.method)
+    kind = METHODS.named(spec.method)
     own = kind.Hyper.search_space()
     if len(own) > MOST_OWN:
         raise RequestError(
@@ -75,7 +75,7 @@ def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
             raise unknown(f"tuned setting of {spec.method}", key, known)
         set_path(tree, f"{SECTIONS[section]}.{name}", value)
     try:
-        tree["hyper"] = registry.method(spec.method).Hyper.model_validate(tree["hyper"]).model_dump()
+        tree["hyper"] = METHODS.named(spec.method).Hyper.model_validate(tree["hyper"]).model_dump()
         return RunSpec.model_validate(tree)
     except ValidationError as error:
         first = error.errors()[0]

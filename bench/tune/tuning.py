@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from bench import registry
+from bench.dataset import DATASETS
 from bench.engine import NUMERICS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
@@ -92,7 +93,7 @@ class Tuning:
 
 def numerics(method: str) -> dict[str, int]:
     """Declared versions of the installed code that makes a method's numbers."""
-    return {"method": registry.method(method).numerics, "engine": NUMERICS}
+    return {"method": METHODS.named(method).numerics, "engine": NUMERICS}
 
 
 def cell_of(spec: RunSpec) -> dict[str, Any]:
@@ -154,10 +155,10 @@ def _no_study(planned: Planned) -> str:
     """Why a planned run cannot be tuned; empty where it can."""
     if planned.spec is None:
         return planned.reason
-    kind = registry.method(planned.method)
+    kind = METHODS.named(planned.method)
     if not kind.trains:
         return f"{planned.method} does not train"
-    family = registry.dataset(planned.dataset).family
+    family = DATASETS.named(planned.dataset).family
     if family not in kind.families:
         return f"{planned.method} runs on {', '.join(kind.families)} data, not on {family}"
     return ""

@@ -32,8 +32,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv(registry.PLUGINS, "")
     yield
     os.environ[registry.PLUGINS] = ""
-    for found in (registry.methods, registry.datasets, registry.studies):
-        found.cache_clear()
+    registry.forget()
 
 
 def test_the_standing_is_what_the_numbers_say() -> None:

@@ -56,9 +56,9 @@ def test_a_plugin_that_fails_is_to_be_fixed(
 ) -> None:
     (tmp_path / "own.py").write_text("1 / 0\n")
     monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "own.py"))
-    registry.methods.cache_clear()
+    registry.forget()
     code, out = outcome(capsys)
     monkeypatch.setenv(registry.PLUGINS, "")
-    registry.methods.cache_clear()
+    registry.forget()
     assert code == 1
     assert "own.py cannot be imported: ZeroDivisionError" in out

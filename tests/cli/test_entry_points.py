@@ -5,18 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench import registry
 from bench.cli.main import main
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
+from bench.federation.scenario import SCENARIOS
+from bench.nn.base import CLIENT_MODELS
+from bench.registry import Kind
+from bench.report.study import STUDIES
 
-GROUPS = ("bench.methods", "bench.datasets", "bench.scenarios", "bench.reports")
+KINDS: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
 
 OWN = """
-from bench.dataset import Dataset
-from bench.federation.scenario import Scenario
+from bench.dataset import DATASETS, Dataset
+from bench.federation.scenario import SCENARIOS, Scenario
 from bench.methods.fedavg import FedAvg
+from bench.nn.gcn import GCN
 from bench.report.study import Study
 
 class Method(FedAvg):
@@ -30,14 +38,12 @@ class Clients(Scenario):
     name, families = "made-up-clients", ("graph",)
     def draw(self, data, clients, partition_seed, split): ...
 
+class Model(GCN):
+    name = "made_up_model"
+
 class Paper(Study):
     name = "made_up_study"
 """
-
-
-def forget() -> None:
-    for found in (registry.methods, registry.datasets, registry.scenarios, registry.studies):
-        found.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -49,11 +55,11 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "packages"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
-    forget()
+    registry.forget()
     yield folder
     sys.modules.pop("made_up", None)
     monkeypatch.undo()
-    forget()
+    registry.forget()
 
 
 def install(folder: Path, text: str, *groups: str) -> None:
@@ -74,17 +80,23 @@ def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
 
 
 def test_what_a_package_adds_is_found_and_named(packages: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = [len(found()) for found in (registry.methods, registry.datasets, registry.scenarios)]
-    forget()
-    install(packages, OWN, *GROUPS)
-    after = [len(found()) for found in (registry.methods, registry.datasets, registry.scenarios)]
-    assert [new - old for old, new in zip(before, after, strict=True)] == [1, 1, 1]
+    before = [set(kind.all()) for kind in KINDS]
+    registry.forget()
+    install(packages, OWN, *(kind.group for kind in KINDS))
+    added = [set(kind.all()) - names for kind, names in zip(KINDS, before, strict=True)]
+    assert added == [
+        {"made_up_method"},
+        {"made-up-data"},
+        {"made-up-clients"},
+        {"made_up_model"},
+        {"made_up_study"},
+    ]
     code, out, _ = outcome(capsys, "doctor")
     assert code == 0
-    for added in ("method made_up_method", "data set made-up-data", "scenario made-up-clients"):
-        assert f"ok plug-ins {added} from made-up-package 1.5" in out
+    for line in ("method made_up_method", "dataset made-up-data", "scenario made-up-clients"):
+        assert f"ok plug-ins {line} from made-up-package 1.5" in out
     assert "ok plug-ins study made_up_study from made-up-package 1.5" in out
-    assert out.count(" from made-up-package") == 4  # not what its module merely imports
+    assert out.count(" from made-up-package") == len(KINDS)  # not what its module merely imports
 
 
 def test_a_file_of_ones_own_is_named_with_what_it_adds(

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from bench import registry, speed
+from bench import speed
 from bench.cli.main import main
 from bench.data import Hypergraph, Ragged
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.engine.result import RunResult
 from bench.federation.build import build
 from bench.sources import Sources
@@ -44,8 +44,8 @@ class Circle(Dataset):
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Measures in this process, on a machine of known rates."""
-    everything = {**registry.datasets(), "circle": Circle}
-    monkeypatch.setattr(registry, "datasets", lambda: everything)
+    everything = {**DATASETS.all(), "circle": Circle}
+    monkeypatch.setattr(DATASETS, "all", lambda: everything)
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(speed, "apart", lambda work, case: work(case))
     monkeypatch.setattr(speed, "measure_machine", lambda device: speed.Machine(1e9, 1e9))

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import registry
 from bench.cli.data import app
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError, RequestError
 from bench.sources import RawFile
 
@@ -33,7 +32,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     class Core(Dataset):
         name, title, family, embedded = "core", "Core", "images", True
 
-    monkeypatch.setattr(registry, "datasets", lambda: {"core": Core, "toy": Toy})
+    monkeypatch.setattr(DATASETS, "all", lambda: {"core": Core, "toy": Toy})
     (tmp_path / "root" / "set").mkdir(parents=True)
     return tmp_path / "root"
 
@@ -97,13 +96,13 @@ def test_the_whole_group_is_registered(capsys: Capture) -> None:
 
 
 def test_finding_the_data_sets_loads_no_torch() -> None:
-    code = "import sys; from bench import registry; registry.datasets(); print('torch' in sys.modules)"
+    code = "import sys; from bench.dataset import DATASETS; DATASETS.all(); print('torch' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
-@pytest.mark.parametrize("name", list(registry.datasets()))
+@pytest.mark.parametrize("name", list(DATASETS.all()))
 def test_every_data_set_is_completely_described(name: str) -> None:
-    kind = registry.dataset(name)
+    kind = DATASETS.named(name)
     assert kind.title
     assert kind.homepage.startswith("https://")
     assert kind.scenarios
@@ -125,5 +124,5 @@ def test_every_data_set_is_completely_described(name: str) -> None:
     ],
 )
 def test_protocol_of_the_subgraph_study(name: str, rounds: int, epochs: int) -> None:
-    protocol = registry.dataset(name).protocol
+    protocol = DATASETS.named(name).protocol
     assert (protocol.rounds, protocol.local_epochs, protocol.split) == (rounds, epochs, (40, 30, 30))

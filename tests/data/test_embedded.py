@@ -11,8 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from bench import registry
 from bench.data import Graph
+from bench.dataset import DATASETS
 from bench.datasets.planetoid import pack, unpack
 from bench.sources import Sources
 
@@ -26,7 +26,7 @@ KNOWN = {
 
 
 def load(name: str) -> Graph:
-    data = registry.dataset(name)().load(Sources((), download=False))
+    data = DATASETS.named(name)().load(Sources((), download=False))
     assert isinstance(data, Graph)
     return data
 

@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bench import registry
 from bench.data import Graph, Hypergraph
+from bench.dataset import DATASETS
 from bench.datasets._fedhgn import CleanedHypergraph
 from bench.datasets.imdb import films_by_name, word_counts
 from bench.errors import NoDataError, RequestError
@@ -38,18 +38,18 @@ TRAINING = {
     "facebook": 0.8,
 }
 WHOLE = ("cora-whole", "citeseer-whole", "facebook")
-RAW = tuple(name for name in TRAINING if registry.dataset(name).files)
+RAW = tuple(name for name in TRAINING if DATASETS.named(name).files)
 
 
 def sources_of(name: str, root: Path) -> Sources:
     sources = Sources((root,), download=False)
-    if not all(sources.at_hand(file) for file in registry.dataset(name).files):
+    if not all(sources.at_hand(file) for file in DATASETS.named(name).files):
         pytest.skip(f"the data root has no raw files of {name}")
     return sources
 
 
 def load(name: str, root: Path) -> Graph | Hypergraph:
-    data = registry.dataset(name)().load(sources_of(name, root))
+    data = DATASETS.named(name)().load(sources_of(name, root))
     assert isinstance(data, Graph | Hypergraph)
     return data
 
@@ -64,7 +64,7 @@ def sets_of(data: Graph | Hypergraph) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("name", TRAINING)
 def test_protocol_of_the_study(name: str) -> None:
-    kind = registry.dataset(name)
+    kind = DATASETS.named(name)
     protocol = kind.protocol
     assert (protocol.rounds, protocol.local_epochs) == (200, 3)
     assert protocol.split == (TRAINING[name], 20, 40)
@@ -77,7 +77,7 @@ def test_protocol_of_the_study(name: str) -> None:
 
 @pytest.mark.parametrize("name", RAW)
 def test_raw_files_come_from_a_fixed_commit(name: str) -> None:
-    for file in registry.dataset(name).files:
+    for file in DATASETS.named(name).files:
         assert file.url is not None
         assert re.match(r"https://github\.com/[\w-]+/[\w-]+/raw/[0-9a-f]{40}/\S+$", file.url), file.url
         assert Path(file.url).name == Path(file.path).name
@@ -100,7 +100,7 @@ CLEANED = {
 def test_counts_of_the_hypergraphs(name: str, data_root: Path) -> None:
     nodes, features, listed, used, largest, covered, classes = CLEANED[name]
     data = load(name, data_root)
-    kind = registry.dataset(name)()
+    kind = DATASETS.named(name)()
     assert isinstance(kind, CleanedHypergraph)
     assert isinstance(data, Hypergraph)
     assert len(kind.raw_hyperedges(sources_of(name, data_root))) == listed
@@ -123,7 +123,7 @@ COUNTED = {
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_counts_of_the_whole_graphs(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    root = tmp_path if registry.dataset(name).embedded else request.getfixturevalue("data_root")
+    root = tmp_path if DATASETS.named(name).embedded else request.getfixturevalue("data_root")
     nodes, features, edges, neighbourhoods, singletons, largest = COUNTED[name]
     data = load(name, root)
     assert isinstance(data, Graph)
@@ -157,7 +157,7 @@ def test_loaders_arrive_at_the_independent_arrays(
     path = ARRAYS / f"{name.removesuffix('-whole')}.npz"
     if not path.exists():
         pytest.skip(f"the independent arrays of {name} are not at hand: there is no {path.name}")
-    data = load(name, tmp_path if registry.dataset(name).embedded else request.getfixturevalue("data_root"))
+    data = load(name, tmp_path if DATASETS.named(name).embedded else request.getfixturevalue("data_root"))
     with np.load(path, allow_pickle=False) as stored:
         arrays = dict(stored)
 
@@ -245,7 +245,7 @@ def test_dblp_joins_the_authors_of_a_paper_and_of_a_term(by_hand: Path) -> None:
     sparse.save_npz(folder / "a_feat.npz", sparse.csr_matrix(words))
     np.save(folder / "labels.npy", np.array([1, 0, 2, 1], np.int32))
     data = load("dblp4k", by_hand)
-    kind = registry.dataset("dblp4k")()
+    kind = DATASETS.named("dblp4k")()
     assert isinstance(kind, CleanedHypergraph)
     raw = kind.raw_hyperedges(Sources((by_hand,), download=False))
     assert raw == [[0, 1], [2], [2, 3], [0, 1], [0, 1, 2, 3], [2]]
@@ -341,18 +341,18 @@ def test_facebook_ignores_self_loops(by_hand: Path) -> None:
 
 @pytest.mark.parametrize("name", RAW)
 def test_a_file_with_other_content_is_refused(name: str, tmp_path: Path) -> None:
-    for file in registry.dataset(name).files:
+    for file in DATASETS.named(name).files:
         write(tmp_path, {file.path: "0\t0\n"})
     with pytest.raises(RequestError, match="is damaged or another version: expected sha256") as caught:
-        registry.dataset(name)().load(Sources((tmp_path,), download=False))
+        DATASETS.named(name)().load(Sources((tmp_path,), download=False))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", RAW)
 def test_missing_files_are_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(NoDataError) as caught:
-        registry.dataset(name)().load(Sources((tmp_path,), download=False))
-    for file in registry.dataset(name).files:
+        DATASETS.named(name)().load(Sources((tmp_path,), download=False))
+    for file in DATASETS.named(name).files:
         assert file.path in str(caught.value)
 
 

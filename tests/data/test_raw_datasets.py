@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import registry
 from bench.data import Data, Graph, Images
+from bench.dataset import DATASETS
 from bench.datasets.planetoid import PARTS, read_raw
 from bench.errors import NoDataError, RequestError
 from bench.sources import RawFile, Sources
 
 
 def load(name: str, root: Path) -> Data:
-    kind = registry.dataset(name)
+    kind = DATASETS.named(name)
     sources = Sources((root,), download=False)
     if not any(sources.at_hand(file) for file in kind.files):
         pytest.skip(f"the data root has no raw files of {name}")
@@ -95,12 +95,12 @@ def test_nothing_is_written_into_the_data_root(name: str, data_root: Path) -> No
 
 @pytest.mark.parametrize("name", ["pubmed", "coraca", "cifar10-sample"])
 def test_a_changed_pickle_is_refused_before_it_is_opened(name: str, tmp_path: Path) -> None:
-    for file in registry.dataset(name).files:
+    for file in DATASETS.named(name).files:
         path = tmp_path / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(pickle.dumps({}))
     with pytest.raises(RequestError, match="is damaged or another version: expected sha256") as caught:
-        registry.dataset(name)().load(Sources((tmp_path,), download=False))
+        DATASETS.named(name)().load(Sources((tmp_path,), download=False))
     assert "\n" not in str(caught.value)
 
 
@@ -126,7 +126,7 @@ def tiny_arxiv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "edge.csv.gz": "3,0\n0,3\n1,2\n0,1\n5,4\n",
         "node-feat.csv.gz": "".join(",".join(f"{value:.9g}" for value in row) + "\n" for row in features),
     }
-    kind = registry.dataset("ogbn-arxiv")
+    kind = DATASETS.named("ogbn-arxiv")
     sums = {name: write_gz(tmp_path / "ogbn-arxiv" / "raw" / name, text) for name, text in texts.items()}
     files = tuple(
         replace(file, sha256=sums[Path(file.path).name] if file.sha256 else None) for file in kind.files
@@ -136,7 +136,7 @@ def tiny_arxiv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def load_arxiv(root: Path) -> Graph:
-    graph = registry.dataset("ogbn-arxiv")().load(Sources((root,), download=False))
+    graph = DATASETS.named("ogbn-arxiv")().load(Sources((root,), download=False))
     assert isinstance(graph, Graph)
     return graph
 
@@ -214,7 +214,7 @@ def batch(value: int, labels: list[int]) -> bytes:
 def test_cifar_batches_are_merged_in_file_order(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = registry.dataset("cifar10")
+    kind = DATASETS.named("cifar10")
     files: list[RawFile] = []
     for number, file in enumerate(kind.files):
         content = batch(number, [number, 9 - number])
@@ -238,7 +238,7 @@ def test_the_sample_is_not_taken_for_the_whole(data_root: Path) -> None:
     if not root.exists():
         pytest.skip("the data root has no sample of CIFAR-10")
     with pytest.raises(NoDataError, match="is another file"):
-        registry.dataset("cifar10")().load(Sources((root,), download=False))
+        DATASETS.named("cifar10")().load(Sources((root,), download=False))
 
 
 def test_the_sample_from_either_folder(data_root: Path) -> None:

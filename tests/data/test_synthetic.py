@@ -6,13 +6,13 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from bench import registry
+from bench.dataset import DATASETS
 from bench.federation.graph import check_graph
 from bench.sources import Sources
 
 
 def test_arxiv_size_has_the_published_counts_and_is_one_seeded_graph() -> None:
-    dataset = registry.dataset("arxiv-size")
+    dataset = DATASETS.named("arxiv-size")
     graph = dataset().load(Sources(()))
     check_graph(graph, "arxiv-size")  # sorted, both directions, no loops, no repeats
     nodes = len(graph.labels)

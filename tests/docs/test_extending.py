@@ -26,25 +26,20 @@ COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 SPLIT = (40.0, 30.0, 30.0)
 
 
-def forget() -> None:
-    for found in (registry.methods, registry.datasets, registry.scenarios, registry.studies):
-        found.cache_clear()
-
-
 @pytest.fixture(autouse=True)
 def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """No plug-ins before and none left behind; commands are typed at the top of the repository."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(registry.PLUGINS, "")
     monkeypatch.chdir(ROOT)
-    forget()
+    registry.forget()
     yield
-    forget()
+    registry.forget()
 
 
 def found_in(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
     monkeypatch.setenv(registry.PLUGINS, ":".join(map(str, files)))
-    forget()
+    registry.forget()
 
 
 @pytest.mark.slow
@@ -54,7 +49,7 @@ def test_commands_run(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     while "=" in words[0]:
         name, _, value = words.pop(0).partition("=")
         monkeypatch.setenv(name, value)
-    forget()
+    registry.forget()
     assert words.pop(0) == "bench"
     with pytest.raises(SystemExit) as end:
         main(words)
@@ -136,7 +131,7 @@ def test_a_run_of_the_examples_is_stored_under_their_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(registry.PLUGINS, f"{EXAMPLES / 'friends.py'}:{EXAMPLES / 'iid.py'}")
-    forget()
+    registry.forget()
     command = "sweep -d friends -s iid -k 3 -m local --set protocol.rounds=2 --jobs 1"
     with pytest.raises(SystemExit) as end:
         main([*shlex.split(command), "--data-root", str(EXAMPLES / "data")])

@@ -17,8 +17,8 @@ import pytest
 import torch
 from toy_federations import make_spec, random_federation
 
-from bench import registry
 from bench.engine.checkpoint import Checkpoint
+from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.engine.run import Run, run
 from bench.federation.types import Federation
@@ -399,7 +399,7 @@ def test_compressed_rows_come_back(integers: torch.dtype, federation: Federation
 def test_what_cannot_be_saved_costs_a_warning_and_not_the_run(
     federation: Federation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = registry.method("fedavg")
+    method = METHODS.named("fedavg")
     real = method.send
 
     def send(self: Any, round: int) -> Any:

@@ -19,8 +19,7 @@ from bench.engine.clients import Clients, Stack
 from bench.engine.run import Run, default_block_size
 from bench.errors import DivergedError
 from bench.federation.types import TRAIN, Client, Federation
-from bench.nn.base import ClientModel, Drop, Inputs, Output
-from bench.nn.models import MODELS
+from bench.nn.base import CLIENT_MODELS, ClientModel, Drop, Inputs, Output
 from bench.spec import ClientSettings
 
 
@@ -279,7 +278,7 @@ def test_running_statistics_stay_at_their_client(
     batch_size: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are kept over rounds, not trained, not sent and not averaged."""
-    monkeypatch.setitem(MODELS, "counting", Counting)
+    monkeypatch.setitem(CLIENT_MODELS.all(), "counting", Counting)
     federation = random_federation((9, 70, 33, 5, 50), dense=True, width=6)
     settings = {"model": "counting", "dropout": 0.0, "batch_size": batch_size, "weight_decay": 0.1}
     spec = make_spec("fedavg", federation, rounds=3, local_epochs=2, client=settings)

@@ -7,9 +7,10 @@ import pytest
 import torch
 from toy_federations import make_spec
 
-from bench import registry, streams
+from bench import streams
 from bench.engine.clients import Clients
 from bench.engine.method import Stack
+from bench.engine.methods import METHODS
 from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.run import Run, run
 from bench.federation.types import SPLITS, TEST, TRAIN, Federation
@@ -50,7 +51,7 @@ def test_newcomers_of_a_method_of_several_phases_are_judged_when_all_are_over(
     federation: Federation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forty epochs fit a dozen training nodes; one epoch of the head does not."""
-    monkeypatch.setitem(registry.methods(), "two_phases", TwoPhases)
+    monkeypatch.setitem(METHODS.all(), "two_phases", TwoPhases)
     spec = joining("fedavg", federation)
     longer = run(spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=40)}), federation)
     result = run(spec.model_copy(update={"method": "two_phases"}), federation)

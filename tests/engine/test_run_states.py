@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from toy_federations import make_spec
 
-from bench import registry
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.method import Method, Stack
+from bench.engine.methods import METHODS
 from bench.engine.run import run
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import Federation
@@ -76,8 +76,8 @@ class Keeps(Method):
 
 @pytest.fixture
 def with_test_methods(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**registry.methods(), **{kind.name: kind for kind in (Poisoned, Refuses, Tiny, Keeps)}}
-    monkeypatch.setattr(registry, "methods", lambda: known)
+    known = {**METHODS.all(), **{kind.name: kind for kind in (Poisoned, Refuses, Tiny, Keeps)}}
+    monkeypatch.setattr(METHODS, "all", lambda: known)
 
 
 @pytest.mark.usefixtures("with_test_methods")

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from federation_toys import toy
 
-from bench import registry
 from bench.data import Data
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError
 from bench.federation.prepared import prepare
 
@@ -26,7 +25,7 @@ def use_toy(monkeypatch: pytest.MonkeyPatch) -> Callable[[Data], type[Dataset]]:
 
     def use(data: Data) -> type[Dataset]:
         kind = toy(data)
-        monkeypatch.setattr(registry, "datasets", lambda: {"toy": kind})
+        monkeypatch.setattr(DATASETS, "all", lambda: {"toy": kind})
         return kind
 
     return use

@@ -9,10 +9,9 @@ import pytest
 from cyclopts import App
 from federation_toys import random_graph, random_hypergraph, random_images
 
-from bench import registry
 from bench.cli import federation_commands
 from bench.data import Graph
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
 from bench.federation.dataset_tables import published_statistics
@@ -130,8 +129,8 @@ def test_data_sets_that_are_not_at_hand_get_one_line(
     data_app: App, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BENCH_DATA", str(tmp_path / "nothing"))
-    chosen = {name: registry.datasets()[name] for name in ("cora", "pubmed")}
-    monkeypatch.setattr(registry, "datasets", lambda: chosen)
+    chosen = {name: DATASETS.all()[name] for name in ("cora", "pubmed")}
+    monkeypatch.setattr(DATASETS, "all", lambda: chosen)
     data_app("stats")
     printed = capsys.readouterr().out
     assert sum(line.startswith("pubmed: not at hand: missing ") for line in printed.splitlines()) == 1

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from federation_toys import random_graph, random_hypergraph
 
-from bench import registry
 from bench.cli.main import main
 from bench.data import Graph, Hypergraph, Ragged
+from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.build import assemble, build
 from bench.federation.exchange import export_federation
@@ -87,7 +87,7 @@ def test_training_nodes_of_a_client(
     at_hand: Callable[[str], None], name: str, clients: int, training: int
 ) -> None:
     at_hand(name)
-    split = registry.dataset(name).protocol.split
+    split = DATASETS.named(name).protocol.split
     per_mille = round(10 * split[0])
     assignment = LabelDirichlet().draw(prepare(name).data, clients, 0, split)
     counts = [int((roles == TRAIN).sum()) for roles in assignment.roles]

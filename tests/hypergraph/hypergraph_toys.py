@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from bench import registry
 from bench.data import Hypergraph, Ragged
+from bench.engine.methods import METHODS
 from bench.engine.task import Wire
 from bench.federation.hypergraph import hypergraph_clients
 from bench.federation.scenario import Assignment
@@ -87,7 +87,7 @@ def rows_of(
     method: str, federation: Federation, wire: Wire | None = None, **hyper: Any
 ) -> list[NDArray[np.float32]]:
     """What every client of a method trains on."""
-    kind = registry.method(method)
+    kind = METHODS.named(method)
     made = object.__new__(kind)
     made.hyper = kind.Hyper.model_validate(hyper)
     return [client.features for client in made.inputs(federation, wire or Wire()).clients]

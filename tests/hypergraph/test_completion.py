@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from bench.data import Hypergraph
+from bench.engine.methods import METHODS
 from bench.engine.task import Wire
 from bench.errors import NotApplicableError
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
@@ -180,10 +181,9 @@ def test_coraca_needs_true_degrees_and_sizes(
 
 
 def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:
-    from bench import registry
 
     federation = federation_of(coraca, partition(coraca, 3))
-    kind = registry.method("fedhgn_hc")
+    kind = METHODS.named("fedhgn_hc")
     method = object.__new__(kind)
     method.hyper = kind.Hyper()
     changed = method.inputs(federation, Wire())

@@ -8,11 +8,11 @@ import torch
 from hypergraph_toys import centralised, clients_of, federation_of, learnable, spec
 from torch.nn import functional
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.engine.run import Run, run
 from bench.federation.types import TRAIN, Client
 
-METHODS = ("local_hgnn", "local_hgnn_hc", "fedhgn", "fedhgn_trim1", "fedhgn_hc", "global_hgnn")
+FAMILY = ("local_hgnn", "local_hgnn_hc", "fedhgn", "fedhgn_trim1", "fedhgn_hc", "global_hgnn")
 
 
 def plain_training(
@@ -81,11 +81,11 @@ def test_received_model_is_the_average_weighted_by_training_nodes() -> None:
 
 def test_weights_default_to_the_papers() -> None:
     for method in ("fedhgn", "fedhgn_trim1", "fedhgn_hc"):
-        assert registry.method(method).Hyper().model_dump()["weights"] == "samples"
-    assert registry.method("fedavg").Hyper().model_dump()["weights"] == "uniform"
+        assert METHODS.named(method).Hyper().model_dump()["weights"] == "samples"
+    assert METHODS.named("fedavg").Hyper().model_dump()["weights"] == "uniform"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FAMILY)
 def test_every_method_learns(method: str) -> None:
     data, clients = learnable()
     if method == "global_hgnn":
@@ -141,7 +141,7 @@ def test_bytes_of_a_run() -> None:
     assert {method: result.bytes_down for method, result in results.items()} == expected
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", FAMILY)
 def test_other_data_is_not_applicable(method: str) -> None:
     data, clients = learnable()
     result = run(spec(method, 1), replace(federation_of(data, clients), family="images"))

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from plain_cnn import BATCH, CLASSES, SETTINGS, image_client
 
-from bench import registry
 from bench.data import Images
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.engine.result import RunResult
 from bench.engine.run import run
 from bench.errors import NoDataError
@@ -59,7 +58,7 @@ def majority(federation: Federation) -> float:
 
 @pytest.mark.parametrize("method", ["local", "fedavg", "majority"])
 def test_one_round_on_fabricated_images(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "datasets", lambda: {"tinted": Tinted})
+    monkeypatch.setattr(DATASETS, "all", lambda: {"tinted": Tinted})
     request = resolve("tinted", "dirichlet0.5", 4, method, seed=0)
     federation = build(*request.federation_key)
     sizes = [client.count(TRAIN) for client in federation.clients]

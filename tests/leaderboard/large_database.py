@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from sqlalchemy import insert
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.leaderboard.build import build
 from bench.report.source import Merged
+from bench.report.study import STUDIES
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -46,7 +47,7 @@ OWN = (
     "fedpub",
     "flow",
 )
-METHODS = (*OWN, "fedsheafhn", "majority", *(f"guest_{number:02d}" for number in range(28)))
+COMPETITORS = (*OWN, "fedsheafhn", "majority", *(f"guest_{number:02d}" for number in range(28)))
 SEEDS = 100
 CLIENTS = 10
 """Clients with results; fewer than the columns say, to keep the database small."""
@@ -58,8 +59,8 @@ RULES = ("best_val", "last", "best_test", "client_best_val")
 
 def specs() -> Iterator[tuple[int, int, RunSpec]]:
     """Column, method and spec of every run."""
-    for (place, column), (number, method) in product(enumerate(COLUMNS), enumerate(METHODS)):
-        usual = resolve(*column, method if method in registry.methods() else "local", 0)
+    for (place, column), (number, method) in product(enumerate(COLUMNS), enumerate(COMPETITORS)):
+        usual = resolve(*column, method if method in METHODS.all() else "local", 0)
         for seed in range(SEEDS):
             yield place, number, usual.model_copy(update={"method": method, "seed": seed})
 
@@ -156,7 +157,7 @@ def main(database: Path, site: Path) -> None:
         print(f"filled in {time.perf_counter() - start:.0f} s, {database.stat().st_size / 1e6:,.0f} MB")
     start = time.perf_counter()
     with open_store(url, create=False) as store:
-        made = build(Merged(store, []), registry.studies(), registry.methods(), site)
+        made = build(Merged(store, []), STUDIES.all(), METHODS.all(), site)
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     pages = sorted((path.stat().st_size, str(path.relative_to(site))) for path in site.rglob("*.html"))

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from sqlalchemy import select
 
-from bench import registry
 from bench.engine.method import Method
+from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
@@ -74,7 +74,7 @@ class Evil(Method):
         mu: float = tunable(0.1, [0.1, 1.0])
 
 
-METHODS = {**registry.methods(), EVIL: Evil}
+COMPETITORS = {**METHODS.all(), EVIL: Evil}
 
 BASES: dict[tuple[Column, str], Sequence[int]] = {
     (TEN, "local"): (60, 62),
@@ -149,7 +149,7 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
 def build_site(url: str, out: Path) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
-        return build(Merged(store, []), {"tiny": Tiny}, METHODS, out)
+        return build(Merged(store, []), {"tiny": Tiny}, COMPETITORS, out)
 
 
 def means(column: Column, method: str) -> list[float]:

@@ -18,8 +18,8 @@ from scipy import stats
 from site_database import (
     BASES,
     BUNDLE,
+    COMPETITORS,
     EVIL,
-    METHODS,
     PARTITION,
     REASON,
     TEN,
@@ -339,5 +339,5 @@ def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:
         open_store(url, create=False) as store,
         pytest.raises(RequestError, match="the database has no runs yet"),
     ):
-        build(Merged(store, []), {"tiny": Tiny}, METHODS, tmp_path / "deep" / "site")
+        build(Merged(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
     assert not (tmp_path / "deep").exists()

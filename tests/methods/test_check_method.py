@@ -97,8 +97,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv(registry.PLUGINS, "")
     yield
     os.environ[registry.PLUGINS] = ""
-    for found in (registry.methods, registry.datasets, registry.studies):
-        found.cache_clear()
+    registry.forget()
 
 
 def outcome(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from toy_federations import make_spec
 
-from bench import registry
 from bench.contract.checks import (
     RULES,
     SIZES,
@@ -26,13 +25,14 @@ from bench.contract.checks import (
     majority_share,
     order_of_clients_changes_nothing,
 )
+from bench.engine.methods import METHODS
 from bench.engine.run import run
 from bench.federation.types import Federation
 
 ONE_CLIENT = {"global_hgnn": "one client holds all nodes: it is refused where there are several"}
 METHODS = sorted(
     name
-    for name, kind in registry.methods().items()
+    for name, kind in METHODS.all().items()
     if {"graph", "hypergraph"} & set(kind.families) and kind.reads is None and name not in ONE_CLIENT
 )
 BOUND_TO_ORDER = {

@@ -9,7 +9,7 @@ import pytest
 from split_graphs import Pairs, edges, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
 from toy_federations import furthest, make_spec, permuted, play, random_federation
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.engine.run import run
 from bench.engine.task import Wire
 from bench.errors import NotApplicableError
@@ -188,7 +188,7 @@ def test_a_run_as_a_user_asks_for_it(method: str, model: str) -> None:
     one, other = play(spec, federation), play(spec, federation, block_size=2)
     assert np.isfinite(one.loss).all()
     assert furthest(one.own, other.own) < 1e-5
-    assert registry.method(method).stage == "received"
+    assert METHODS.named(method).stage == "received"
     for (_, split), counts in one.correct().items():
         role = {"train": TRAIN, "val": VALIDATION, "test": TEST}[split]
         assert (counts <= [client.count(role) for client in federation.clients]).all()

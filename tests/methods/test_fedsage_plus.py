@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from toy_federations import both_ways, copied, furthest, make_spec, play
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.engine.task import Wire
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
@@ -173,7 +173,7 @@ def planted(nodes: int = 12, width: int = 8) -> Federation:
 def mender_of(federation: Federation, **hyper: Any) -> tuple[Mender, FedSagePlus]:
     calm = {"generator_epochs": 0, "federated_epochs": 0}
     method = Run(make_spec("fedsage_plus", federation, hyper=calm), federation).method
-    assert isinstance(method, registry.method("fedsage_plus"))
+    assert isinstance(method, METHODS.named("fedsage_plus"))
     method.hyper = method.Hyper(**hyper)  # type: ignore[attr-defined]
     return Mender(method, federation.clients[0], federation.classes), method  # type: ignore[arg-type, return-value]
 

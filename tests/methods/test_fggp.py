@@ -14,7 +14,7 @@ import torch
 from torch.nn import functional
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play, random_federation
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, Federation
 from bench.methods import _graph_views as graph_views
@@ -451,7 +451,7 @@ def test_the_order_of_clients_matters_by_their_noise_alone(
     monkeypatch: pytest.MonkeyPatch, federation: Federation
 ) -> None:
     """With the same noise for all, permuted clients give permuted models."""
-    module = sys.modules[registry.method("fggp").__module__]
+    module = sys.modules[METHODS.named("fggp").__module__]
     monkeypatch.setattr(module, "streams", SimpleNamespace(generator=lambda *key: Half()))
     spec = make_spec("fggp", federation, initial="common", client={"dropout": 0.0})
     order = [3, 0, 4, 2, 1]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from fake_database import CORA, FakeDatabase
 
-from bench import registry
 from bench.engine import NUMERICS
+from bench.engine.methods import METHODS
 from bench.report import captions, views
 from bench.report.cells import HEADER, Board, Cell, Selection
 from bench.report.expected import Expectation, Expected
@@ -14,6 +14,7 @@ from bench.report.published import accuracies
 from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
+from bench.report.study import STUDIES
 from bench.report.views import notes
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
@@ -153,7 +154,7 @@ def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
 
 def test_cells_that_older_numbers_went_into_say_so() -> None:
     database = FakeDatabase()
-    now = registry.method("fggp").numerics
+    now = METHODS.named("fggp").numerics
     for seed in (0, 1):
         database.add("local", seed, [70, 74])
         database.add("fedavg", seed, [70, 74], numerics={"engine": NUMERICS - seed})
@@ -387,6 +388,6 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_pat
     database = FakeDatabase()
     for seed, bundle, state in ((0, "", ""), (1, "theirs", "unverified"), (2, "theirs", "unverified")):
         database.add("local", seed, [80] * 10, bundle=bundle, bundle_state=state)
-    built = build(database, Request(studies=("fedsheafhn",)), registry.studies(), tmp_path)
+    built = build(database, Request(studies=("fedsheafhn",)), STUDIES.all(), tmp_path)
     table = next(each for each in built.documents if each.name == "fedsheafhn_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.caption

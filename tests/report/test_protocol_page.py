@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 
-from bench import __version__, registry
+from bench import __version__
+from bench.engine.methods import METHODS
 from bench.federation.graph import SAMPLES
 from bench.federation.hypergraph import CONCENTRATION
+from bench.report.study import STUDIES
 from bench.report.verdicts import FLOOR, LEAST_PARTITIONS, SPREADS, STATES
 from bench.report.wording import RULES
 from bench.spec import Protocol
@@ -35,7 +37,7 @@ def test_states_rules_and_the_studies_primary_readings_are_complete() -> None:
     for state in ("done", *STATES.keys() - {"not_run"}):
         assert f"`{state}`" in TEXT
     assert set(re.findall(r"\| `(\w+)` \| (?:the|for)", TEXT)) == set(RULES)
-    for name, study in registry.studies().items():
+    for name, study in STUDIES.all().items():
         primary = study.primary
         row = re.search(rf"\| `{name}` \| `(\w+)`, `(\w+)`[^|]*\| ([^|]*)\| `(\w+)` \|", TEXT)
         assert row is not None, name
@@ -57,5 +59,5 @@ def test_the_citations_name_this_version() -> None:
 
 
 def test_every_method_but_the_controls_names_its_paper() -> None:
-    without = {name for name, method in registry.methods().items() if not method.reference}
+    without = {name for name, method in METHODS.all().items() if not method.reference}
     assert without == {"local", "majority"}

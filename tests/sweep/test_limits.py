@@ -8,6 +8,7 @@ import pytest
 from fake_runs import cpu, grid, stored_numbers
 from scripted import Scripted
 
+from bench.engine.methods import METHODS
 from bench.engine.result import Code, RunResult
 from bench.errors import RequestError
 from bench.grids import expand
@@ -201,13 +202,12 @@ def test_limits_from_options() -> None:
 
 
 def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bench import registry
 
     planned = expand(grid(methods=("local", "fedavg", "fedprox"), seeds=(0, 1)))
     work.sweep(planned[:5], {"local 3 1": ["raise"]})
     # local gets a new version, fedavg other sources; one run of fedprox is missing.
     real = fingerprint.code
-    monkeypatch.setattr(registry.method("local"), "numerics", registry.method("local").numerics + 1)
+    monkeypatch.setattr(METHODS.named("local"), "numerics", METHODS.named("local").numerics + 1)
     real.cache_clear()
     other = {"fedavg": "other sources"}
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bench import engine, registry
+from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.grids import Planned, expand
@@ -47,7 +48,7 @@ def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
 def older_code_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     """The installed code is of the second version, so that there can be runs of a first one."""
     monkeypatch.setattr(engine, "NUMERICS", engine.NUMERICS + 1)
-    monkeypatch.setattr(registry.method("local"), "numerics", 2)
+    monkeypatch.setattr(METHODS.named("local"), "numerics", 2)
     fingerprint.code.cache_clear()
     yield
     fingerprint.code.cache_clear()
@@ -261,7 +262,7 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
     text = "from bench.methods.local import Local\n\n\nclass Mine(Local):\n    name = 'mine'\n"
     file.write_text(text)
     monkeypatch.setenv(registry.PLUGINS, str(file))
-    registry.methods.cache_clear()
+    registry.forget()
     try:
         fingerprint.code("local")  # whichever is asked for first
         file.write_text(text + "    numerics = 5\n")
@@ -271,7 +272,7 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
         assert fingerprint.code("mine").source != late.source
     finally:
         monkeypatch.delenv(registry.PLUGINS)
-        registry.methods.cache_clear()
+        registry.forget()
 
 
 @pytest.mark.parametrize("state", ["done", "diverged", "not_applicable", "failed", "no_data"])

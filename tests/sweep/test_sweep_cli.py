@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import registry
 from bench.cli.db import check, upgrade
 from bench.cli.runs import list_, show
 from bench.cli.sweep import sweep
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids.published import published_names
 from bench.resolve import resolve
@@ -17,7 +17,7 @@ from bench.store.queries import Timing
 from bench.sweep.estimate import Estimator
 from bench.sweep.probe import _steady
 
-PUBLISHED_ONLY = min(published_names("method") - set(registry.methods()))
+PUBLISHED_ONLY = min(published_names("method") - set(METHODS.all()))
 """A method of some paper's table that the suite does not have yet."""
 
 

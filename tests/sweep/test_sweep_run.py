@@ -24,7 +24,7 @@ from fake_runs import (
 from processes import workers_below
 from rich.console import Console
 
-from bench import registry
+from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.grids import Planned, expand
@@ -123,7 +123,7 @@ def test_nothing_that_says_nothing_replaces_a_result(database: str, monkeypatch:
     planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
     assert run(database, planned).counts == {"done": 4}
     before = stored_numbers(database)
-    method = registry.method("local")
+    method = METHODS.named("local")
     monkeypatch.setattr(method, "numerics", method.numerics + 1)
     fingerprint.code.cache_clear()
     assert run(database, planned, build=no_citeseer).counts == {"done": 2, "stale": 2}

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from tune_fakes import tuning
 
-from bench import registry
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned, expand, load_grid
 from bench.hyper import HyperParameters, tunable
@@ -19,12 +20,12 @@ FAMILIES = {"graph": "cora", "hypergraph": "coraca", "image": "cifar10"}
 
 
 def spec_of(method: str) -> RunSpec:
-    kind = registry.method(method)
+    kind = METHODS.named(method)
     dataset = FAMILIES.get(kind.families[0], "cora")
-    return resolve(dataset, registry.dataset(dataset).scenarios[0], 10, method, 1000)
+    return resolve(dataset, DATASETS.named(dataset).scenarios[0], 10, method, 1000)
 
 
-@pytest.mark.parametrize("method", sorted(name for name, kind in registry.methods().items() if kind.trains))
+@pytest.mark.parametrize("method", sorted(name for name, kind in METHODS.all().items() if kind.trains))
 def test_every_method_searches_few_parameters_around_its_default(method: str) -> None:
     spec = spec_of(method)
     space = search_space(spec)
@@ -63,7 +64,7 @@ def test_a_fourth_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         three: float = tunable(1.0, search=[1.0])
         four: float = tunable(1.0, search=[1.0])
 
-    monkeypatch.setattr(registry.method("local"), "Hyper", Many)
+    monkeypatch.setattr(METHODS.named("local"), "Hyper", Many)
     with pytest.raises(RequestError, match=r"4 tunable parameters \(one, two, three, four\); at most 3"):
         search_space(resolve("cora", "non-overlapping", 3, "local", 0))
 

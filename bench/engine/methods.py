@@ -1,0 +1,12 @@
+"""The methods by name, for those that need no more of them: importing this loads no torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bench.registry import Kind
+
+if TYPE_CHECKING:
+    from bench.engine.method import Method
+
+METHODS: Kind[Method] = Kind("method", "bench.methods", "bench.methods", "bench.engine.method:Method")
