@@ -25,10 +25,11 @@ import torch
 
 from bench.data import Family
 from bench.engine.costs import peak_memory, reset_peak_memory
+from bench.engine.execute import run
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.reference import SequentialClients
-from bench.engine.run import Run, run
+from bench.engine.run import Run
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
@@ -261,7 +262,7 @@ def _warm(run: Run) -> Run:
 
 def is_plain(method: str) -> bool:
     """Whether a method's clients do nothing but train whole models with cross-entropy."""
-    return METHODS.named(method).train is Method.train
+    return METHODS.named(method).update is Method.update
 
 
 def every_method(family: Family) -> list[str]:

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bench.engine.method import Method
-from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, Indices, fetch, known_cross_edges
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
 
 from .fedavg import FedAvg, SampleWeights
@@ -97,7 +97,9 @@ def _incidence(rows: Indices, columns: Indices, shape: tuple[int, int]) -> spars
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def propagated(parts: Sequence[Decoupled], holders: Holders, rows: Parts, traffic: TrafficMeter, layer: int) -> Parts:
+def propagated(
+    parts: Sequence[Decoupled], holders: Holders, rows: Parts, traffic: TrafficMeter, layer: int
+) -> Parts:
     """One step of propagation: every client's rows of ``A x``, ``[nodes, width]``.
 
     1. The holder of u sends ``d(u)^-1/2 x_u`` once; the server passes it on to every client that has

@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from bench.engine.method import Method
-from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, Indices, extended, fetch, known_cross_edges
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
 
 from .fedavg import FedAvg, SampleWeights

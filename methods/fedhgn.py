@@ -30,8 +30,8 @@ from torch import Tensor
 
 from bench.data import Family, Ragged
 from bench.engine.method import Method
-from bench.federation.traffic import TrafficMeter
 from bench.errors import NotApplicableError
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, ClientHyperedges, Federation
 from bench.hyper import HyperParameters
 

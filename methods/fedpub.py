@@ -116,7 +116,9 @@ class FedPub(Method):
             optimiser=replace(clients.optimiser, decay_of=decay),
         )
         self.log_masks(trained)
-        return self.upload(trained, embedding=clients.embeddings(self.masked(trained, prune=True), self.proxy))
+        return self.upload(
+            trained, embedding=clients.embeddings(self.masked(trained, prune=True), self.proxy)
+        )
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
         """None: as released, they do not act."""

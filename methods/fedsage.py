@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from bench.engine.method import Method
-from bench.federation.traffic import TrafficMeter
 from bench.federation.foreign import Holders, extended, fetch, known_cross_edges
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
 
 from ._neighbourhoods import identity

@@ -5,7 +5,6 @@ Wan, Huang and Ye, AAAI 2024.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -142,8 +141,7 @@ class FGGP(FedAvg):
         noise = clients.generators("augmented edges")
 
         def both_views(models: Stack, batch: Batch) -> Tensor:
-            logits, further = self.two_views(models, batch, batch.of(noise))
-            return batch.cross_entropy(logits) + further
+            return self.two_views(models, batch, batch.of(noise))
 
         def means(models: Stack, batch: Batch) -> Tensor:
             output = batch.forward(models)
@@ -180,14 +178,13 @@ class FGGP(FedAvg):
         pairs = [self.pairs[number] for number in batch.block.numbers]
         return CandidateGraph(pairs, batch.block.lengths, batch.block.items, self.task.device)
 
-    def two_views(
-        self, models: Stack, batch: Batch, noise: Sequence[np.random.Generator]
-    ) -> tuple[Tensor, Tensor]:
-        """View 1's logits, and the other three terms of the loss ``[c]``."""
+    def two_views(self, models: Stack, batch: Batch, noise: Sequence[np.random.Generator]) -> Tensor:
+        """Cross-entropies of both views, their contrast and the reconstruction, ``[c]``."""
         graph, inputs, model = self.graphs[batch], graphs(batch.inputs), batch.block.model
         projected = inputs.first_layer(models["conv1.weight"])
         one = View(inputs, projected, inputs.propagate)
         first = model.forward(models, one, batch.drop)
+        entropy = batch.cross_entropy(first.logits)
         hidden = self.augment(models, batch, graph)
         edges = graph.logits(hidden)
         drawn = [rng.random(count) for rng, count in zip(noise, graph.counts, strict=True)]
@@ -202,8 +199,7 @@ class FGGP(FedAvg):
             assigned.sum(dim=2) > 0,
             self.hyper.contrast_temperature,
         )
-        further = batch.cross_entropy(second.logits) + contrast + graph.reconstruction(hidden, edges)
-        return first.logits, further
+        return entropy + (batch.cross_entropy(second.logits) + contrast + graph.reconstruction(hidden, edges))
 
     def augment(self, models: Stack, batch: Batch, graph: CandidateGraph) -> Tensor:
         """h = ReLU(A' A' X V1 V2), ``[c, items, hidden]``."""

@@ -147,9 +147,7 @@ class Flow(FedAvg):
             return batch.cross_entropy(logits) + (batch.cross_entropy(mixture) + penalty)
 
         names = (*self.task.parameters, *self.policy)
-        trained = clients.fit(
-            {name: received[name] for name in names}, items=second, objective=both_losses
-        )
+        trained = clients.fit({name: received[name] for name in names}, items=second, objective=both_losses)
         return self.upload({**trained, **prefixed(LOCAL_COPY, personal)})
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:

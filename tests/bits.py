@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.contract.toys import linked, make_spec, random_federation
+from bench.contract.toys import linked, make_spec, random_federation, random_images
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.methods import METHODS
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
 from bench.federation.build import build
-from bench.federation.types import Client, Federation
+from bench.federation.types import Federation
 from bench.resolve import resolve
 from bench.spec import RunSpec
 
@@ -37,23 +37,10 @@ SHORT = {"generator_epochs": 3, "federated_epochs": 2, "warm_up_epochs": 4}
 """Hyper-parameters of the runs on Cora that shorten what precedes the first round."""
 
 
-def toy_images() -> Federation:
-    """Four clients with random 16 x 16 pixels, 9 to 41 images each."""
-    rng = np.random.default_rng(5)
-    clients = []
-    for index, count in enumerate((9, 24, 41, 30)):
-        labels = rng.integers(0, 3, count)
-        pixels = rng.integers(0, 200, (count, 3, 16, 16)) + 20 * labels[:, None, None, None]
-        roles = np.resize(np.array([0, 0, 1, 2], np.int8), count)
-        ids = np.arange(100 * index, 100 * index + count)
-        clients.append(Client(ids, labels.astype(np.int64), roles, pixels.astype(np.uint8)))
-    return Federation("toy", "random", "images", 3, tuple(clients), "random images")
-
-
 def toys() -> dict[str, Federation]:
     """A small federation of every family of data."""
     graph = linked(random_federation((24, 40, 9, 31), seed=11, width=30))
-    return {"graph": graph, "hypergraph": replace(graph, family="hypergraph"), "images": toy_images()}
+    return {"graph": graph, "hypergraph": replace(graph, family="hypergraph"), "images": random_images()}
 
 
 def toy_spec(method: str, family: str, federation: Federation) -> RunSpec:

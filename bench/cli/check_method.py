@@ -34,8 +34,11 @@ def check_method(file: Path) -> int:
     console = Console(highlight=False)
     broken = 0
     for name in names:
-        console.print(f"{name} ({file.name})", markup=False, soft_wrap=True)
+        family = ""
         for finding in check(name):
+            if finding.family != family:
+                family = finding.family
+                console.print(f"{name} ({file.name}) on {family} data", markup=False, soft_wrap=True)
             broken += bool(finding.problem)
             console.print(
                 f"  {'mend' if finding.problem else 'ok  '} {finding.rule}", markup=False, soft_wrap=True

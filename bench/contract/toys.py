@@ -96,6 +96,21 @@ def random_federation(
     return Federation("toy", "random", "graph", classes, tuple(clients), f"random {seed}")
 
 
+def random_images(
+    sizes: Sequence[int] = (9, 24, 41, 30), *, seed: int = 5, side: int = 16, classes: int = 3
+) -> Federation:
+    """Clients with random colour pixels, brighter the higher the class."""
+    rng = np.random.default_rng(seed)
+    clients = []
+    for index, count in enumerate(sizes):
+        labels = rng.integers(0, classes, count)
+        pixels = rng.integers(0, 200, (count, 3, side, side)) + 20 * labels[:, None, None, None]
+        roles = np.resize(np.array([TRAIN, TRAIN, VALIDATION, TEST], np.int8), count)
+        ids = np.arange(100 * index, 100 * index + count)
+        clients.append(Client(ids, labels.astype(np.int64), roles, pixels.astype(np.uint8)))
+    return Federation("toy", "random", "images", classes, tuple(clients), f"random images {seed}")
+
+
 def linked(federation: Federation, seed: int = 0) -> Federation:
     """The same clients without common ids, and with edges between them.
 

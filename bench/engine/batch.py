@@ -31,6 +31,8 @@ class Batch:
         inputs: features in the layout of the client model.
         labels: int64 ``[c, items]``, -1 where an item is not used for training or is padding.
         drop: the dropout of this step; None in evaluation and only then.
+        logged: what a step logs as its loss ``[c]``: the first cross-entropy that its objective takes, so
+            that losses compare between methods whatever they add; None before.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Batch:
     ) -> None:
         self.block, self.rows = block, rows
         self.inputs, self.labels, self.drop = inputs, labels, drop
+        self.logged: Tensor | None = None
         self._targets, self._weights = targets, weights
 
     @overload
@@ -53,9 +56,7 @@ class Batch:
     def of(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]: ...
     @overload
     def of(self, values: Sequence[T]) -> list[T]: ...
-    def of(
-        self, values: Tensor | Mapping[str, Tensor] | Sequence[T]
-    ) -> Tensor | dict[str, Tensor] | list[T]:
+    def of(self, values: Tensor | Mapping[str, Tensor] | Sequence[T]) -> Tensor | dict[str, Tensor] | list[T]:
         """The rows of the batch's clients of a tensor, stack or list with a row for every client."""
         if isinstance(values, Tensor):
             return values[self.rows]
@@ -95,7 +96,9 @@ class Batch:
         """Mean over each client's training items, ``[c]``."""
         losses = functional.cross_entropy(logits.flatten(0, 1), self._targets.flatten(), reduction="none")
         losses = losses.view_as(self._targets)
-        return losses.mean(dim=1) if self._weights is None else (losses * self._weights).sum(dim=1)
+        mean = losses.mean(dim=1) if self._weights is None else (losses * self._weights).sum(dim=1)
+        self.logged = mean.detach() if self.logged is None else self.logged
+        return mean
 
 
 Objective = Callable[[Stack, Batch], Tensor]

@@ -63,7 +63,10 @@ def encode(value: Any) -> Node:
 
 def _compact(value: Tensor) -> Tensor:
     """The tensor, copied where it is a small part of a larger memory, all of which would be written."""
-    if value.layout != torch.strided or value.untyped_storage().nbytes() <= value.numel() * value.element_size():
+    if (
+        value.layout != torch.strided
+        or value.untyped_storage().nbytes() <= value.numel() * value.element_size()
+    ):
         return value
     return value.clone()
 
@@ -90,7 +93,11 @@ def decode(node: Node, device: torch.device, now: Any = None) -> Any:
         pairs = [(decode(key, device), item) for key, item in content]
         return {key: decode(item, device, known.get(key)) for key, item in pairs}
     if kind in ("list", "tuple"):
-        before = list(now) if isinstance(now, (list, tuple)) and len(now) == len(content) else [None] * len(content)
+        before = (
+            list(now)
+            if isinstance(now, (list, tuple)) and len(now) == len(content)
+            else [None] * len(content)
+        )
         values = [decode(item, device, one) for item, one in zip(content, before, strict=True)]
         return tuple(values) if kind == "tuple" else values
     return content
@@ -152,10 +159,11 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
         setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
 
 
-class _Hashing(io.RawIOBase):
+class _Hashing(io.BytesIO):
     """A file whose content is hashed while it is written."""
 
     def __init__(self, file: BinaryIO) -> None:
+        super().__init__()
         self._file = file
         self.hash = hashlib.sha256()
 

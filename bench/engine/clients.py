@@ -79,8 +79,8 @@ class Clients:
         rows: their rows in a stack of all clients of the run, int64 ``[count]``.
         numbers: their numbers in the run, by which random streams are named.
         training: positions of every client's training items.
-        losses: mean objective of the last epoch of the last ``fit``, ``[count]``.
-        loss: mean objective of the last ``fit``, over epochs and clients.
+        losses: mean loss (``Batch.logged``) of the last epoch of the last ``fit``, ``[count]``.
+        loss: mean loss of the last ``fit``, over epochs and clients.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Clients:
         self._whole: Clients = part_of[0] if part_of else self
         self.rows = part_of[1] if part_of else torch.arange(self.count, device=device)
         before = self._whole.numbers if part_of else list(range(first, first + self.count))
-        self.numbers = [before[row] for row in self.rows.tolist()]
+        self.numbers: list[int] = [before[row] for row in self.rows.tolist()]
         self.blocks = [
             Block(model, members[here], here.start, classes, device, self.numbers[here])
             for here in (slice(start, start + block_size) for start in range(0, self.count, block_size))
@@ -174,9 +174,7 @@ class Clients:
 
     def generators(self, purpose: str) -> list[np.random.Generator]:
         """A random stream for every client, keyed by the run's seed, purpose, client and round."""
-        return [
-            streams.generator(self.spec.seed, purpose, number, self.round) for number in self.numbers
-        ]
+        return [streams.generator(self.spec.seed, purpose, number, self.round) for number in self.numbers]
 
     def fit(
         self,
@@ -312,7 +310,7 @@ class Clients:
         return self._common[client, count]
 
     def _stream(self, purpose: str, row: int, *more: int) -> np.random.Generator:
-        key = (purpose, self.numbers[row], self.round, self._whole._calls, *more)
+        key: tuple[str | int, ...] = (purpose, self.numbers[row], self.round, self._whole._calls, *more)
         return streams.generator(self.spec.seed, *key)
 
     def _full_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Losses]:
@@ -379,6 +377,7 @@ class Clients:
 def _step(models: Mapping[str, Tensor], batch: Batch, job: Training) -> Tensor:
     """One step of the clients of a batch, in place; returns their losses before it ``[c]``."""
     batch.inputs.begin_step()
+    batch.logged = None
     leaves = {name: models[name].detach().requires_grad_() for name in job.names}
     losses = job.objective({**models, **leaves}, batch)
     gradients = dict(zip(leaves, torch.autograd.grad(losses.sum(), list(leaves.values())), strict=True))
@@ -389,4 +388,4 @@ def _step(models: Mapping[str, Tensor], batch: Batch, job: Training) -> Tensor:
         job.state.step(job.optimiser, trained, gradients, batch.rows)
         if job.project is not None:
             job.project(models, batch)
-    return losses.detach()
+    return losses.detach() if batch.logged is None else batch.logged

@@ -15,7 +15,7 @@ from bench.federation.types import Federation
 from bench.spec import RunSpec
 
 
-def execute(
+def run(
     spec: RunSpec,
     federation: Federation,
     device: str = "cpu",

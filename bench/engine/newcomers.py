@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray

@@ -114,7 +114,9 @@ class OptimiserState:
         place = rows if isinstance(rows, slice) else rows.cpu()
         counts = {name: self._steps[name][place] for name in names}
         taken = counts[names[0]]
-        alike = all(torch.equal(count, taken) for count in counts.values()) and bool((taken == taken[0]).all())
+        alike = all(torch.equal(count, taken) for count in counts.values()) and bool(
+            (taken == taken[0]).all()
+        )
         if isinstance(rows, slice) and alike:
             moments = [tuple(moment[rows] for moment in self._moments[name]) for name in names]
             values = [parameters[name] for name in names]

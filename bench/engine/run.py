@@ -113,7 +113,9 @@ class Run:
         with self.watch.part("client"):
             update = self.method.warm_up(self.clients, self.own)
             self.own, self.enrolment = update.keep, self.uploaded(update.upload, everybody)
-        self.method.enrol(self.enrolment)  # in no part, as its set-up is: the server's seconds are its rounds'
+        self.method.enrol(
+            self.enrolment
+        )  # in no part, as its set-up is: the server's seconds are its rounds'
 
     def uploaded(self, message: Message, participants: Tensor) -> Message:
         """A message of some clients as it reaches the server, counted."""
@@ -159,8 +161,7 @@ class Run:
             self.own = update.keep
         else:
             self.own = {
-                name: value.index_copy(0, participants, update.keep[name])
-                for name, value in self.own.items()
+                name: value.index_copy(0, participants, update.keep[name]) for name, value in self.own.items()
             }
         if not self.every_epoch:
             self._evaluate("trained", round, self.own)

@@ -13,6 +13,7 @@ from bench.nn.base import ClientModel
 from bench.nn.randomness import seeded
 from bench.spec import RunSpec
 
+
 class Task:
     """Sizes, parameter names, random streams and initial models. No labels.
 

@@ -75,7 +75,11 @@ class Holders:
 
 
 def fetch(
-    holders: Holders, wanted: Sequence[Indices], rows: Sequence[Features], traffic: TrafficMeter, exchange: int
+    holders: Holders,
+    wanted: Sequence[Indices],
+    rows: Sequence[Features],
+    traffic: TrafficMeter,
+    exchange: int,
 ) -> Iterator[NDArray[np.float32]]:
     """For every client the rows ``[wanted, width]`` that others hold, sent through the server.
 

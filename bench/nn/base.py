@@ -100,7 +100,9 @@ class ClientModel(ABC):
         """What the head reads, ``[clients, items, width]``, by the backbone's parameters."""
 
     @abstractmethod
-    def classify(self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: Any, drop: Drop | None) -> Tensor:
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: Any, drop: Drop | None
+    ) -> Tensor:
         """Logits ``[clients, items, classes]`` of embeddings, by the head's parameters."""
 
 

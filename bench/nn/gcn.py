@@ -16,7 +16,7 @@ from scipy import sparse
 from torch import Tensor
 
 from bench.federation.types import Client
-from bench.nn.base import ClientModel, Drop, Inputs, Output, fan_in_uniform, glorot
+from bench.nn.base import ClientModel, Drop, Inputs, fan_in_uniform, glorot
 from bench.nn.sparse import FirstLayer, Propagate, csr_tensor, product
 from bench.spec import ClientSettings
 

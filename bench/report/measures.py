@@ -39,7 +39,7 @@ class Measured:
 Values = tuple[float, ...]
 
 EXCHANGED = "exchanged_bytes"
-"""Name under which a run keeps ``bench.engine.task.Wire.exchanges``."""
+"""Name under which a run keeps ``bench.federation.traffic.TrafficMeter.exchanges``."""
 
 
 @dataclass(frozen=True, eq=False)

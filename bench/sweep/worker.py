@@ -161,7 +161,7 @@ def execute(order: Order) -> RunResult:
     """
     import torch
 
-    from bench.engine.run import run
+    from bench.engine.execute import run
     from bench.spec import RunSpec
     from bench.sweep import fingerprint
 

@@ -8,7 +8,8 @@ import torch
 from toy_federations import make_spec
 
 from bench.engine.attack import Attacker
-from bench.engine.run import Run, run
+from bench.engine.execute import run
+from bench.engine.run import Run
 from bench.errors import RequestError
 from bench.federation.types import Federation
 from bench.resolve import resolve

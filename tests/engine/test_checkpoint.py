@@ -18,9 +18,10 @@ import torch
 from toy_federations import make_spec, random_federation
 
 from bench.engine.checkpoint import Checkpoint
+from bench.engine.execute import run
 from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
-from bench.engine.run import Run, run
+from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.spec import Attack, Newcomers, RunSpec
 
@@ -266,7 +267,7 @@ from pathlib import Path
 sys.path[:0] = {folders!r}
 from toy_federations import make_spec, random_federation
 from bench.engine.checkpoint import Checkpoint
-from bench.engine.run import run
+from bench.engine.execute import run
 federation = random_federation((24, 40, 9, 31), seed=3)
 spec = make_spec(sys.argv[1], federation, rounds=300)
 print("ready", flush=True)

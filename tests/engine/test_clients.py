@@ -289,6 +289,6 @@ def test_running_statistics_stay_at_their_client(
         ]
         assert it.own["steps"][:, 0].tolist() == steps
         assert "steps" not in it.method.send(3)
-        assert it.wire.bytes_up == it.wire.bytes_down == 3 * 5 * (6 * 3 + 3) * 4
+        assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * 5 * (6 * 3 + 3) * 4
     if batch_size:
         assert len(set(steps)) > 2

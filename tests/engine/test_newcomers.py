@@ -9,10 +9,11 @@ from toy_federations import make_spec
 
 from bench import streams
 from bench.engine.clients import Clients
+from bench.engine.execute import run
 from bench.engine.method import Stack
 from bench.engine.methods import METHODS
 from bench.engine.newcomers import arrive, held_out, part
-from bench.engine.run import Run, run
+from bench.engine.run import Run
 from bench.federation.types import SPLITS, TEST, TRAIN, Federation
 from bench.spec import Newcomers, RunSpec
 from methods.fedavg import FedAvg

@@ -16,9 +16,9 @@ from torch import Tensor
 from toy_federations import make_spec
 
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
+from bench.engine.execute import run
 from bench.engine.method import Method, Stack
 from bench.engine.methods import METHODS
-from bench.engine.run import run
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import Federation
 

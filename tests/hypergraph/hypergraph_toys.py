@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph, Ragged
 from bench.engine.methods import METHODS
-from bench.engine.task import Wire
 from bench.federation.hypergraph import hypergraph_clients
 from bench.federation.scenario import Assignment
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 from bench.spec import ClientSettings, Protocol, RunSpec
 
@@ -66,7 +66,7 @@ def relative_error(
     return float(np.sqrt(off / max((expected**2).sum(), 1e-30)))
 
 
-class Recorder(Wire):
+class Recorder(TrafficMeter):
     """A wire that keeps what passes."""
 
     def __init__(self) -> None:
@@ -84,13 +84,13 @@ class Recorder(Wire):
 
 
 def rows_of(
-    method: str, federation: Federation, wire: Wire | None = None, **hyper: Any
+    method: str, federation: Federation, wire: TrafficMeter | None = None, **hyper: Any
 ) -> list[NDArray[np.float32]]:
     """What every client of a method trains on."""
     kind = METHODS.named(method)
     made = object.__new__(kind)
     made.hyper = kind.Hyper.model_validate(hyper)
-    return [client.features for client in made.inputs(federation, wire or Wire()).clients]
+    return [client.features for client in made.inputs(federation, wire or TrafficMeter()).clients]
 
 
 @st.composite

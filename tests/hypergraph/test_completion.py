@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from bench.data import Hypergraph
 from bench.engine.methods import METHODS
-from bench.engine.task import Wire
 from bench.errors import NotApplicableError
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.federation.scenario import Assignment
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, ClientHyperedges
 from bench.methods._completion import complete, completed
 from bench.methods._hypergraph import LAYERS, Propagation
@@ -95,14 +95,14 @@ def test_order_of_nodes_and_hyperedges_changes_nothing(case: tuple[Hypergraph, l
     other = hypergraph(features, [new[data.hyperedges[index]] for index in order])
     result = np.zeros((2, *data.features.shape))
     for index, clients in enumerate((clients_of(data, owner), clients_of(other, owners_of))):
-        for client, part in zip(clients, completed(clients, Wire()), strict=True):
+        for client, part in zip(clients, completed(clients, TrafficMeter()), strict=True):
             result[index, client.ids] = part
     np.testing.assert_allclose(result[1][new], result[0], rtol=1e-5, atol=1e-6)
 
 
 def test_one_client_sends_nothing() -> None:
     data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
-    wire = Wire()
+    wire = TrafficMeter()
     (rows,) = completed(clients_of(data, [0, 0, 0, 0]), wire)
     assert (wire.bytes_up, wire.bytes_down) == (0, 0)
     np.testing.assert_allclose(rows, centralised(data), rtol=1e-6)
@@ -142,7 +142,7 @@ def completed_with(clients: Sequence[Client], change: Substitute) -> list[NDArra
         for own, x in zip(known, rows, strict=True)
     ]
     for layer in range(LAYERS):
-        rows = complete(known, operators, rows, Wire(), layer)
+        rows = complete(known, operators, rows, TrafficMeter(), layer)
     return rows
 
 
@@ -164,7 +164,7 @@ def expected(coraca: Hypergraph) -> NDArray[np.float64]:
 def test_coraca_completed_is_centralised(
     coraca: Hypergraph, expected: NDArray[np.float64], count: int, pairs: int
 ) -> None:
-    clients, wire = partition(coraca, count), Wire()
+    clients, wire = partition(coraca, count), TrafficMeter()
     assert relative_error(clients, completed(clients, wire), expected) < 1e-6
     sent = sum(len(at) for at in owners(coraca, clients).values() if len(at) > 1)
     assert sent == pytest.approx(pairs, rel=0.05)  # the mean over ten partitions that others drew
@@ -186,7 +186,7 @@ def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:
     kind = METHODS.named("fedhgn_hc")
     method = object.__new__(kind)
     method.hyper = kind.Hyper()
-    changed = method.inputs(federation, Wire())
+    changed = method.inputs(federation, TrafficMeter())
     for before, after in zip(federation.clients, changed.clients, strict=True):
         assert isinstance(after.features, np.ndarray)
         assert after.features.dtype == np.float32
@@ -219,7 +219,7 @@ def as_released(data: Hypergraph, clients: Sequence[Client]) -> list[NDArray[np.
 @given(partitioned())
 def test_released_completion_truncates_foreign_degrees(case: tuple[Hypergraph, list[int]]) -> None:
     data, owner = case
-    clients, wire = clients_of(data, owner), Wire()
+    clients, wire = clients_of(data, owner), TrafficMeter()
     rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire, completion="released")
     for part, expected in zip(rows, as_released(data, clients), strict=True):
         np.testing.assert_allclose(part, expected, atol=1e-5)
@@ -261,7 +261,7 @@ def test_parts_below_the_least_upload_stay_at_their_client() -> None:
 
 
 def test_exchanges_are_counted_by_layer_and_coding() -> None:
-    wire = Wire()
+    wire = TrafficMeter()
     matrix = np.array([[0, 0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 0]], np.float32)
     wire.upload(np.array([7, 8, 9]), matrix, exchange=0)
     wire.download(np.array([7, 8, 9]), np.ones((3, 4), np.float32), exchange=1)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.data import Hypergraph
-from bench.engine.run import run
+from bench.engine.execute import run
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.methods._exposure import Exposure, determined, exposure
 from bench.reports.fedhgn import EXPOSURE

@@ -8,8 +8,9 @@ import torch
 from hypergraph_toys import centralised, clients_of, federation_of, learnable, spec
 from torch.nn import functional
 
+from bench.engine.execute import run
 from bench.engine.methods import METHODS
-from bench.engine.run import Run, run
+from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client
 
 FAMILY = ("local_hgnn", "local_hgnn_hc", "fedhgn", "fedhgn_trim1", "fedhgn_hc", "global_hgnn")
@@ -111,7 +112,7 @@ def test_one_local_client_is_the_global_model() -> None:
             it.step(round)
     for name, value in runs[0].own.items():
         torch.testing.assert_close(value, runs[1].own[name])
-    assert runs[1].wire.bytes_up == runs[1].wire.bytes_down == 0
+    assert runs[1].traffic.bytes_up == runs[1].traffic.bytes_down == 0
 
 
 def test_global_model_needs_one_client() -> None:

@@ -17,7 +17,7 @@ from hypergraph_toys import (
 from hypothesis import given, settings
 
 from bench.data import Hypergraph, Ragged
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import ClientHyperedges
 from bench.methods._hypergraph import Propagation
 from bench.methods.fedhgn import trimmed
@@ -74,7 +74,7 @@ def test_clients_train_on_their_own_trimmed_hypergraph(
 ) -> None:
     data, owner = case
     federation = federation_of(data, clients_of(data, owner))
-    wire = Wire()
+    wire = TrafficMeter()
     rows = rows_of(method, federation, wire)
     assert (wire.bytes_up, wire.bytes_down) == (0, 0)
     for before, after in zip(federation.clients, rows, strict=True):

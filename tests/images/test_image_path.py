@@ -10,8 +10,8 @@ from plain_cnn import BATCH, CLASSES, SETTINGS, image_client
 
 from bench.data import Images
 from bench.dataset import DATASETS, Dataset
+from bench.engine.execute import run
 from bench.engine.result import RunResult
-from bench.engine.run import run
 from bench.errors import NoDataError
 from bench.federation.build import build
 from bench.federation.prepared import prepare

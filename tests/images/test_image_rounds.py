@@ -20,7 +20,8 @@ from torch.nn import functional
 
 from bench import streams
 from bench.engine.clients import Clients
-from bench.engine.run import Run, run
+from bench.engine.execute import run
+from bench.engine.run import Run
 from bench.federation.types import SPLITS, TRAIN, Client
 from bench.nn.cnn import CNN
 
@@ -86,8 +87,8 @@ def test_fedavg_keeps_running_statistics_at_their_clients() -> None:
         rows = after[name].unique(dim=0)
         assert len(rows) == len(toy)
     values = sum(int(np.prod(after[name].shape)) for name in sent)
-    assert it.wire.bytes_down == 4 * values
-    assert it.wire.bytes_up == 4 * values
+    assert it.traffic.bytes_down == 4 * values
+    assert it.traffic.bytes_up == 4 * values
     it.step(1)
     received = {
         name: value if name in it.model.buffers else value.mean(dim=0).expand(value.shape)

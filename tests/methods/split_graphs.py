@@ -12,9 +12,9 @@ from toy_federations import both_ways, furthest, make_spec
 
 from bench.data import Graph, Ragged
 from bench.engine.run import Run
-from bench.engine.task import Wire
 from bench.federation.graph import graph_clients
 from bench.federation.scenario import Assignment
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, VALIDATION, Client, Federation
 
 
@@ -42,10 +42,12 @@ def random_split(seed: int, clients: int = 4, nodes: int = 40) -> tuple[Federati
     return split_graph(features, pairs, owner), features, pairs
 
 
-def fed(method: str, federation: Federation, wire: Wire | None = None, **hyper: Any) -> tuple[Client, ...]:
+def fed(
+    method: str, federation: Federation, wire: TrafficMeter | None = None, **hyper: Any
+) -> tuple[Client, ...]:
     """The clients that a method trains on."""
     it = Run(make_spec(method, federation, hyper=hyper), federation)
-    return it.method.inputs(federation, wire or Wire()).clients
+    return it.method.inputs(federation, wire or TrafficMeter()).clients
 
 
 def edges_of(client: Client) -> set[frozenset[int]]:

@@ -10,7 +10,8 @@ import pytest
 import torch
 from toy_federations import copied, furthest, make_spec, permuted, play
 
-from bench.engine.run import Run, run
+from bench.engine.execute import run
+from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
 
 

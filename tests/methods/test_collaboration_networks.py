@@ -8,7 +8,8 @@ import pytest
 import torch
 from toy_federations import make_spec
 
-from bench.engine.run import Run, run
+from bench.engine.execute import run
+from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods._collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork
 
@@ -96,4 +97,4 @@ def test_one_hot_inputs_carry_a_number_and_nothing_of_the_data(federation: Feder
         it.step(round)
     assert torch.equal(it.method.x0, torch.eye(len(federation)))
     backbone = sum(math.prod(it.method.task.shapes[name]) for name in it.method.shared())
-    assert it.wire.bytes_up == 7 * len(federation) * 4 * backbone  # neither heads nor embeddings
+    assert it.traffic.bytes_up == 7 * len(federation) * 4 * backbone  # neither heads nor embeddings

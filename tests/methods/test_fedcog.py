@@ -11,7 +11,7 @@ from scipy import sparse
 from split_graphs import fed, random_split, split_graph
 from toy_federations import both_ways, permuted
 
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Client, Federation
 from bench.methods.fedcog import nearest_links
 
@@ -46,7 +46,7 @@ def path() -> Federation:
 
 
 def test_a_path_over_two_clients_by_hand(path: Federation) -> None:
-    wire = Wire()
+    wire = TrafficMeter()
     # degrees with loops 2, 3, 3, 2; one step gives 1.316497, 2.074915, 3.299660, 3.224745
     expected = [[1.505330], [2.328982], [3.108022], [2.959453]]
     np.testing.assert_allclose(rows(fed("fedcog", path, wire), 4), expected, rtol=1e-6)
@@ -59,7 +59,7 @@ def test_a_path_over_two_clients_by_hand(path: Federation) -> None:
 def test_a_row_goes_up_once_and_down_to_every_client_that_gets_it(method: str) -> None:
     """A hub at one client with a neighbour at each of three others: 4 rows up; 3 + 1 + 1 + 1 down."""
     star = split_graph(np.ones((4, 5)), [(0, 1), (0, 2), (0, 3)], [0, 1, 2, 3])
-    wire = Wire()
+    wire = TrafficMeter()
     fed(method, star, wire)
     row = 8 + 5 * 4
     exchanges = wire.exchanges()[:, 0].tolist()
@@ -71,7 +71,7 @@ def test_a_row_goes_up_once_and_down_to_every_client_that_gets_it(method: str) -
 @pytest.mark.parametrize("clients", [1, 2, 5])
 def test_rows_are_those_of_the_whole_graph(seed: int, clients: int) -> None:
     federation, features, pairs = random_split(seed, clients)
-    wire = Wire()
+    wire = TrafficMeter()
     got, expected = rows(fed("fedcog", federation, wire), 40), centralised(features, pairs)
     assert np.linalg.norm(got - expected) < 1e-6 * np.linalg.norm(expected)
     np.testing.assert_array_equal(got[7], features[7])  # without an edge: only its loop

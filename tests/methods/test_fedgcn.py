@@ -9,11 +9,11 @@ import pytest
 from split_graphs import Pairs, edges, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
 from toy_federations import furthest, make_spec, permuted, play, random_federation
 
+from bench.engine.execute import run
 from bench.engine.methods import METHODS
-from bench.engine.run import run
-from bench.engine.task import Wire
 from bench.errors import NotApplicableError
 from bench.federation.foreign import Holders
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Federation
 from bench.resolve import resolve
 from bench.spec import Newcomers
@@ -55,7 +55,7 @@ def test_foreign_nodes_bring_their_features_and_nothing_else(three: Federation) 
 
 def test_messages_by_hand(three: Federation) -> None:
     """Foreign nodes 4, 5, 5 of 8 features; edges among foreign nodes: A's 23 56 25 35, B's 01 56 15, ..."""
-    wire = Wire()
+    wire = TrafficMeter()
     fed("fedgcn_2hop", three, wire)
     down, links_down = 4 + 5 + 5, 4 + 3 + 4  # C's: 01 12 23 34
     up, links_up = 8, 8  # all nodes, and all these edges (01, 23 and 56 twice), once each
@@ -114,8 +114,8 @@ def test_without_cross_edges_two_hops_are_none(alone: bool) -> None:
         for method in ("fedgcn_0hop", "fedgcn_2hop")
     )
     assert same_run(near, far)
-    assert near.wire.bytes_up == far.wire.bytes_up
-    assert len(far.wire.exchanges()) == 0
+    assert near.traffic.bytes_up == far.traffic.bytes_up
+    assert len(far.traffic.exchanges()) == 0
 
 
 def test_zero_hops_are_fedavg_with_weights_by_training_nodes() -> None:

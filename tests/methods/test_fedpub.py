@@ -98,8 +98,8 @@ def test_masks_are_never_sent_and_stay_with_their_client(federation: Federation)
         before = masks_of(it)
         it.step(round)
         assert furthest(before, masks_of(it)) > 1e-4
-        assert it.wire.bytes_down == (round + 1) * model
-        assert it.wire.bytes_up == (round + 1) * (model + embeddings)
+        assert it.traffic.bytes_down == (round + 1) * model
+        assert it.traffic.bytes_up == (round + 1) * (model + embeddings)
     apart = [float((it.own[name][0] - it.own[name][1]).abs().max()) for name in MASKS]
     assert min(apart) > 1e-3
 

@@ -11,7 +11,7 @@ from split_graphs import edges, edges_of, fed, random_split, same_run, split_gra
 from toy_federations import furthest, make_spec, permuted, play, random_federation
 
 from bench.engine.run import Run
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import UNUSED, Federation
 
 
@@ -36,7 +36,7 @@ def test_the_extended_graph_by_hand(triangle: Federation) -> None:
 
 
 def test_foreign_rows_are_counted_up_and_down(triangle: Federation) -> None:
-    wire = Wire()
+    wire = TrafficMeter()
     fed("fedsage_plus_standin", triangle, wire)
     assert wire.bytes_up == wire.bytes_down == (2 + 2) * (8 + 6 * 4)  # ids and six float32
     # raw rows travel: one word each
@@ -69,7 +69,7 @@ def test_noise_follows_the_client_and_the_seed() -> None:
     for place, client in zip(order, fed("fedsage_plus_standin", permuted(federation, order)), strict=True):
         np.testing.assert_array_equal(client.features, straight[place].features)
     spec = make_spec("fedsage_plus_standin", federation, seed=1)
-    other = Run(spec, federation).method.inputs(federation, Wire()).clients
+    other = Run(spec, federation).method.inputs(federation, TrafficMeter()).clients
     assert not np.allclose(other[0].features, straight[0].features)
     # a node that is foreign at several clients has other noise at each
     seen: dict[int, list[bytes]] = {}
@@ -88,7 +88,7 @@ def test_without_cross_edges_it_is_fedsage(alone: bool) -> None:
         for method in ("fedsage", "fedsage_plus_standin")
     )
     assert same_run(plain, extended)
-    assert plain.wire.bytes_up == extended.wire.bytes_up
+    assert plain.traffic.bytes_up == extended.traffic.bytes_up
 
 
 def test_true_neighbours_change_the_model() -> None:

@@ -15,7 +15,7 @@ from toy_federations import both_ways, copied, furthest, make_spec, play
 
 from bench.engine.methods import METHODS
 from bench.engine.run import Run
-from bench.engine.task import Wire
+from bench.federation.traffic import TrafficMeter
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 from bench.methods._neighbourhoods import Neighbourhoods, hide, missing_neighbours, with_leaves
 from bench.methods._neighgen import HIDDEN, MeanGNN, NeighGen, OwnGraph, greedy_feature_loss
@@ -201,7 +201,7 @@ def test_the_federated_phase_moves_fgen_alone_and_counts_its_bytes() -> None:
     mender, _ = mender_of(federation, hidden_portion=1.0, generator_epochs=60, federated_epochs=4)
     mender.train()
     before = copied(dict(mender.network.named_parameters()))
-    wire = Wire()
+    wire = TrafficMeter()
     mender.train_with_others([Neighbourhoods(federation.clients[1])], wire)
     for name, value in mender.network.named_parameters():
         assert torch.equal(value, before[name]) == (not name.startswith("features."))
@@ -251,8 +251,8 @@ def test_a_run_counts_raw_features_and_models(
     plain = play(make_spec("fedavg", federation), federation)
     it = play(make_spec("fedsage_plus", federation, hyper=GENEROUS), federation)
     assert counted.bytes > 0
-    assert it.wire.bytes_up == plain.wire.bytes_up + counted.bytes
-    assert it.wire.bytes_down == plain.wire.bytes_down + counted.bytes
+    assert it.traffic.bytes_up == plain.traffic.bytes_up + counted.bytes
+    assert it.traffic.bytes_down == plain.traffic.bytes_down + counted.bytes
 
 
 def members(it: Run) -> Sequence[int]:
@@ -280,7 +280,7 @@ def test_without_generated_neighbours_it_is_fedavg(
     it = play(make_spec("fedsage_plus", federation), federation)
     assert it.method.artefacts()["generated_neighbours"].sum() == 0
     assert furthest(plain.own, it.own) == 0
-    assert it.wire.bytes_up == plain.wire.bytes_up
+    assert it.traffic.bytes_up == plain.traffic.bytes_up
     for key, counts in plain.correct().items():
         assert np.array_equal(counts, it.correct()[key])
 

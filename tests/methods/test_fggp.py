@@ -395,10 +395,10 @@ def test_bytes_count_prototypes_both_ways(federation: Federation) -> None:
     it.warm_up()
     it.step(0)
     reports = 5 * 3 * 16 * 4
-    assert (it.wire.bytes_up, it.wire.bytes_down) == (models + reports, models)
+    assert (it.traffic.bytes_up, it.traffic.bytes_down) == (models + reports, models)
     points = len(method.prototypes)
     it.step(1)
-    assert it.wire.bytes_down == 2 * models + 5 * points * (16 * 4 + 8)
+    assert it.traffic.bytes_down == 2 * models + 5 * points * (16 * 4 + 8)
 
 
 def test_all_nodes_count_as_class_0_until_there_are_prototypes(federation: Federation) -> None:

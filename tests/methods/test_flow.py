@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn import functional
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play, random_federation
 
-from bench.engine.run import Run, run
+from bench.engine.execute import run
+from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
 from bench.methods._routing import hard_gates, routed_gcn, soft_gates
 from bench.methods.flow import Flow, local, local_penalty
@@ -292,7 +293,7 @@ def test_messages_by_name_and_bytes(federation: Federation, method: str) -> None
     policy = 48 * 4 + 4 + 2 * (4 * 4 + 4) + 3 * (4 * 2 + 2)
     copies = 2 if method == "flow_released" else 1
     each = 2 * len(federation) * 4 * (copies * copy + policy)
-    assert (it.wire.bytes_up, it.wire.bytes_down) == (each, each)
+    assert (it.traffic.bytes_up, it.traffic.bytes_down) == (each, each)
     sent = set(it.method.send(2))
     assert sent == set(it.method.shared())
     assert any(name.startswith("local.") for name in sent) == (method == "flow_released")

@@ -162,5 +162,5 @@ def test_a_small_alpha_is_local(federation: Federation) -> None:
 def test_the_directions_count_as_bytes(federation: Federation) -> None:
     it = play(make_spec("pfedgraph", federation, rounds=3), federation)
     model = 4 * sum(int(np.prod(shape)) for shape in it.model.shapes.values()) * len(federation)
-    assert it.wire.bytes_up == 3 * model
-    assert it.wire.bytes_down == (1 + 2 + 2) * model
+    assert it.traffic.bytes_up == 3 * model
+    assert it.traffic.bytes_down == (1 + 2 + 2) * model

@@ -12,7 +12,7 @@ from toy_federations import make_spec
 
 from bench import registry
 from bench.cli.main import main
-from bench.engine.run import run
+from bench.engine.execute import run
 from bench.federation.types import Federation
 
 PLUGIN = """

@@ -6,8 +6,8 @@ import pytest
 from fake_runs import cpu, grid
 from scripted import Scripted
 
+from bench.engine.execute import run
 from bench.engine.result import RunResult
-from bench.engine.run import run
 from bench.federation.build import build
 from bench.grids import expand
 from bench.resolve import resolve
@@ -169,7 +169,7 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
         sizes.append(block_size)
         return run(spec_, federation, device, block_size, checkpoint)
 
-    monkeypatch.setattr("bench.engine.run.run", spied)
+    monkeypatch.setattr("bench.engine.execute.run", spied)
     usual = run(spec, build(*spec.federation_key))
     for shrink in (1, 2, 4, 8):
         result = worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1, shrink), None, True)
@@ -186,7 +186,7 @@ def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pyte
         given.append(block_size)
         raise MemoryError
 
-    monkeypatch.setattr("bench.engine.run.run", full)
+    monkeypatch.setattr("bench.engine.execute.run", full)
     spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
     said = [
         worker.attempt(worker.execute, Order(spec.canonical(), (), "cpu", 1, shrink), None, True)

@@ -211,12 +211,12 @@ def test_the_bar_prints_the_same_lines() -> None:
     ],
 )
 def test_exceptions_become_states(monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
-    import bench.engine.run
+    import bench.engine.execute
 
     def boom(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(bench.engine.run, "run", boom)
+    monkeypatch.setattr(bench.engine.execute, "run", boom)
     spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
     assert spec is not None
     result = worker.attempt(worker.execute, worker.Order(spec.canonical(), (), "cpu", 1), None, True)

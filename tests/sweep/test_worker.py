@@ -62,10 +62,10 @@ def majority() -> RunSpec:
 @pytest.mark.parametrize(
     ("place", "error", "state", "raised"),
     [
-        ("bench.engine.run.run", ValueError("x"), "failed", True),
-        ("bench.engine.run.run", SystemExit("x"), "failed", True),
-        ("bench.engine.run.run", OSError(errno.EIO, "x"), "failed", False),
-        ("bench.engine.run.run", MemoryError("x"), "oom", False),
+        ("bench.engine.execute.run", ValueError("x"), "failed", True),
+        ("bench.engine.execute.run", SystemExit("x"), "failed", True),
+        ("bench.engine.execute.run", OSError(errno.EIO, "x"), "failed", False),
+        ("bench.engine.execute.run", MemoryError("x"), "oom", False),
         ("bench.federation.build.build", ValueError("x"), "failed", False),
         ("bench.sweep.worker._checkpoint", ValueError("x"), "failed", False),
     ],
