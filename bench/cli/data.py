@@ -214,12 +214,13 @@ def export(
     data_root
         Folder searched first for raw files.
     """
+    roots = paths.data_roots(data_root)
+
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 
     protocol = registry.dataset(dataset).protocol
     seed = protocol.partition_seed if partition_seed is None else partition_seed
-    roots = paths.data_roots(data_root)
     federation = build(dataset, scenario, clients, seed, split or protocol.split, roots)
     export_federation(federation, file)
     print(f"{file}: {len(federation)} clients of {dataset}, {scenario}, hash {federation.hash}")
@@ -258,11 +259,12 @@ def import_(
     data_root
         Folder searched first for raw files.
     """
-    from bench.federation.exchange import Stated, install
+    roots = paths.data_roots(data_root)
 
-    stated = Stated(dataset, scenario, clients, partition_seed, split)
-    installed = install(file, paths.data_roots(data_root), stated)
-    federation, request, holdings = installed.federation, installed.request, installed.holdings
+    from bench.federation.exchange import PartialRequest, install
+
+    imported = install(file, roots, PartialRequest(dataset, scenario, clients, partition_seed, split))
+    federation, request, holdings = imported.federation, imported.request, imported.holdings
     print(f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, hash {federation.hash}")
     sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
     print(f"items: {sizes} a client, {holdings.held:,} in all ({_counts(holdings.items)})")
@@ -270,13 +272,13 @@ def import_(
     if any(holdings.without.values()):
         print(f"clients that lack items of a role: {_counts(holdings.without)}")
     shares = ",".join(f"{share:g}" for share in request.split)
-    if installed.off_split:
+    if imported.off_split:
         held = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
         print(
             f"note: the roles are {held}, but the runs' protocol.split is [{shares}]; --split names another"
         )
     print(f"used by runs of protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]")
-    print(f"kept in {installed.kept}; delete that file to draw clients again")
+    print(f"kept in {imported.kept}; delete that file to draw clients again")
 
 
 def _counts(numbers: dict[str, int]) -> str:
