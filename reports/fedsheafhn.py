@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bench.report import measures
+from bench.report.dataset_tables import ClientMeans
 from bench.report.experiment import Experiment, Line, Point
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.published import Published
@@ -355,6 +356,15 @@ class FedSheafHN(Study):
         Row("fedsheafhn", "FedSheafHN"),
         Row("majority", "Majority class"),
         Row("fedavg_ft", "FedAvg + fine-tuning", reads="fedavg", stage="trained"),
+    )
+    data_table = ClientMeans(
+        "fedsheafhn_final",
+        settings=(
+            ("non-overlapping", 10),
+            ("non-overlapping", 20),
+            ("overlapping", 30),
+            ("overlapping", 50),
+        ),
     )
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+from cyclopts.validators import Number
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from bench import paths
-from bench.cli import federation_commands
-from bench.dataset import DATASETS, Dataset
-from bench.errors import RequestError
+from bench.dataset import DATASETS
+from bench.errors import NoDataError, RequestError
 from bench.sources import Sources, check
 
+if TYPE_CHECKING:
+    from bench.dataset import Dataset
+    from bench.report.dataset_tables import Grid
+
 app = App(name="data", help="List, fetch, check and describe the data sets.")
-app.command(federation_commands.stats)
-app.command(federation_commands.export)
-app.command(federation_commands.import_, name="import")
+
+WIDTH = 100
+"""Columns that the widest table takes, whatever the terminal says."""
 
 DatasetOption = Annotated[str, Parameter(name=["--dataset", "-d"])]
 
@@ -120,3 +125,163 @@ def verify(*, dataset: DatasetOption | None = None, data_root: Path | None = Non
                 wrong += 1
                 print(f"wrong    {error}")
     return 1 if wrong else 0
+
+
+@app.command
+def stats(
+    *,
+    dataset: DatasetOption | None = None,
+    data_root: Path | None = None,
+    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+) -> None:
+    """Print the papers' data set tables, measured beside published.
+
+    Graphs: counts are means over clients (edges in both directions), clustering is the mean local
+    coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
+    and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
+    over several partitions.
+
+    Parameters
+    ----------
+    dataset
+        One data set; default: every data set, those not at hand with a line that says so.
+    data_root
+        Folder searched first for raw files. Nothing is downloaded.
+    as_json
+        Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published, deviation.
+    """
+    roots = paths.data_roots(data_root)
+
+    from bench.report.dataset_tables import dataset_tables  # with the studies: they describe the tables
+    from bench.report.study import STUDIES
+
+    descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
+    names = [dataset] if dataset else list(DATASETS.all())
+    tables = [table for name in names for table in dataset_tables(name, descriptions, roots)]
+    if dataset and tables[0].missing:
+        raise NoDataError(f"{dataset}: {tables[0].missing}")
+    if as_json:
+        print(json.dumps([asdict(statistic) for table in tables for statistic in table.statistics], indent=1))
+    notes = Console(stderr=as_json, width=max(Console().width, WIDTH))
+    for table in tables:
+        if table.grid is None:
+            notes.print(f"{table.dataset}: {table.missing}", markup=False, highlight=False, soft_wrap=True)
+        elif not as_json:
+            notes.print(_rich_table(table.grid), *table.grid.notes, sep="\n")
+
+
+def _rich_table(grid: Grid) -> Table:
+    table = Table(title=grid.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
+    for column in grid.columns:
+        words = column in ("clients", "quantity")
+        table.add_column(
+            column,
+            justify="left" if words else "right",
+            no_wrap=words,
+            style="dim" if column == "publ." else "",
+        )
+    for row in grid.rows:
+        table.add_row(*row)
+    return table
+
+
+@app.command
+def export(
+    file: Path,
+    /,
+    *,
+    dataset: DatasetOption,
+    scenario: Annotated[str, Parameter(name=["--scenario", "-s"])],
+    clients: Annotated[int, Parameter(name=["--clients", "-k"])],
+    partition_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    split: Annotated[tuple[float, float, float] | None, Parameter(negative="")] = None,
+    data_root: Path | None = None,
+) -> None:
+    """Write the clients of a request into FILE (NPZ): ids, edges, split masks and their hash.
+
+    Parameters
+    ----------
+    file
+        The file to write; its arrays are described in docs/extending.md.
+    dataset
+        Name of the data set.
+    scenario
+        Name of the scenario, such as non-overlapping.
+    clients
+        Number of clients.
+    partition_seed
+        Seed of partition and split; default: the data set's.
+    split
+        Percent of training, validation and test items; default: the data set's.
+    data_root
+        Folder searched first for raw files.
+    """
+    roots = paths.data_roots(data_root)
+
+    from bench.federation.build import build
+    from bench.federation.exchange import export_federation
+
+    protocol = DATASETS.named(dataset).protocol
+    seed = protocol.partition_seed if partition_seed is None else partition_seed
+    federation = build(dataset, scenario, clients, seed, split or protocol.split, roots)
+    export_federation(federation, file)
+    print(f"{file}: {len(federation)} clients of {dataset}, {scenario}, hash {federation.hash}")
+
+
+@app.command(name="import")
+def import_(
+    file: Path,
+    /,
+    *,
+    dataset: DatasetOption | None = None,
+    scenario: Annotated[str | None, Parameter(name=["--scenario", "-s"])] = None,
+    clients: Annotated[int | None, Parameter(name=["--clients", "-k"])] = None,
+    partition_seed: Annotated[int | None, Parameter(validator=Number(gte=0))] = None,
+    split: Annotated[tuple[float, float, float] | None, Parameter(negative="")] = None,
+    data_root: Path | None = None,
+) -> None:
+    """Check a file with the clients' items and use these clients for runs of the same request.
+
+    Parameters
+    ----------
+    file
+        An NPZ file, from 'bench data export' or of the same arrays without hash, labels and edges, or a
+        CSV file with the columns client, item and role; whatever does not fit the data set is refused.
+    dataset
+        Name of the data set; needed where the file does not say it, and no other than it says.
+    scenario
+        Name of the scenario that the clients stand for; the same.
+    clients
+        Number of clients that the file must have.
+    partition_seed
+        Partition seed of the runs that use the clients; default: the file's, else the data set's.
+    split
+        Percent of training, validation and test items of these runs; default: the file's, else the data
+        set's.
+    data_root
+        Folder searched first for raw files.
+    """
+    roots = paths.data_roots(data_root)
+
+    from bench.federation.exchange import PartialRequest, install
+
+    imported = install(file, roots, PartialRequest(dataset, scenario, clients, partition_seed, split))
+    federation, request, holdings = imported.federation, imported.request, imported.holdings
+    print(f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, hash {federation.hash}")
+    sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
+    print(f"items: {sizes} a client, {holdings.held:,} in all ({_counts(holdings.items)})")
+    print(f"items held by no client: {holdings.unheld:,}; by several: {holdings.shared:,}")
+    if any(holdings.without.values()):
+        print(f"clients that lack items of a role: {_counts(holdings.without)}")
+    shares = ",".join(f"{share:g}" for share in request.split)
+    if imported.off_split:
+        held = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
+        print(
+            f"note: the roles are {held}, but the runs' protocol.split is [{shares}]; --split names another"
+        )
+    print(f"used by runs of protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]")
+    print(f"kept in {imported.kept}; delete that file to draw clients again")
+
+
+def _counts(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{number:,} {role}" for role, number in numbers.items())

@@ -318,7 +318,7 @@ def read_table(path: Path) -> AssignmentFile:
                 f"clients are numbered from 0 without a gap, but "
                 f"{'there is a' if number < 0 else 'no row is of'} client {number}"
             )
-    except (ValueError, csv.Error) as error:  # bytes that are not UTF-8 are a ValueError, too
+    except (OSError, ValueError, csv.Error) as error:  # bytes that are not UTF-8 are a ValueError, too
         problem = "not a text file in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
         raise RequestError(f"{path}: {' '.join(problem.split())}; {CORRECT}") from None
     order = np.argsort(clients, kind="stable")

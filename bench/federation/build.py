@@ -80,7 +80,10 @@ def federate(
     if imported.exists():
         own = _restore(imported, prepared, scenario)
         if own is None:
-            raise RequestError(f"the imported federation {imported} is damaged: import it again or delete it")
+            raise RequestError(
+                f"the imported federation {imported} is damaged or of an earlier version: "
+                f"import it again or delete it"
+            )
         return own
     options = recipe.recipe(partition_seed)
     path = cache.drawn_path(request, prepared.checksum, options)

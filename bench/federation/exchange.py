@@ -42,8 +42,8 @@ def export_federation(federation: Federation, path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Stated:
-    """What a user says of the clients in a file; None: what the file says, else the data set's default."""
+class PartialRequest:
+    """The request that clients in a file stand for, as far as user or file names it; None: not named."""
 
     dataset: str | None = None
     scenario: str | None = None
@@ -52,34 +52,36 @@ class Stated:
     split: Split | None = None
 
 
-def _agreed(path: Path, file: AssignmentFile, stated: Stated) -> Stated:
-    """What file and user say together.
+def _merged(path: Path, file: AssignmentFile, partial: PartialRequest) -> PartialRequest:
+    """What file and user name together.
 
     Raises:
         RequestError: they contradict each other.
     """
-    own = Stated(file.dataset, file.scenario, len(file.assignment.ids), file.partition_seed, file.split)
+    own = PartialRequest(
+        file.dataset, file.scenario, len(file.assignment.ids), file.partition_seed, file.split
+    )
     both: dict[str, Any] = {}
-    for name in (field.name for field in fields(Stated)):
-        said, asked = getattr(own, name), getattr(stated, name)
+    for name in (field.name for field in fields(PartialRequest)):
+        said, asked = getattr(own, name), getattr(partial, name)
         if said is not None and asked is not None and said != asked:
             option = name.replace("_", "-")
             raise RequestError(f"{path}: {name} and --{option} differ: {said} there, {asked} here")
         both[name] = asked if said is None else said
-    return Stated(**both)
+    return PartialRequest(**both)
 
 
-def _request(path: Path, agreed: Stated, dataset: type[Dataset]) -> cache.Request:
+def _request(path: Path, merged: PartialRequest, dataset: type[Dataset]) -> cache.Request:
     """The request that the clients stand for; the data set has the defaults of seed and split."""
-    if agreed.scenario is None:
+    if merged.scenario is None:
         raise RequestError(f"{path} does not say its scenario: name it with --scenario")
-    seed = dataset.protocol.partition_seed if agreed.partition_seed is None else agreed.partition_seed
+    seed = dataset.protocol.partition_seed if merged.partition_seed is None else merged.partition_seed
     if seed < 0:
         raise RequestError(f"{path}: its partition seed is {seed}, expected 0 or more; {CORRECT}")
-    split = agreed.split or dataset.protocol.split
+    split = merged.split or dataset.protocol.split
     check_split(split)
-    assert agreed.clients is not None
-    return cache.Request(dataset.name, agreed.scenario, agreed.clients, seed, split)
+    assert merged.clients is not None
+    return cache.Request(dataset.name, merged.scenario, merged.clients, seed, split)
 
 
 class _Check:
@@ -162,7 +164,7 @@ class _Check:
 
 
 def import_federation(
-    path: Path, roots: tuple[Path, ...] | None = None, stated: Stated | None = None
+    path: Path, roots: tuple[Path, ...] | None = None, partial: PartialRequest | None = None
 ) -> Federation:
     """The federation of a file, made from the data set and checked against all that the file says.
 
@@ -175,11 +177,11 @@ def import_federation(
             scenario allows.
     """
     file = assignment_file.read(path)
-    agreed = _agreed(path, file, stated or Stated())
-    if agreed.dataset is None:
+    merged = _merged(path, file, partial or PartialRequest())
+    if merged.dataset is None:
         raise RequestError(f"{path} does not say its data set: name it with --dataset")
-    prepared = prepare(agreed.dataset, roots)
-    request = _request(path, agreed, prepared.dataset)
+    prepared = prepare(merged.dataset, roots)
+    request = _request(path, merged, prepared.dataset)
     recipe = scenarios.find(request.scenario, request.dataset, prepared.dataset.family)
     check = _Check(path, prepared)
     check.clients(request.clients, request.scenario, recipe)
@@ -197,7 +199,7 @@ def import_federation(
 
 
 @dataclass(frozen=True, eq=False)
-class Installed:
+class ImportedClients:
     """Clients that were imported, the request whose runs use them, and the file that keeps them."""
 
     federation: Federation
@@ -215,14 +217,16 @@ class Installed:
         )
 
 
-def install(path: Path, roots: tuple[Path, ...] | None = None, stated: Stated | None = None) -> Installed:
+def install(
+    path: Path, roots: tuple[Path, ...] | None = None, partial: PartialRequest | None = None
+) -> ImportedClients:
     """Import a file and keep it, so that runs of its request use exactly these clients.
 
     The request is the data set, scenario, number of clients, partition seed and split. Deleting the file
     under ``BENCH_HOME`` that keeps them makes runs draw their own clients again. Raises as
     ``import_federation`` does.
     """
-    federation = import_federation(path, roots, stated)
+    federation = import_federation(path, roots, partial)
     prepared = prepare(federation.dataset, roots)
     file = AssignmentFile.of(federation)
     assert file.partition_seed is not None
@@ -233,4 +237,4 @@ def install(path: Path, roots: tuple[Path, ...] | None = None, stated: Stated | 
     kept = cache.imported_path(request, prepared.checksum)
     with cache.lock(kept):
         cache.write(kept, file)
-    return Installed(federation, request, holdings(federation, prepared.items), kept)
+    return ImportedClients(federation, request, holdings(federation, prepared.items), kept)

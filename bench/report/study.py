@@ -10,6 +10,7 @@ from bench.registry import Kind
 from bench.report import experiment_figures, experiment_views, views
 from bench.report.cells import Board, Selection, board
 from bench.report.charts import board as charts
+from bench.report.dataset_tables import DataTable
 from bench.report.experiment import Experiment, Plan
 from bench.report.figures import Figure
 from bench.report.layout import PaperTable, Reading, Row, Target
@@ -35,7 +36,7 @@ class Study:
     ``datasets`` and ``scenarios`` map the suite's names to the published ones. ``remarks`` go into
     every caption, as does ``tuning``: how the methods' settings were found. ``settings`` names
     settings whose lines stand in the main tables. ``experiments`` have grids and documents of
-    their own.
+    their own. ``data_table`` describes the paper's statistics of its data sets.
     """
 
     name: ClassVar[str]
@@ -55,6 +56,7 @@ class Study:
     tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
     experiments: ClassVar[tuple[Experiment, ...]] = ()
+    data_table: ClassVar[DataTable | None] = None
 
     def key(self, source: Target, column: Column, row: Row) -> Key:
         """The name of a cell in the published numbers."""

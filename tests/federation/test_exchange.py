@@ -93,9 +93,9 @@ def test_runs_of_the_request_use_the_installed_clients(use_toy: Use, tmp_path: P
     assert own.hash != other.hash
     export_federation(other, tmp_path / "file.npz")
     rewrite(tmp_path / "file.npz", partition_seed=np.int64(1))
-    installed = install(tmp_path / "file.npz")
-    kept = installed.kept
-    assert installed.federation.hash == other.hash
+    imported = install(tmp_path / "file.npz")
+    kept = imported.kept
+    assert imported.federation.hash == other.hash
     assert build("toy", "non-overlapping", 4, 1, PAPER).hash == other.hash
     assert build("toy", "non-overlapping", 5, 1, PAPER).hash not in (own.hash, other.hash)
     assert build("toy", "non-overlapping", 4, 1, (30.0, 30.0, 40.0)).hash not in (own.hash, other.hash)

@@ -1,32 +1,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cyclopts import App
 from federation_toys import random_graph, random_hypergraph, random_images
 
-from bench.cli import federation_commands
-from bench.data import Graph
+from bench.cli.data import app
+from bench.data import Data, Graph
 from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
-from bench.federation.dataset_tables import published_statistics
-from bench.federation.prepared import prepare
+from bench.federation.prepared import Prepared, prepare
+from bench.report.dataset_tables import (
+    DataTable,
+    Grid,
+    Statistic,
+    dataset_tables,
+    published_statistics,
+)
+from bench.sources import Sources
 
 Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def data_app() -> App:
-    app = App(name="data", result_action="return_value")
-    app.command(federation_commands.stats)
-    app.command(federation_commands.export)
-    app.command(federation_commands.import_, name="import")
-    return app
+def data_app() -> Callable[..., object]:
+    return partial(app, result_action="return_value")
 
 
 def test_published_values_are_those_of_the_papers_tables() -> None:
@@ -39,7 +42,33 @@ def test_published_values_are_those_of_the_papers_tables() -> None:
     assert values["cora", "label-dirichlet", 8, "cross_client_edges"] == 4623
 
 
-def test_stats_as_json_sets_published_beside_measured(data_app: App, capsys: Capture) -> None:
+class Once(DataTable):
+    """One made-up number of every data set."""
+
+    def applies(self, data: Data) -> bool:
+        return True
+
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+        yield self.statistic(prepared.dataset.name, ("global", 1), "nodes", 7.0)
+
+    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
+        return Grid("once", ("clients",), ((statistics[0].setting,),))
+
+
+def test_every_study_that_describes_such_data_has_a_table(use_toy: Callable[..., type[Dataset]]) -> None:
+    use_toy(random_graph(30))
+    elsewhere = Once("fedsheafhn_final", names={"toy": "cora"})
+    both = dataset_tables("toy", [Once("fedhgn"), elsewhere])
+    assert [table.statistics[0].published for table in both] == [None, 2485]
+    assert all(table.statistics[0].measured == 7 and not table.missing for table in both)
+    (none,) = dataset_tables("toy", [])
+    assert (none.statistics, none.grid) == ((), None)
+    assert none.missing
+
+
+def test_stats_as_json_sets_published_beside_measured(
+    data_app: Callable[..., object], capsys: Capture
+) -> None:
     data_app("stats -d cora --json")
     rows = json.loads(capsys.readouterr().out)
     found = {
@@ -55,7 +84,7 @@ def test_stats_as_json_sets_published_beside_measured(data_app: App, capsys: Cap
     assert found["overlapping", 50, "heterogeneity"][1] == 0.613
 
 
-def test_stats_prints_a_table(data_app: App, capsys: Capture) -> None:
+def test_stats_prints_a_table(data_app: Callable[..., object], capsys: Capture) -> None:
     data_app("stats --dataset cora")
     lines = {
         line.split("  ")[0].strip(): line.split() for line in capsys.readouterr().out.splitlines() if line
@@ -64,7 +93,7 @@ def test_stats_prints_a_table(data_app: App, capsys: Capture) -> None:
     assert any(words[:2] == ["overlapping", "50"] and words[-1] == "0.613" for words in lines.values())
 
 
-def test_stats_of_a_graph_of_the_fedhgn_study(data_app: App, capsys: Capture) -> None:
+def test_stats_of_a_graph_of_the_fedhgn_study(data_app: Callable[..., object], capsys: Capture) -> None:
     data_app("stats -d cora-whole --json")
     rows = json.loads(capsys.readouterr().out)
     whole = {
@@ -102,7 +131,10 @@ def test_stats_of_a_graph_of_the_fedhgn_study(data_app: App, capsys: Capture) ->
 
 
 def test_hyperedges_before_and_after_cleaning_are_printed(
-    data_app: App, capsys: Capture, use_toy: Callable[..., type[Dataset]], monkeypatch: pytest.MonkeyPatch
+    data_app: Callable[..., object],
+    capsys: Capture,
+    use_toy: Callable[..., type[Dataset]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     toy = use_toy(random_hypergraph(hyperedges=60))
     data_app("stats --json")
@@ -114,7 +146,7 @@ def test_hyperedges_before_and_after_cleaning_are_printed(
 
 
 def test_hypergraphs_measured_beside_table_1(
-    data_app: App, capsys: Capture, at_hand: Callable[[str], None]
+    data_app: Callable[..., object], capsys: Capture, at_hand: Callable[[str], None]
 ) -> None:
     at_hand("coraca")
     data_app("stats -d coraca")
@@ -126,11 +158,11 @@ def test_hypergraphs_measured_beside_table_1(
 
 
 def test_data_sets_that_are_not_at_hand_get_one_line(
-    data_app: App, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data_app: Callable[..., object], capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BENCH_DATA", str(tmp_path / "nothing"))
     chosen = {name: DATASETS.all()[name] for name in ("cora", "pubmed")}
-    monkeypatch.setattr(DATASETS, "all", lambda: chosen)
+    monkeypatch.setattr(registry, "datasets", lambda: chosen)
     data_app("stats")
     printed = capsys.readouterr().out
     assert sum(line.startswith("pubmed: not at hand: missing ") for line in printed.splitlines()) == 1
@@ -144,7 +176,7 @@ def test_data_sets_that_are_not_at_hand_get_one_line(
 
 
 def test_families_have_their_own_tables(
-    data_app: App, capsys: Capture, use_toy: Callable[..., object]
+    data_app: Callable[..., object], capsys: Capture, use_toy: Callable[..., object]
 ) -> None:
     use_toy(random_hypergraph())
     data_app("stats")
@@ -154,7 +186,9 @@ def test_families_have_their_own_tables(
     assert capsys.readouterr().out == "toy: no published statistics\n"
 
 
-def test_export_and_import(data_app: App, capsys: Capture, tmp_path: Path, suite_home: Path) -> None:
+def test_export_and_import(
+    data_app: Callable[..., object], capsys: Capture, tmp_path: Path, suite_home: Path
+) -> None:
     path = tmp_path / "cora.npz"
     data_app(["export", "-d", "cora", "-s", "non-overlapping", "-k", "10", str(path)])
     federation = build("cora", "non-overlapping", 10, 123, (40.0, 30.0, 30.0))
@@ -169,7 +203,7 @@ def test_export_and_import(data_app: App, capsys: Capture, tmp_path: Path, suite
 
 
 def test_export_takes_another_seed_and_split(
-    data_app: App, tmp_path: Path, use_toy: Callable[..., object]
+    data_app: Callable[..., object], tmp_path: Path, use_toy: Callable[..., object]
 ) -> None:
     use_toy(random_graph(50))
     path = tmp_path / "toy.npz"
@@ -192,7 +226,7 @@ def test_export_takes_another_seed_and_split(
         assert file["hash"].item() == build("toy", "overlapping", 5, 7, (20.0, 40.0, 40.0)).hash
 
 
-def test_a_wrong_export_writes_nothing(data_app: App, tmp_path: Path) -> None:
+def test_a_wrong_export_writes_nothing(data_app: Callable[..., object], tmp_path: Path) -> None:
     path = tmp_path / "file.npz"
     with pytest.raises(RequestError, match="did you mean 'non-overlapping'"):
         data_app(["export", str(path), "-d", "cora", "-s", "non-overlaping", "-k", "10"])

@@ -109,9 +109,9 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     file = tmp_path / "strides.py"
     file.write_text(PLUGIN)
     monkeypatch.setenv(registry.PLUGINS, str(file))
-    registry.scenarios.cache_clear()
+    registry.forget()
     yield
-    registry.scenarios.cache_clear()
+    registry.forget()
 
 
 @pytest.mark.usefixtures("plugin")

@@ -12,7 +12,6 @@ from scipy.spatial.distance import jensenshannon
 
 from bench.data import Graph, Ragged
 from bench.federation.build import build
-from bench.federation.dataset_tables import dataset_table
 from bench.federation.prepared import prepare
 from bench.federation.statistics import (
     border_hyperedges,
@@ -23,6 +22,8 @@ from bench.federation.statistics import (
     holders,
     local_clustering,
 )
+from bench.report.dataset_tables import Statistic, dataset_tables
+from bench.report.study import STUDIES
 
 
 def test_a_triangle_with_a_tail() -> None:
@@ -101,6 +102,13 @@ def test_counts_against_sets(seed: int, clients: int) -> None:
     assert cross_client_edges(graph.edges, holders(parts, 40)) == len(crossing)
 
 
+def statistics_of(name: str) -> tuple[Statistic, ...]:
+    """What the one study that has such statistics says of a data set."""
+    descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
+    (table,) = dataset_tables(name, descriptions)
+    return table.statistics
+
+
 # Facts 1.3: mean and deviation over ten (Facebook, DBLP4k: four) simulated partitions of another random
 # stream; cross-client edges: one simulated value, with a tolerance of a percent.
 BORDER = {
@@ -136,7 +144,7 @@ CROSSING = {
 @pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in BORDER))
 def test_counts_of_the_fedhgn_study(at_hand: Callable[[str], None], name: str) -> None:
     at_hand(name)
-    found = {(row.clients, row.quantity): row for row in dataset_table(name).statistics}
+    found = {(row.clients, row.quantity): row for row in statistics_of(name)}
     for clients in [clients for other, clients in BORDER if other == name]:
         mean, spread = BORDER[name, clients]
         border = found[clients, "border_hyperedges"]
@@ -223,7 +231,7 @@ def test_parts_of_cora_are_nearly_equal(clients: int, low: int, high: int) -> No
 def test_repeats_leave_border_hyperedges_and_published_numbers(at_hand: Callable[[str], None]) -> None:
     at_hand("dblp4k")
     plain, repeats = (
-        {(row.scenario, row.clients, row.quantity): row for row in dataset_table(name).statistics}
+        {(row.scenario, row.clients, row.quantity): row for row in statistics_of(name)}
         for name in ("dblp4k", "dblp4k-repeats")
     )
     assert {key: row.published for key, row in repeats.items()} == {

@@ -1,0 +1,296 @@
+"""The studies' tables of data sets: every statistic measured here beside the published one.
+
+A study describes its table by a ``DataTable``; published values are the rows ``dataset_stats`` and
+``hyperedge_stats`` of its paper's file under ``results/published``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from bench import paths
+from bench.data import Data, Family, Graph, Hypergraph
+from bench.dataset import DATASETS
+from bench.errors import NoDataError
+from bench.federation import scenarios
+from bench.federation.build import federate
+from bench.federation.prepared import Prepared, prepare
+from bench.federation.statistics import (
+    border_hyperedges,
+    clustering,
+    cross_client_edges,
+    graph_statistics,
+    holders,
+)
+from bench.report.published import published
+from bench.sources import Sources
+
+Setting = tuple[str, int]
+"""Scenario and number of clients."""
+
+WHOLE: Setting = ("global", 1)
+"""The whole data set, as the published files call it."""
+
+SHARES = ("clustering", "heterogeneity", "training_ratio")
+"""Quantities that are no counts."""
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One number of a table; ``clients`` is 1 and ``scenario`` ``global`` for the whole data set.
+
+    ``measured`` may be a mean over partitions, with its standard ``deviation`` (ddof 1). None where a
+    value is not defined or not published.
+    """
+
+    dataset: str
+    scenario: str
+    clients: int
+    quantity: str
+    measured: float | None
+    published: float | None
+    deviation: float | None = None
+
+    @property
+    def setting(self) -> str:
+        """Scenario and number of clients as tables print them."""
+        return "whole" if (self.scenario, self.clients) == WHOLE else f"{self.scenario} {self.clients}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as text: a heading for every column, with columns of published numbers called ``publ.``."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DatasetTable:
+    """The statistics of one data set as a paper prints them; without any, ``missing`` says why."""
+
+    dataset: str
+    statistics: tuple[Statistic, ...] = ()
+    grid: Grid | None = None
+    missing: str = ""
+
+
+@runtime_checkable
+class CleanedOnLoading(Protocol):
+    """A data set that can tell which hyperedges there were before cleaning."""
+
+    def raw_hyperedges(self, sources: Sources) -> Sized:
+        """The hyperedges as the raw files list them."""
+
+
+@cache
+def published_statistics(paper: str) -> dict[tuple[str, str, int, str], float]:
+    """Published value by (data set's published name, scenario, clients, quantity)."""
+    return {
+        (value.dataset, value.scenario, value.clients or 1, value.metric): value.mean
+        for value in published(paper)
+        if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
+    }
+
+
+def _number(value: float | None, quantity: str) -> str:
+    if value is None:
+        return "-"
+    if quantity in SHARES:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
+
+
+@dataclass(frozen=True, eq=False)
+class DataTable(ABC):
+    """How a paper describes data sets: ``names`` are those that its published file calls otherwise."""
+
+    paper: str
+    names: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+    @abstractmethod
+    def applies(self, data: Data) -> bool:
+        """Whether the paper has such statistics of such data."""
+
+    @abstractmethod
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+        """All numbers, setting by setting."""
+
+    @abstractmethod
+    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
+        """The numbers as a table."""
+
+    def statistic(
+        self,
+        dataset: str,
+        setting: Setting,
+        quantity: str,
+        measured: float | None,
+        deviation: float | None = None,
+    ) -> Statistic:
+        """A measured number beside the published one."""
+        key = (self.names.get(dataset, dataset), *setting, quantity)
+        return Statistic(
+            dataset, *setting, quantity, measured, published_statistics(self.paper).get(key), deviation
+        )
+
+    def title(self, prepared: Prepared) -> str:
+        """The heading of a data set's table."""
+        return f"{prepared.dataset.title} ({prepared.dataset.name})"
+
+
+@dataclass(frozen=True, eq=False)
+class ClientMeans(DataTable):
+    """Graphs, whole and in ``settings``, with their data set's own partition seed and split.
+
+    Counts and coefficients are means over clients, ``heterogeneity`` is a median over pairs; ``edges``
+    are counted in both directions.
+    """
+
+    settings: tuple[Setting, ...]
+    quantities: tuple[str, ...] = ("nodes", "edges", "clustering", "heterogeneity")
+
+    def applies(self, data: Data) -> bool:
+        """Graphs without hyperedges."""
+        return isinstance(data, Graph) and data.hyperedges is None
+
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+        """The whole graph, then the settings."""
+        kind, graph = prepared.dataset, prepared.data
+        assert isinstance(graph, Graph)
+        nodes = len(graph.labels)
+        measured: dict[Setting, dict[str, float | None]] = {
+            WHOLE: {
+                "nodes": float(nodes),
+                "edges": float(graph.edges.shape[1]),
+                "clustering": clustering(graph.edges, nodes),
+            }
+        }
+        for scenario, clients in self.settings:
+            federation = federate(
+                prepared, scenario, clients, kind.protocol.partition_seed, kind.protocol.split
+            )
+            measured[scenario, clients] = graph_statistics(federation)
+        for setting, values in measured.items():
+            for quantity in self.quantities:
+                yield self.statistic(kind.name, setting, quantity, values.get(quantity))
+
+    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
+        """One row a setting: every setting has the same quantities."""
+        columns = [heading for name in self.quantities for heading in (name.replace("_", " "), "publ.")]
+        rows = [
+            (
+                setting,
+                *(_number(value, row.quantity) for row in group for value in (row.measured, row.published)),
+            )
+            for setting, group in groupby(statistics, lambda row: row.setting)
+        ]
+        return Grid(self.title(prepared), ("clients", *columns), tuple(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionCounts(DataTable):
+    """Data with hyperedges, whole and shared out by ``scenario`` to numbers of ``clients`` by family.
+
+    ``edges`` are counted once, ``hyperedges`` as listed (before cleaning where there is any), border
+    hyperedges and cross-client edges over all clients: their mean and standard deviation over partition
+    seeds ``0 .. partitions - 1``. ``notes`` by family go below the table.
+    """
+
+    scenario: str
+    clients: Mapping[Family, tuple[int, ...]]
+    partitions: int
+    notes: Mapping[Family, str] = field(default_factory=dict)
+
+    def applies(self, data: Data) -> bool:
+        """Hypergraphs, and graphs that have hyperedges."""
+        return isinstance(data, Graph | Hypergraph) and data.hyperedges is not None
+
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+        """The whole data set, then the counts that hang on the partition, by number of clients."""
+        kind, data = prepared.dataset, prepared.data
+        assert isinstance(data, Graph | Hypergraph)
+        assert data.hyperedges is not None
+        for quantity, value in self._whole(prepared, sources).items():
+            yield self.statistic(kind.name, WHOLE, quantity, float(value))
+        for clients in self.clients.get(kind.family, ()):
+            counts: dict[str, list[int]] = {}
+            for seed in range(self.partitions):
+                ids = scenarios.parse(self.scenario).draw(data, clients, seed, kind.protocol.split).ids
+                holder = holders(ids, len(data.labels))
+                counts.setdefault("border_hyperedges", []).append(border_hyperedges(data.hyperedges, holder))
+                if isinstance(data, Graph):
+                    crossing = cross_client_edges(data.edges, holder)
+                    counts.setdefault("cross_client_edges", []).append(crossing)
+            for quantity, values in counts.items():
+                mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
+                yield self.statistic(kind.name, (self.scenario, clients), quantity, mean, deviation)
+
+    def _whole(self, prepared: Prepared, sources: Sources) -> dict[str, float]:
+        kind, data = prepared.dataset(), prepared.data
+        assert isinstance(data, Graph | Hypergraph)
+        assert data.hyperedges is not None
+        counts: dict[str, float] = {"nodes": len(data.labels)}
+        if isinstance(data, Graph):
+            counts["edges"] = data.edges.shape[1] // 2
+        if isinstance(kind, CleanedOnLoading):
+            counts["hyperedges"] = len(kind.raw_hyperedges(sources))
+            counts["cleaned_hyperedges"] = len(data.hyperedges)
+        else:
+            counts["hyperedges"] = len(data.hyperedges)
+        counts["classes"] = data.classes
+        counts["features"] = data.features.shape[1]
+        counts["training_ratio"] = kind.protocol.split[0] / 100
+        return counts
+
+    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
+        """One row a number: the whole data set has other quantities than its clients."""
+        rows = []
+        for row in statistics:
+            measured = (_number(row.measured, row.quantity), "")
+            if row.deviation is not None:
+                measured = (f"{row.measured:,.1f}", f"{row.deviation:,.1f}")
+            rows.append(
+                (row.setting, row.quantity.replace("_", " "), *measured, _number(row.published, row.quantity))
+            )
+        averaged = f"Counts with std: over {self.partitions} partitions (ddof 1); the paper prints one."
+        note = self.notes.get(prepared.dataset.family)
+        return Grid(
+            self.title(prepared),
+            ("clients", "quantity", "measured", "std", "publ."),
+            tuple(rows),
+            (averaged, note) if note else (averaged,),
+        )
+
+
+def dataset_tables(
+    dataset: str, descriptions: Sequence[DataTable], roots: tuple[Path, ...] | None = None
+) -> list[DatasetTable]:
+    """The tables of one data set, one a description that applies, from files at hand; nothing is downloaded.
+
+    Raises:
+        RequestError: no such data set, a raw file's checksum is wrong, or no clients can be drawn.
+    """
+    DATASETS.named(dataset)
+    roots = paths.data_roots() if roots is None else roots
+    sources = Sources(roots, download=False)
+    tables = []
+    try:
+        prepared = prepare(dataset, roots, download=False)
+        for description in descriptions:
+            if description.applies(prepared.data):
+                statistics = tuple(description.statistics(prepared, sources))
+                tables.append(DatasetTable(dataset, statistics, description.grid(prepared, statistics)))
+    except NoDataError as error:
+        return [DatasetTable(dataset, missing=f"not at hand: {error}")]
+    return tables or [DatasetTable(dataset, missing="no published statistics")]
