@@ -5,9 +5,7 @@ Wan, Huang and Ye, AAAI 2024.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,33 +17,16 @@ from bench import streams
 from bench.engine.clients import Block, Clients
 from bench.engine.method import Method, Stack
 from bench.engine.task import Wire
-from bench.federation.types import TRAIN, Client, Federation
+from bench.federation.types import Client, Federation
 from bench.hyper import tunable
-from bench.nn.base import Drop, Output
+from bench.nn.base import Drop, Output, glorot_bound
 from bench.nn.gcn import graphs
 
-from ._graph_views import (
-    CandidateGraph,
-    View,
-    WeightedPropagate,
-    cosine_neighbours,
-    undirected_pairs,
-)
-from ._prototypes import assignment, finch, prototype_contrast, prototypes, vote
+from ._graph_views import View, Views, WeightedPropagate, global_views
+from ._prototypes import assignment, cluster_means, prototype_contrast, prototypes, vote
 from .fedavg import FedAvg
 
 AUGMENTOR = ("augmentor.weight1", "augmentor.weight2")
-
-
-@dataclass(frozen=True, eq=False)
-class Views:
-    """What a block of clients keeps between refreshes: its candidate graph and its labels.
-
-    ``labels`` ``[clients, items]``: the class of a training node, -1 for every other.
-    """
-
-    graph: CandidateGraph
-    labels: Tensor
 
 
 class FGGP(FedAvg):
@@ -99,8 +80,7 @@ class FGGP(FedAvg):
       nodes. Its distillation term is computed and not used, its personal projection overwritten:
       both are left out.
 
-    Clients of a block are trained together. The k-NN search goes client by client: clients have no
-    pairs in common.
+    Clients of a block are trained together; the k-NN search goes client by client.
     """
 
     name = "fggp"
@@ -131,10 +111,10 @@ class FGGP(FedAvg):
         """One random model and augmentor; no prototypes yet."""
         inputs, hidden = self.task.shapes["conv1.weight"]
         generator = self.task.generator("augmentor")
-        self.augmentor = {
-            name: glorot(rows, hidden, generator).to(self.task.device)
-            for name, rows in zip(AUGMENTOR, (inputs, hidden), strict=True)
-        }
+        self.augmentor = {}
+        for name, rows in zip(AUGMENTOR, (inputs, hidden), strict=True):
+            uniform = 2 * torch.rand(rows, hidden, generator=generator) - 1
+            self.augmentor[name] = (uniform * glorot_bound(rows, hidden)).to(self.task.device)
         self.prototypes: Tensor | None = None
         self.views: dict[int, Views] = {}
         super().start()
@@ -152,10 +132,8 @@ class FGGP(FedAvg):
     def extend(self, models: Stack) -> Stack:
         """The augmentor's weights."""
         count = self.task.clients
-        return {
-            **models,
-            **{name: value.expand(count, *value.shape) for name, value in self.augmentor.items()},
-        }
+        augmentor = {name: value.expand(count, *value.shape) for name, value in self.augmentor.items()}
+        return {**models, **augmentor}
 
     def send(self, round: int) -> Stack:
         """The average, and the global prototypes: no parameters, so their bytes are counted here."""
@@ -186,25 +164,14 @@ class FGGP(FedAvg):
         """Pairs of nodes of the global view: every client's edges and its k-NN graph."""
         with torch.no_grad():
             models = {name: value[block.clients] for name, value in received.items()}
-            features = feature(block.forward(models))
-        unions = []
-        for row, client in enumerate(self.members[block.clients]):
-            nodes = len(client.ids)
-            near = cosine_neighbours(features[row, :nodes], self.hyper.neighbours).cpu().numpy()
-            arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
-            assert client.edges is not None
-            unions.append(undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes))
-        return unions
+            features = block.forward(models).embedding
+        return global_views(self.members[block.clients], features, self.hyper.neighbours)
 
     def view(self, block: Block) -> Views:
         """The block's pairs and training labels, laid out when they are first asked for."""
-        start, device = block.clients.start, self.task.device
+        start, which = block.clients.start, block.clients
         if start not in self.views:
-            labels = np.full((len(block.lengths), block.items), -1, np.int64)
-            for row, client in enumerate(self.members[block.clients]):
-                labels[row, : len(client.ids)] = np.where(client.roles == TRAIN, client.labels, -1)
-            graph = CandidateGraph(self.pairs[block.clients], block.lengths, block.items, device)
-            self.views[start] = Views(graph, torch.from_numpy(labels).to(device))
+            self.views[start] = Views(self.pairs[which], self.members[which], block.items, self.task.device)
         return self.views[start]
 
     def two_views(
@@ -216,29 +183,20 @@ class FGGP(FedAvg):
         projected = inputs.first_layer(models["conv1.weight"])
         one = View(inputs, projected, inputs.propagate)
         first: Output = block.model.forward(models, one, drop)
-        hidden = self.augment(models, block, graph)
+        hidden = graph.augmented(inputs, *(models[name] for name in AUGMENTOR))
         edges = graph.logits(hidden)
-        drawn = [rng.random(count) for rng, count in zip(noise, graph.counts, strict=True)]
-        uniform = torch.from_numpy(np.concatenate(drawn)).to(edges).clamp(1e-6, 1 - 1e-6)
-        sample = graph.sampled(graph.keep_probabilities(hidden, edges), uniform)
+        sample = graph.sampled(graph.keep_probabilities(hidden, edges), graph.uniform(noise))
         other = View(inputs, projected, lambda h: WeightedPropagate.apply(h, sample, graph))
         second: Output = block.model.forward(models, other, drop)
         assigned = assignment(first.logits, views.labels, graph.inside)
         contrast = prototype_contrast(
-            prototypes(assigned, feature(second)),
-            prototypes(assigned, feature(first)),
+            prototypes(assigned, second.embedding),
+            prototypes(assigned, first.embedding),
             assigned.sum(dim=2) > 0,
             self.hyper.contrast_temperature,
         )
         extra = block.cross_entropy(second.logits) + contrast + graph.reconstruction(hidden, edges)
         return first.logits, extra
-
-    def augment(self, models: Stack, block: Block, graph: CandidateGraph) -> Tensor:
-        """h = ReLU(A' A' X V1 V2), ``[clients of the block, items, hidden]``."""
-        first, second = (models[name] for name in AUGMENTOR)
-        hidden = graph.propagate(graphs(block.inputs).first_layer(first))
-        hidden = torch.bmm(hidden.view(len(first), block.items, -1), second)
-        return torch.relu(graph.propagate(hidden.flatten(0, 1)).view_as(hidden))
 
     def report(self, clients: Clients, trained: Stack) -> Tensor | None:
         """Every client's prototypes ``[clients, classes, width]``, NaN for a class without nodes."""
@@ -250,7 +208,7 @@ class FGGP(FedAvg):
                 output = block.forward({name: value[block.clients] for name, value in trained.items()})
                 views = self.view(block)
                 assigned = assignment(output.logits, views.labels, views.graph.inside)
-                means = prototypes(assigned, feature(output))
+                means = prototypes(assigned, output.embedding)
                 parts.append(torch.where(assigned.sum(dim=2)[:, :, None] > 0, means, torch.nan))
         return self.keyed(torch.cat(parts))
 
@@ -262,30 +220,15 @@ class FGGP(FedAvg):
         """Average the models; cluster every class's prototypes."""
         super().collect(received, trained, reports)
         assert reports is not None
-        means: list[Tensor] = []
-        owners: list[int] = []
-        for label, sent in enumerate(reports.unbind(dim=1)):
-            known = sent[~sent.isnan().any(dim=1)]
-            if len(known):
-                clusters = finch(known.cpu().double().numpy())
-                means += [known[torch.from_numpy(clusters == one)].mean(dim=0) for one in np.unique(clusters)]
-                owners += [label] * (len(means) - len(owners))
-        self.prototypes = torch.stack(means)
-        self.prototype_classes = torch.tensor(owners, device=reports.device)
+        self.prototypes, self.prototype_classes = cluster_means(reports)
 
     def logits(self, models: Stack, block: Block) -> Tensor:
         """Votes of the global prototypes; none for any class as long as there are no prototypes."""
         output = block.forward(models)
         if self.prototypes is None:
             return torch.zeros_like(output.logits)
-        return vote(
-            feature(output),
-            self.prototypes,
-            self.prototype_classes,
-            output.logits.shape[2],
-            self.hyper.voters,
-            self.hyper.vote_temperature,
-        )
+        points, owners, classes = self.prototypes, self.prototype_classes, output.logits.shape[2]
+        return vote(output.embedding, points, owners, classes, self.hyper.voters, self.hyper.vote_temperature)
 
 
 class FGGPReleased(FGGP):
@@ -303,14 +246,3 @@ class FGGPReleased(FGGP):
         missing = means.isnan().any(dim=2)
         order = missing.to(torch.int8).argsort(dim=1, stable=True)
         return means.gather(1, order[:, :, None].expand_as(means))
-
-
-def glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    """A Glorot-uniform matrix ``[rows, columns]``."""
-    bound = math.sqrt(6 / (rows + columns))
-    return (2 * torch.rand(rows, columns, generator=generator) - 1) * bound
-
-
-def feature(output: Output) -> Tensor:
-    """What prototypes are means of, ``[clients, items, width]``."""
-    return output.embedding
