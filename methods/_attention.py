@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 
@@ -41,3 +43,12 @@ class FreeMatrix(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``[clients, width]`` -> ``[clients, width]``."""
         return self.matrix @ x
+
+
+def client_attention(
+    kind: Literal["qkv", "matrix", "none"], width: int, clients: int, residual: bool
+) -> nn.Module:
+    """The attention of that kind between ``clients`` vectors ``[clients, width]``."""
+    if kind == "none":
+        return nn.Identity()
+    return FreeMatrix(clients) if kind == "matrix" else ClientAttention(width, residual)

@@ -1,17 +1,36 @@
-"""Message passing over a graph of clients by common layers, in place of sheaf diffusion (Table 5).
+"""Networks on a graph of clients: sheaf diffusion, or common layers in its place (FedSheafHN, Table 5).
 
-FedSheafHN's paper compares its sheaf with GCN and GAT and says nothing of their sizes. Both have
-the sheaf's projections here (width to channels and back) and two residual layers, so that the
-operator alone differs. Graphs of clients are small: everything is dense.
+The paper compares its sheaf with GCN and GAT and says nothing of their sizes. Both have the sheaf's
+projections here (width to channels and back) and two residual layers, so that the operator alone
+differs. Graphs of clients are small: everything is dense.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from bench.hyper import HyperParameters
 from bench.nn.randomness import dropout
+
+from ._sheaf import SheafDiffusion, complete_graph, nearest_neighbours
+
+
+class CollaborationSettings(HyperParameters):
+    """The graph of clients and the network on it; the layers of the ablation take the sheaf's sizes."""
+
+    collaboration: Literal["sheaf", "gcn", "gat", "none"] = "sheaf"
+    graph: Literal["complete", "knn"] = "complete"
+    neighbours: int = Field(5, ge=1)
+    sheaf_layers: int = Field(4, ge=1)
+    channels: int = Field(20, ge=1)
+    stalk: int = Field(1, ge=1)
+    sheaf_dropout: float = Field(0.3, ge=0, lt=1)
+    shared_laplacian: bool = True
 
 
 class GraphConvolution(nn.Module):
@@ -74,3 +93,22 @@ class Separate(nn.Module):
     def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
         """``x``."""
         return x
+
+
+def collaboration_graph(x: Tensor, settings: CollaborationSettings) -> Tensor:
+    """Adjacency of the collaboration graph of the clients with the vectors ``x`` ``[clients, width]``."""
+    if settings.graph == "complete":
+        return complete_graph(len(x)).to(x.device)
+    return nearest_neighbours(x, settings.neighbours)
+
+
+def collaboration_network(width: int, settings: CollaborationSettings) -> nn.Module:
+    """S, the network on the collaboration graph, for clients' vectors of that width."""
+    channels, rate = settings.channels, settings.sheaf_dropout
+    if settings.collaboration == "none":
+        return Separate()
+    if settings.collaboration == "sheaf":
+        layers, stalk = settings.sheaf_layers, settings.stalk
+        return SheafDiffusion(width, channels, layers, stalk, rate, settings.shared_laplacian)
+    layer = GraphConvolution if settings.collaboration == "gcn" else GraphAttention
+    return ResidualGraphNetwork(layer, width, channels, rate)

@@ -17,8 +17,9 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
 
+from bench.federation.types import Client
 from bench.nn.base import Inputs
-from bench.nn.gcn import normalised_adjacency
+from bench.nn.gcn import GraphInputs, normalised_adjacency
 from bench.nn.sparse import Propagate, csr_tensor, product
 
 PAIRS = 2**20
@@ -48,6 +49,18 @@ def undirected_pairs(arcs: NDArray[np.int64], nodes: int) -> NDArray[np.int64]:
     low, high = arcs.min(axis=0), arcs.max(axis=0)
     keys = np.unique(low[low < high] * nodes + high[low < high])
     return np.stack([keys // nodes, keys % nodes])
+
+
+def global_view(client: Client, features: Tensor, neighbours: int) -> NDArray[np.int64]:
+    """Pairs ``[2, p]`` in the union of a client's edges with the k-NN graph (cosine) of its features.
+
+    ``features`` ``[nodes, width]``.
+    """
+    assert client.edges is not None
+    nodes = len(client.ids)
+    near = cosine_neighbours(features, neighbours).cpu().numpy()
+    arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
+    return undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes)
 
 
 class PairSoftplus(torch.autograd.Function):
@@ -158,6 +171,12 @@ class CandidateGraph:
         result: Tensor = Propagate.apply(hidden, self._union)
         return result
 
+    def augmented(self, inputs: GraphInputs, first: Tensor, second: Tensor) -> Tensor:
+        """h = ReLU(A' A' X V1 V2) with A' the normalised candidates, ``[clients, items, hidden]``."""
+        hidden = self.propagate(inputs.first_layer(first))
+        hidden = torch.bmm(hidden.view(self.clients, self.items, -1), second)
+        return torch.relu(self.propagate(hidden.flatten(0, 1)).view_as(hidden))
+
     def logits(self, hidden: Tensor) -> Tensor:
         """``h_i . h_j`` for every candidate; ``hidden`` ``[clients, items, width]`` -> ``[pairs]``."""
         flat = hidden.flatten(0, 1)
@@ -175,6 +194,11 @@ class CandidateGraph:
         """
         largest = hidden.square().sum(dim=2).amax(dim=1).clamp_min(1e-12)
         return 0.5 * logits / largest.index_select(0, self.owner) + 0.5
+
+    def uniform(self, noise: Sequence[np.random.Generator]) -> Tensor:
+        """A number in (0, 1) for every candidate, each client's from its own stream, ``[pairs]``."""
+        drawn = [rng.random(count) for rng, count in zip(noise, self.counts, strict=True)]
+        return torch.from_numpy(np.concatenate(drawn)).to(self.present).clamp(1e-6, 1 - 1e-6)
 
     def sampled(self, probabilities: Tensor, noise: Tensor) -> Tensor:
         """A straight-through relaxed Bernoulli sample (temperature 1) of the candidates, normalised.

@@ -82,6 +82,22 @@ def finch(points: NDArray[np.float64]) -> NDArray[np.int64]:
         labels = merged[labels].astype(np.int64)
 
 
+def cluster_means(sent: Tensor) -> tuple[Tensor, Tensor]:
+    """Global prototypes ``[m, width]`` and their classes ``[m]``: cluster means, class by class.
+
+    ``sent`` ``[clients, classes, width]`` are the clients' prototypes, NaN for a class without nodes.
+    """
+    means: list[Tensor] = []
+    owners: list[int] = []
+    for label, one in enumerate(sent.unbind(dim=1)):
+        known = one[~one.isnan().any(dim=1)]
+        if len(known):
+            clusters = finch(known.cpu().double().numpy())
+            means += [known[torch.from_numpy(clusters == k)].mean(dim=0) for k in np.unique(clusters)]
+            owners += [label] * (len(means) - len(owners))
+    return torch.stack(means), torch.tensor(owners, device=sent.device)
+
+
 def vote(
     features: Tensor, points: Tensor, owners: Tensor, classes: int, voters: int, temperature: float
 ) -> Tensor:

@@ -12,16 +12,15 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.engine.method import Clients, Message, Method, Stack, Update
 from bench.engine.stacks import replaced
-from bench.hyper import HyperParameters, tunable
+from bench.hyper import tunable
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 
-from ._attention import ClientAttention, FreeMatrix
-from ._collaboration import GraphAttention, GraphConvolution, ResidualGraphNetwork, Separate
-from ._sheaf import SheafDiffusion, complete_graph, nearest_neighbours
+from ._attention import client_attention
+from ._collaboration import CollaborationSettings, collaboration_graph, collaboration_network
 
 
 class FedSheafHN(Method):
@@ -64,20 +63,12 @@ class FedSheafHN(Method):
     reference = "Liang et al., FedSheafHN"
     families = ("graph",)
 
-    class Hyper(HyperParameters):
+    class Hyper(CollaborationSettings):
         """Search ranges are those of the final paper's Table 9, for three of its parameters."""
 
         warm_up_epochs: int = tunable(50, search=[10, 30, 50], ge=0)
         inputs: Literal["embedding", "one-hot"] = "embedding"
         refresh: int = Field(5, ge=0)
-        collaboration: Literal["sheaf", "gcn", "gat", "none"] = "sheaf"
-        graph: Literal["complete", "knn"] = "complete"
-        neighbours: int = Field(5, ge=1)
-        sheaf_layers: int = Field(4, ge=1)
-        channels: int = Field(20, ge=1)
-        stalk: int = Field(1, ge=1)
-        sheaf_dropout: float = Field(0.3, ge=0, lt=1)
-        shared_laplacian: bool = True
         sheaf_learning_rate: float = tunable(1e-3, search=[0.02, 0.01, 1e-3, 1e-4, 1e-5], gt=0)
         sheaf_weight_decay: float = Field(5e-4, ge=0)
         attention: Literal["qkv", "matrix", "none"] = "qkv"
@@ -114,9 +105,10 @@ class FedSheafHN(Method):
         width = self.x0.shape[1]
         shapes = {name: task.shapes[name] for name in self.shared()}
         with task.seeded("sheaf"):
-            self.sheaf = self.collaboration(width).to(task.device)
+            self.sheaf = collaboration_network(width, hyper).to(task.device)
         with task.seeded("hypernetwork"):
-            self.attention = self.client_attention(width).to(task.device)
+            attention = client_attention(hyper.attention, width, task.clients, hyper.residual)
+            self.attention = attention.to(task.device)
             widths = [width, hyper.hypernetwork_hidden, hyper.hypernetwork_hidden]
             self.network = Hypernetwork(widths, shapes, hyper.hypernetwork_dropout).to(task.device)
         if hyper.start_at_model:
@@ -126,44 +118,9 @@ class FedSheafHN(Method):
         self.phi = [*self.attention.parameters(), *self.network.parameters()]
         groups = [
             {"params": self.phi, "lr": hyper.hypernetwork_learning_rate},
-            {
-                "params": self.theta,
-                "lr": hyper.sheaf_learning_rate,
-                "weight_decay": hyper.sheaf_weight_decay,
-            },
+            {"params": self.theta, "lr": hyper.sheaf_learning_rate, "weight_decay": hyper.sheaf_weight_decay},
         ]
         self.optimiser = torch.optim.Adam([group for group in groups if group["params"]], fused=True)
-
-    def collaboration(self, width: int) -> nn.Module:
-        """S, the network on the collaboration graph."""
-        hyper = self.hyper
-        if hyper.collaboration == "none":
-            return Separate()
-        if hyper.collaboration == "sheaf":
-            return SheafDiffusion(
-                width,
-                hyper.channels,
-                hyper.sheaf_layers,
-                hyper.stalk,
-                hyper.sheaf_dropout,
-                hyper.shared_laplacian,
-            )
-        layer = GraphConvolution if hyper.collaboration == "gcn" else GraphAttention
-        return ResidualGraphNetwork(layer, width, hyper.channels, hyper.sheaf_dropout)
-
-    def client_attention(self, width: int) -> nn.Module:
-        """The first layer of H, over the clients' vectors."""
-        if self.hyper.attention == "none":
-            return nn.Identity()
-        if self.hyper.attention == "matrix":
-            return FreeMatrix(self.task.clients)
-        return ClientAttention(width, self.hyper.residual)
-
-    def graph(self, x: Tensor) -> Tensor:
-        """Adjacency of the collaboration graph of the clients with these vectors."""
-        if self.hyper.graph == "complete":
-            return complete_graph(len(x)).to(x.device)
-        return nearest_neighbours(x, self.hyper.neighbours)
 
     def features(self, x: Tensor, round: int, dropout: bool) -> Tensor:
         """What the hypernetwork's output layers read: S, then attention, then the MLP.
@@ -172,7 +129,7 @@ class FedSheafHN(Method):
         """
         sheaf_masks = self.task.generator("sheaf dropout", round) if dropout else None
         masks = self.task.generator("hypernetwork dropout", round) if dropout else None
-        diffused = self.sheaf(x, self.graph(x), sheaf_masks)
+        diffused = self.sheaf(x, collaboration_graph(x, self.hyper), sheaf_masks)
         return self.network.features(self.attention(diffused), masks)
 
     def broadcast(self, round: int) -> Message:

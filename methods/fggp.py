@@ -17,11 +17,11 @@ from bench.engine.batch import PerBlock
 from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import repeated
 from bench.hyper import tunable
+from bench.nn.base import glorot_bound
 from bench.nn.gcn import graphs
-from bench.nn.randomness import glorot
 
-from ._graph_views import CandidateGraph, View, WeightedPropagate, cosine_neighbours, undirected_pairs
-from ._prototypes import assignment, finch, prototype_contrast, prototypes, vote
+from ._graph_views import CandidateGraph, View, WeightedPropagate, global_view
+from ._prototypes import assignment, cluster_means, prototype_contrast, prototypes, vote
 from .fedavg import FedAvg
 
 AUGMENTOR = ("augmentor.weight1", "augmentor.weight2")
@@ -78,8 +78,7 @@ class FGGP(FedAvg):
       nodes. Its distillation term is computed and not used, its personal projection overwritten:
       both are left out.
 
-    Clients of a block are trained together. The k-NN search goes client by client: clients have no
-    pairs in common.
+    Clients of a block are trained together; the k-NN search goes client by client.
     """
 
     name = "fggp"
@@ -111,10 +110,10 @@ class FGGP(FedAvg):
         """One random model and augmentor; no prototypes yet."""
         inputs, hidden = self.task.shapes["conv1.weight"]
         generator = self.task.generator("augmentor")
-        self.augmentor = {
-            name: glorot(rows, hidden, generator).to(self.task.device)
-            for name, rows in zip(AUGMENTOR, (inputs, hidden), strict=True)
-        }
+        self.augmentor = {}
+        for name, rows in zip(AUGMENTOR, (inputs, hidden), strict=True):
+            uniform = 2 * torch.rand(rows, hidden, generator=generator) - 1
+            self.augmentor[name] = (uniform * glorot_bound(rows, hidden)).to(self.task.device)
         self.prototypes: Tensor | None = None
         self.pairs: dict[int, NDArray[np.int64]] = {}
         self.graphs = PerBlock(self.candidates)
@@ -130,48 +129,35 @@ class FGGP(FedAvg):
 
     def broadcast(self, round: int) -> Message:
         """The average, and the global prototypes with their classes."""
-        extras = {}
+        known = {}
         if self.prototypes is not None:
-            extras = {"prototypes": self.prototypes, "classes": self.prototype_classes}
-        return Message(super().broadcast(round).model, repeated(extras, self.task.clients))
+            known = {"prototypes": self.prototypes, "classes": self.prototype_classes}
+        return Message(super().broadcast(round).model, repeated(known, self.task.clients))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
-        """Local epochs on both views; then the prototypes ``[classes, width]``, NaN for an empty class."""
-        self.refresh_pairs(clients, received)
+        """Local epochs on both views, then the prototypes."""
+        if clients.round % self.hyper.refresh == 0:
+            self.pairs, self.graphs = {}, PerBlock(self.candidates)
+        self.find_pairs(clients, received)
         noise = clients.generators("augmented edges")
 
         def both_views(models: Stack, batch: Batch) -> Tensor:
             return self.two_views(models, batch, batch.of(noise))
 
-        def means(models: Stack, batch: Batch) -> Tensor:
-            output = batch.forward(models)
-            assigned = assignment(output.logits, batch.labels, self.graphs[batch].inside)
-            known = assigned.sum(dim=2)[:, :, None] > 0
-            return torch.where(known, prototypes(assigned, output.embedding), torch.nan)
-
         trained = clients.fit(received, objective=both_views)
-        return self.upload(trained, prototypes=self.keyed(clients.reduce(trained, means)))
+        return self.upload(trained, prototypes=self.keyed(clients.reduce(trained, self.class_means)))
 
-    def refresh_pairs(self, clients: Clients, received: Stack) -> None:
-        """Pairs of nodes of the global view: every client's edges and the k-NN graph of its features.
-
-        A client that takes no part in the round of a refresh keeps the pairs that it has.
-        """
-        due = clients.round % self.hyper.refresh == 0
-        if due:
-            self.graphs.clear()
+    def find_pairs(self, clients: Clients, received: Stack) -> None:
+        """Pairs of nodes of the global view, for clients that have none since the last refresh."""
         for batch in (block.evaluation for block in clients.blocks):
-            if not due and self.pairs.keys() >= set(batch.block.numbers):
+            if self.pairs.keys() >= set(batch.block.numbers):
                 continue
             with torch.no_grad():
                 features = batch.embed(batch.of(received))
-            for row, client in enumerate(batch.of(clients.members)):
-                nodes = len(client.ids)
-                near = cosine_neighbours(features[row, :nodes], self.hyper.neighbours).cpu().numpy()
-                arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
-                assert client.edges is not None
-                union = undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes)
-                self.pairs[batch.block.numbers[row]] = union
+            for number, client, own in zip(
+                batch.block.numbers, batch.of(clients.members), features, strict=True
+            ):
+                self.pairs[number] = global_view(client, own[: len(client.ids)], self.hyper.neighbours)
 
     def candidates(self, batch: Batch) -> CandidateGraph:
         """The pairs of a block's clients, laid out."""
@@ -185,11 +171,9 @@ class FGGP(FedAvg):
         one = View(inputs, projected, inputs.propagate)
         first = model.forward(models, one, batch.drop)
         entropy = batch.cross_entropy(first.logits)
-        hidden = self.augment(models, batch, graph)
+        hidden = graph.augmented(inputs, *(models[name] for name in AUGMENTOR))
         edges = graph.logits(hidden)
-        drawn = [rng.random(count) for rng, count in zip(noise, graph.counts, strict=True)]
-        uniform = torch.from_numpy(np.concatenate(drawn)).to(edges).clamp(1e-6, 1 - 1e-6)
-        sample = graph.sampled(graph.keep_probabilities(hidden, edges), uniform)
+        sample = graph.sampled(graph.keep_probabilities(hidden, edges), graph.uniform(noise))
         other = View(inputs, projected, lambda h: WeightedPropagate.apply(h, sample, graph))
         second = model.forward(models, other, batch.drop)
         assigned = assignment(first.logits, batch.labels, graph.inside)
@@ -199,14 +183,15 @@ class FGGP(FedAvg):
             assigned.sum(dim=2) > 0,
             self.hyper.contrast_temperature,
         )
-        return entropy + (batch.cross_entropy(second.logits) + contrast + graph.reconstruction(hidden, edges))
+        reconstruction = graph.reconstruction(hidden, edges)
+        return entropy + (batch.cross_entropy(second.logits) + contrast + reconstruction)
 
-    def augment(self, models: Stack, batch: Batch, graph: CandidateGraph) -> Tensor:
-        """h = ReLU(A' A' X V1 V2), ``[c, items, hidden]``."""
-        first, second = (models[name] for name in AUGMENTOR)
-        hidden = graph.propagate(graphs(batch.inputs).first_layer(first))
-        hidden = torch.bmm(hidden.view(len(first), batch.block.items, -1), second)
-        return torch.relu(graph.propagate(hidden.flatten(0, 1)).view_as(hidden))
+    def class_means(self, models: Stack, batch: Batch) -> Tensor:
+        """Every client's prototypes ``[c, classes, width]``, NaN for a class without nodes."""
+        output = batch.forward(models)
+        assigned = assignment(output.logits, batch.labels, self.graphs[batch].inside)
+        occurs = assigned.sum(dim=2)[:, :, None] > 0
+        return torch.where(occurs, prototypes(assigned, output.embedding), torch.nan)
 
     def keyed(self, means: Tensor) -> Tensor:
         """Row c of what a client sends is the prototype of class c."""
@@ -215,30 +200,15 @@ class FGGP(FedAvg):
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Average the models; cluster every class's prototypes."""
         super().aggregate(participants, received, upload)
-        means: list[Tensor] = []
-        owners: list[int] = []
-        for label, sent in enumerate(upload.extras["prototypes"].unbind(dim=1)):
-            known = sent[~sent.isnan().any(dim=1)]
-            if len(known):
-                clusters = finch(known.cpu().double().numpy())
-                means += [known[torch.from_numpy(clusters == one)].mean(dim=0) for one in np.unique(clusters)]
-                owners += [label] * (len(means) - len(owners))
-        self.prototypes = torch.stack(means)
-        self.prototype_classes = torch.tensor(owners, device=self.prototypes.device)
+        self.prototypes, self.prototype_classes = cluster_means(upload.extras["prototypes"])
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Votes of the global prototypes; none for any class as long as there are no prototypes."""
         output = batch.forward(models)
         if self.prototypes is None:
             return torch.zeros_like(output.logits)
-        return vote(
-            output.embedding,
-            self.prototypes,
-            self.prototype_classes,
-            output.logits.shape[2],
-            self.hyper.voters,
-            self.hyper.vote_temperature,
-        )
+        points, owners, classes = self.prototypes, self.prototype_classes, output.logits.shape[2]
+        return vote(output.embedding, points, owners, classes, self.hyper.voters, self.hyper.vote_temperature)
 
 
 class FGGPReleased(FGGP):

@@ -354,8 +354,8 @@ def absent_clients_keep_what_they_have(subject: Subject) -> None:
     same = all(np.array_equal(counts, correct_together[key]) for key, counts in correct.items())
     require(
         apart < 1e-4 and same,
-        f"with half of the clients in a round, numbers depend on who is trained together ({apart:.1g} apart): "
-        "index what the server keeps for its clients by the participants of a round",
+        f"with half of the clients in a round, numbers depend on who is trained together ({apart:.1g} "
+        "apart): index what the server keeps for its clients by the participants of a round",
     )
 
 

@@ -263,7 +263,7 @@ class Clients:
     def _copy(self, name: str) -> ModelCopy:
         """The models of that purpose, with a new optimiser in every round where the settings say so."""
         for clients in {self._whole, self}:
-            kept = clients._copies.setdefault(name, ModelCopy(clients.count))
+            clients._copies.setdefault(name, ModelCopy(clients.count))
         whole = self._whole._copies[name]
         if whole.round != self.round and self.spec.client.optimizer_state == "reset":
             whole.optimiser.reset()

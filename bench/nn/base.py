@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -106,9 +107,14 @@ class ClientModel(ABC):
         """Logits ``[clients, items, classes]`` of embeddings, by the head's parameters."""
 
 
+def glorot_bound(fan_in: int, fan_out: int) -> float:
+    """Largest entry of a Glorot-uniform matrix ``[fan_in, fan_out]``."""
+    return math.sqrt(6.0 / (fan_in + fan_out))
+
+
 def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
     """Glorot-uniform matrix ``[fan_in, fan_out]`` (the default of graph convolutions)."""
-    bound = np.sqrt(6.0 / (fan_in + fan_out))
+    bound = glorot_bound(fan_in, fan_out)
     return rng.uniform(-bound, bound, (fan_in, fan_out)).astype(np.float32)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,9 +23,3 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
-
-
-def glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
-    """A Glorot-uniform matrix ``[rows, columns]``."""
-    bound = math.sqrt(6 / (rows + columns))
-    return (2 * torch.rand(rows, columns, generator=generator) - 1) * bound

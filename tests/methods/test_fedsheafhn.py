@@ -13,6 +13,7 @@ from toy_federations import copied, make_spec, permuted, play, random_federation
 
 from bench.engine.run import Run
 from bench.federation.types import Federation
+from bench.methods._collaboration import collaboration_graph
 
 CALM: dict[str, Any] = {"sheaf_dropout": 0.0, "hypernetwork_dropout": 0.0, "warm_up_epochs": 3}
 BACKBONE = ("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias")
@@ -76,7 +77,7 @@ def test_the_update_is_the_gradient_of_the_surrogate(
     """One backward pass of (Omega * G).sum() / N with G = received - trained (facts 8.1), dropout on."""
     it = begun(method, clients, attention=attention, clip=1e9, stalk=2, graph="knn", neighbours=2)
     method_ = it.method
-    assert not torch.equal(method_.graph(method_.x0), 1 - torch.eye(4))
+    assert not torch.equal(collaboration_graph(method_.x0, method_.hyper), 1 - torch.eye(4))
     received = generated(it, 0)
     collect = method_.collect
     expected: list[Tensor] = []
@@ -166,7 +167,7 @@ def test_embeddings_are_refreshed_and_used_from_the_next_round_on(clients: Feder
         if round in (2, 4):
             fresh = it.clients.embeddings(it.own)
             assert torch.equal(state.x0, fresh)
-            adjacency = state.graph(state.x0)
+            adjacency = collaboration_graph(state.x0, state.hyper)
             similarity = torch.nn.functional.cosine_similarity(fresh[:, None], fresh[None], dim=2)
             nearest = similarity.fill_diagonal_(-2).argmax(dim=1)
             assert all(adjacency[u, int(v)] == 1 for u, v in enumerate(nearest))
@@ -265,7 +266,7 @@ def test_released_only_generated_biases_act_and_stay_as_they_came(clients: Feder
 
 def test_released_settings(clients: Federation) -> None:
     it = begun("fedsheafhn_released", clients)
-    assert torch.equal(it.method.graph(it.method.x0), 1 - torch.eye(4))
+    assert torch.equal(collaboration_graph(it.method.x0, it.method.hyper), 1 - torch.eye(4))
     assert torch.equal(it.method.attention.matrix, torch.eye(4))
     assert len(it.method.sheaf.learners) == 1
     # torch's default for the output layers of width 128: within 1 / sqrt(128), biases included

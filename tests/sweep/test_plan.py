@@ -236,15 +236,16 @@ def hashed_anew() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("edited", "changed"),
     [
-        ("pfedgraph.py", {"fedpub", "pfedgraph"}),  # the aggregation that FED-PUB imports
-        ("fedavg.py", {"fedavg", "fedper", "fedprox"}),
-        ("hypernetwork.py", {"fedavg", "fedpub", "fedper", "local", "pfedgraph", "fedprox"}),  # shared
+        ("pfedgraph.py", {"pfedgraph"}),
+        ("_neighbourhoods.py", {"fedsage", "fedsage_plus"}),  # what a method's file imports
+        ("fedavg.py", {"fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus"}),
+        ("hypernetwork.py", {"fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus", "local", "pfedgraph"}),
     ],
 )
 def test_fingerprint_covers_what_a_method_imports(
     edited: str, changed: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("fedavg", "fedpub", "fedper", "local", "pfedgraph", "fedprox")
+    names = ("fedavg", "fedper", "fedprox", "fedsage", "fedsage_plus", "local", "pfedgraph")
     before = {name: fingerprint.code(name).source for name in names}
     real = fingerprint._hash
     monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
