@@ -15,7 +15,8 @@ class Dataset(ABC):
     """A data set: what it is, where its raw files come from, and how they become arrays.
 
     ``protocol`` and ``client`` are the settings a run on this data set has unless a grid or the
-    command line says otherwise. ``scenarios`` lists the scenarios that make sense for it.
+    command line says otherwise. ``scenarios`` lists the scenarios that make sense for it. ``enlarged``
+    names a data set like it on which speed is measured with more clients than it has room for.
     """
 
     name: ClassVar[str]
@@ -27,6 +28,7 @@ class Dataset(ABC):
     client: ClassVar[ClientSettings]
     files: ClassVar[tuple[RawFile, ...]] = ()
     embedded: ClassVar[bool] = False
+    enlarged: ClassVar[str] = ""
 
     @abstractmethod
     def load(self, sources: Sources) -> Data:

@@ -15,7 +15,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from bench.data import Family
+from bench.dataset import DATASETS
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.execute import run
 from bench.engine.method import Method
@@ -60,9 +61,10 @@ class Row:
     """One line of the table of rounds; ``ratio`` is sequential over stacked seconds.
 
     The sequential reference trains whole GCNs with cross-entropy only: a method that asks for more
-    has no such figures, and another model has no bound either.
+    has no such figures, and another model has no bound either. ``dataset`` is what was measured.
     """
 
+    dataset: str
     method: str
     clients: int
     seconds_per_round: float
@@ -159,6 +161,8 @@ def prepare(
 ) -> tuple[RunSpec, Federation]:
     """The spec and the federation of the first of fifty partition seeds that is not refused.
 
+    Where a data set has no room for so many clients, that of the larger one that it names.
+
     Raises:
         RequestError: all are, and why the last one is; or there are no such data or names.
     """
@@ -171,6 +175,9 @@ def prepare(
             raise
         except RequestError as error:
             refusals.append(error)
+    enlarged = DATASETS.named(case.dataset).enlarged
+    if enlarged:
+        return prepare(replace(case, dataset=enlarged), roots, overrides)
     raise refusals[-1]
 
 
@@ -198,7 +205,8 @@ def measure(
     """
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)  # as in a run
-    overrides = {"method.warm_up_epochs": 1} if case.method.startswith("fedsheafhn") else {}
+    kind = METHODS.named(case.method)
+    overrides = {"method.warm_up_epochs": 1} if "warm_up_epochs" in kind.Hyper.model_fields else {}
     spec, federation = prepare(case, roots, overrides)
     if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
         raise RequestError(
@@ -225,7 +233,7 @@ def measure(
     least = bound(runs[0], federation, machine) if studied else None
     ratio = sequential / stacked if sequential else None
     share = least / stacked if least else None
-    return Row(case.method, case.clients, stacked, sequential, ratio, mebibytes, least, share)
+    return Row(spec.dataset, case.method, case.clients, stacked, sequential, ratio, mebibytes, least, share)
 
 
 def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:

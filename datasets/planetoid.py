@@ -106,6 +106,7 @@ class Cora(_Embedded):
 
     name = "cora"
     title = "Cora"
+    enlarged = "cora-tenfold"
     protocol = Protocol(rounds=100, local_epochs=3)
 
 

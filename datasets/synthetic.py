@@ -1,9 +1,13 @@
-"""Synthetic graphs with the size of a real one, for measuring speed and memory. Nothing to learn from."""
+"""Synthetic graphs with sizes of real ones, for measuring speed and memory. Nothing to learn from."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bench import streams
 from bench.data import Graph
@@ -11,52 +15,83 @@ from bench.dataset import Dataset
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 
-NODES = 169_343
-EDGES = 1_157_799
-"""Undirected edges of ogbn-arxiv without repeats (2,315,598 directed)."""
-
-CLASSES = 40
-WIDTH = 128
 REACH = 500.0
 """Typical distance along the ring of nodes that an edge joins: few edges leave a METIS part."""
 
 
-class ArxivSize(Dataset):
-    """A seeded random graph with ogbn-arxiv's numbers of nodes, edges, classes and features.
+class RingGraph(Dataset, ABC):
+    """A seeded random connected graph with the given numbers of nodes, undirected edges and classes.
 
     Nodes lie on a ring; edges join nodes that are near on it; a node's class is drawn from a few
-    classes that are common in its part of the ring. Features are Gaussian.
+    classes that are common in its part of the ring.
     """
 
-    name = "arxiv-size"
-    title = "synthetic, ogbn-arxiv's size"
     family = "graph"
-    homepage = "https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv"
     scenarios = ("non-overlapping", "overlapping")
-    protocol = Protocol(rounds=150, local_epochs=10)
     client = ClientSettings()
     embedded = True
 
+    nodes: ClassVar[int]
+    edges: ClassVar[int]
+    classes: ClassVar[int]
+
+    @abstractmethod
+    def features(self, rng: np.random.Generator) -> NDArray[np.float32] | sparse.csr_matrix:
+        """A row of features for every node."""
+
     def load(self, sources: Sources) -> Graph:
         """The graph; no file is read."""
+        nodes, count = self.nodes, self.edges
         rng = streams.generator(0, "synthetic", self.name)
-        ring = np.stack([np.arange(NODES), (np.arange(NODES) + 1) % NODES])
-        arcs = np.unique(_codes(*ring))  # the ring itself keeps the graph connected
-        while len(arcs) < EDGES:
-            source = rng.integers(0, NODES, EDGES)
-            target = (source + np.rint(REACH * rng.standard_normal(EDGES)).astype(np.int64)) % NODES
-            arcs = np.unique(np.concatenate([arcs, _codes(source, target)[source != target]]))
-        rest = np.setdiff1d(arcs, _codes(*ring), assume_unique=True)
-        kept = rng.choice(rest, EDGES - NODES, replace=False)
-        pairs = np.stack(np.divmod(np.concatenate([_codes(*ring), kept]), NODES))
+        ring = self._codes(np.arange(nodes), (np.arange(nodes) + 1) % nodes)
+        arcs = np.unique(ring)  # the ring itself keeps the graph connected
+        while len(arcs) < count:
+            source = rng.integers(0, nodes, count)
+            target = (source + np.rint(REACH * rng.standard_normal(count)).astype(np.int64)) % nodes
+            arcs = np.unique(np.concatenate([arcs, self._codes(source, target)[source != target]]))
+        rest = np.setdiff1d(arcs, ring, assume_unique=True)
+        kept = rng.choice(rest, count - nodes, replace=False)
+        pairs = np.stack(np.divmod(np.concatenate([ring, kept]), nodes))
         both = np.concatenate([pairs, pairs[::-1]], axis=1)
         edges = both[:, np.lexsort((both[1], both[0]))]
-        place = np.arange(NODES) * CLASSES // NODES
-        labels = (place + rng.geometric(0.3, NODES) - 1) % CLASSES
-        features = rng.standard_normal((NODES, WIDTH), np.float32)
-        return Graph(features, labels, edges, CLASSES)
+        place = np.arange(nodes) * self.classes // nodes
+        labels = (place + rng.geometric(0.3, nodes) - 1) % self.classes
+        return Graph(self.features(rng), labels, edges, self.classes)
+
+    def _codes(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+        """One number for every undirected pair."""
+        return np.minimum(one, other) * self.nodes + np.maximum(one, other)
 
 
-def _codes(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One number for every undirected pair."""
-    return np.minimum(one, other) * NODES + np.maximum(one, other)
+class ArxivSize(RingGraph):
+    """ogbn-arxiv's numbers of nodes, edges (without repeats), classes and Gaussian features."""
+
+    name = "arxiv-size"
+    title = "synthetic, ogbn-arxiv's size"
+    homepage = "https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv"
+    protocol = Protocol(rounds=150, local_epochs=10)
+    nodes, edges, classes = 169_343, 1_157_799, 40
+
+    def features(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """128 numbers a node."""
+        return rng.standard_normal((self.nodes, 128), np.float32)
+
+
+class CoraTenfold(RingGraph):
+    """Ten times as many nodes and edges as Cora, with its classes, words and words a node."""
+
+    name = "cora-tenfold"
+    title = "synthetic, ten times Cora's size"
+    homepage = "https://linqs.org/datasets/#cora"
+    protocol = Protocol(rounds=100, local_epochs=3)
+    nodes, edges, classes = 24_850, 50_690, 7
+
+    def features(self, rng: np.random.Generator) -> sparse.csr_matrix:
+        """18 of 1,433 words a node."""
+        words = rng.integers(0, 1433, (self.nodes, 18))
+        rows = np.repeat(np.arange(self.nodes), words.shape[1])
+        counts = sparse.csr_matrix(
+            (np.ones(words.size, np.float32), (rows, words.ravel())), shape=(self.nodes, 1433)
+        )
+        counts.data[:] = 1  # a word that was drawn twice is there once
+        return counts
