@@ -79,16 +79,19 @@ class ClientSettings(_Part):
 
 
 class Attack(_Part):
-    """Some clients report something else than they should; their models stay honest.
+    """Some clients send something else than they should.
 
-    ``ratio`` is the share of clients, drawn from the run's seed, whose reports the engine replaces:
+    ``ratio`` is the share of clients, drawn from the run's seed, whose messages the engine replaces:
     by one Gaussian number in every place (``same``) or by independent ones (``gaussian``), of
     standard deviation ``tau``, drawn anew for every client and message (FedSheafHN, Section 4.6).
+    ``target`` is what of a message: the ``extras`` that come with a model (absent from the canonical
+    form), the ``model`` itself, or ``all``.
     """
 
     kind: Literal["same", "gaussian"] = "same"
     ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
     tau: Annotated[float, Field(gt=0)] = 5.0
+    target: Annotated[Literal["extras", "model", "all"], Field(exclude_if=_is("extras"))] = "extras"
 
     def count(self, clients: int) -> int:
         """Number of malicious clients among so many."""

@@ -1,4 +1,4 @@
-"""Malicious clients: the engine replaces what they upload besides their models, and nothing else."""
+"""Malicious clients: the engine replaces what they upload, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.spec import Attack
 
 
 class Attacker:
-    """Replaces the extras of some clients' messages; which clients is drawn once from the run's seed.
+    """Replaces what the attack is aimed at in some clients' messages; they are drawn once from the seed.
 
     ``malicious`` is a bool ``[clients]``. Every message of a malicious client is drawn from a
     stream of its own, so that neither the order of clients nor a client's being attacked changes
@@ -30,19 +30,22 @@ class Attacker:
 
     def replace(self, message: Message, participants: Tensor, round: int) -> Message:
         """The message of some clients as the server gets it."""
-        extras = {name: value.clone() for name, value in message.extras.items()}
+        parts = {"extras": dict(message.extras), "model": dict(message.model)}
+        aims = parts if self.attack.target == "all" else (self.attack.target,)
+        for aim in aims:
+            parts[aim] = {name: value.clone() for name, value in sorted(parts[aim].items())}
+            self.replaced |= bool(parts[aim])
         for row, client in enumerate(participants.tolist()):
             if not self.malicious[client]:
                 continue
             rng = streams.generator(self._seed, "attack", client, round)
-            for _, values in sorted(extras.items()):
+            for values in (value for aim in aims for value in parts[aim].values()):
                 shape = () if self.attack.kind == "same" else values.shape[1:]
                 drawn = rng.normal(0.0, self.attack.tau, shape)
                 values[row] = torch.as_tensor(drawn, dtype=values.dtype, device=values.device)
-        self.replaced |= bool(extras)
-        return Message(message.model, extras)
+        return Message(parts["model"], parts["extras"])
 
     def check(self) -> None:
         """Raises ``NotApplicableError`` where there was nothing to replace by the end of the first round."""
         if not self.replaced:
-            raise NotApplicableError("its clients report nothing beside their models: no attack is possible")
+            raise NotApplicableError(f"its clients send no {self.attack.target}: no such attack is possible")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from bench.report.study import Study
 
 ARTEFACT = "collaboration"
-"""Name under which a method keeps its last collaboration matrix, ``[clients, clients]``."""
+"""Name under which a method keeps its last collaboration matrix: ``[clients, clients]``, or
+``[layers, clients, clients]`` where it has one a layer."""
 
 
 def _panel(study: Study, column: Column, each: Shown, results: Results) -> HeatPanel | None:
@@ -26,15 +27,16 @@ def _panel(study: Study, column: Column, each: Shown, results: Results) -> HeatP
         # Clients of other partitions are other clients: the first seed's alone.
         runs = runs.iloc[:1]
     kept = [results.artefact(int(run), ARTEFACT) for run in runs["id"]]
-    found = [
-        np.asarray(weights, np.float64)
+    square = (column.clients, column.clients)
+    matrices = [
+        np.asarray(weights, np.float64).reshape(-1, *square).mean(axis=0)
         for weights in kept
-        if weights is not None and weights.shape == (column.clients, column.clients)
+        if weights is not None and weights.ndim in (2, 3) and weights.shape[-2:] == square
     ]
-    if not found:
+    if not matrices:
         return None
     where = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
-    return HeatPanel(f"{each.label}\n{where}", column, each.method, np.mean(found, axis=0), len(found))
+    return HeatPanel(f"{each.label}\n{where}", column, each.method, np.mean(matrices, axis=0), len(matrices))
 
 
 def collaboration(study: Study, board: Board, results: Results) -> Figure | None:
@@ -48,7 +50,7 @@ def collaboration(study: Study, board: Board, results: Results) -> Figure | None
     caption = (
         "Weights of the collaboration matrix after the last round: how much of the model of the client below "
         "goes into that of the client at the side; mean over seeds where they share the partition, else the "
-        "first seed's. Clients stand in the federation's order, each panel has its own scale. No stage, rule "
-        "or average plays a part."
+        "first seed's, and over layers where every layer has its own. Clients stand in the federation's "
+        "order, each panel has its own scale. No stage, rule or average plays a part."
     )
     return figure(study, board, "collaboration", caption, panels)
