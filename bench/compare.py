@@ -13,6 +13,7 @@ from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.report.cells import Selection
 from bench.report.expected import Expectation, Expected, planned
 from bench.report.ranking import Ranking, rank
+from bench.report.report import main_tables
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of
 from bench.report.source import Source
@@ -129,7 +130,7 @@ def compare(source: Source, study: Study, method: str, runs: list[Planned]) -> C
     columns = frozenset(Column(*each.names[:3]) for each in runs)
     methods = frozenset({method, *(row.method for row in study.rows)})
     selection = Selection(columns=columns, methods=methods)
-    ranking = rank(study, study.boards(results, selection), results, selection)
+    ranking = rank(study, main_tables(study, results, selection), results, selection)
     found = standings(study, ranking, method, results) if ranking else []
     if ranking is None or not found:
         raise RequestError(

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from bench.errors import unknown
 
 Stage = Literal["received", "trained"]
 STAGES: tuple[Stage, ...] = ("received", "trained")
@@ -137,12 +139,56 @@ class RunSpec(_Part):
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""
-        return json.dumps(self.tree(), sort_keys=True, separators=(",", ":"))
+        return _canonical(self.tree())
 
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical form, hexadecimal."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
+        return _digest(self.tree())
+
+    @property
+    def cell(self) -> str:
+        """What the run is a sample of: SHA-256 of the canonical form without the seed, hexadecimal."""
+        return _digest(self.cell_tree())
+
+    @property
+    def cell_on_any_partition(self) -> str:
+        """As ``cell``, without the partition's seed: what runs that each draw their own are samples of."""
+        tree = self.cell_tree()
+        del tree["protocol"]["partition_seed"]
+        return _digest(tree)
+
+    def cell_tree(self) -> dict[str, Any]:
+        """The spec without its seed as JSON values, as ``tree`` gives it."""
+        return {key: value for key, value in self.tree().items() if key != "seed"}
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting with its value as in JSON, by dotted key as ``--set`` takes it.
+
+        Names and seed are none; a section that the spec does not have (no attack) has none.
+        """
+        return {
+            f"{section}.{key}": list(value) if isinstance(value, tuple) else value
+            for section, part in SECTIONS.items()
+            for key, value in dict(getattr(self, part) or {}).items()
+        }
+
+    def with_settings(self, settings: Mapping[str, Any]) -> RunSpec:
+        """The spec with other values for some dotted keys.
+
+        Hyper-parameters are taken as they are: what a method allows is known to its ``Hyper`` alone.
+
+        Raises:
+            RequestError: there is no such section.
+            ValidationError: there is no such key in it, or the value is not allowed.
+        """
+        tree = self.tree()
+        for key, value in settings.items():
+            section, _, name = key.partition(".")
+            if section not in SECTIONS:
+                raise unknown(f"section of the key '{key}':", section, SECTIONS)
+            tree.setdefault(SECTIONS[section], {})[name] = value
+        return RunSpec.model_validate(tree)
 
     @property
     def federation_key(self) -> tuple[str, str, int, int, tuple[float, float, float]]:
@@ -151,9 +197,20 @@ class RunSpec(_Part):
         return (self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
 
 
-def set_path(tree: dict[str, Any], path: str, value: Any) -> None:
-    """Set ``tree['a']['b'] = value`` for the path ``a.b``, making what is missing on the way."""
-    *parents, leaf = path.split(".")
-    for part in parents:
-        tree = tree.setdefault(part, {})
-    tree[leaf] = value
+def _digest(tree: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_canonical(tree).encode()).hexdigest()
+
+
+def _canonical(tree: Mapping[str, Any]) -> str:
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"))
+
+
+def difference(one: RunSpec, other: RunSpec) -> dict[str, tuple[Any, Any]]:
+    """The settings in which two specs differ: dotted key -> both values, None where one has no such key."""
+    mine, theirs = one.settings(), other.settings()
+    keys = dict.fromkeys([*mine, *theirs])
+    return {
+        key: (mine.get(key), theirs.get(key))
+        for key in keys
+        if key not in mine or key not in theirs or mine[key] != theirs[key]
+    }

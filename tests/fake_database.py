@@ -14,6 +14,7 @@ from bench.engine.methods import METHODS
 from bench.spec import Protocol, RunSpec
 
 RUN_COLUMNS = (
+    "cell",
     "id",
     "spec_hash",
     "spec",
@@ -107,6 +108,7 @@ class FakeDatabase:
                 "id": run,
                 "spec_hash": spec.hash,
                 "spec": spec.canonical(),
+                "cell": spec.cell,
                 "dataset": spec.dataset,
                 "scenario": spec.scenario,
                 "clients": spec.clients,

@@ -14,8 +14,9 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from bench.errors import RequestError
 from bench.selection import RULES, client_mean
-from bench.spec import Attack, ClientSettings, Newcomers, Protocol, RunSpec, set_path
+from bench.spec import Attack, ClientSettings, Newcomers, Protocol, RunSpec, difference
 
 BASE: dict[str, Any] = {
     "dataset": "cora",
@@ -59,6 +60,14 @@ CHANGES: dict[str, Any] = {
     "newcomers.epochs": 4,
 }
 PARTS = {"protocol": Protocol, "client": ClientSettings, "attack": Attack, "newcomers": Newcomers}
+
+
+def set_path(tree: dict[str, Any], path: str, value: Any) -> None:
+    """Set ``tree['a']['b'] = value`` for the path ``a.b``, making what is missing on the way."""
+    *parents, leaf = path.split(".")
+    for part in parents:
+        tree = tree.setdefault(part, {})
+    tree[leaf] = value
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -183,11 +192,59 @@ def test_the_federation_key_is_what_decides_the_clients() -> None:
         assert (other != spec.federation_key) == (path in decides), path
 
 
-def test_set_path_makes_what_is_missing() -> None:
-    tree: dict[str, Any] = {"a": {"x": 1}}
-    set_path(tree, "a.b.c", 2)
-    set_path(tree, "d", 3)
-    assert tree == {"a": {"x": 1, "b": {"c": 2}}, "d": 3}
+def test_settings_are_what_set_takes() -> None:
+    """Every change by its dotted key gives the spec in which that key alone differs."""
+    spec = RunSpec.model_validate(BASE)
+    dotted = {
+        path.replace("hyper.", "method."): (path, value) for path, value in CHANGES.items() if "." in path
+    }
+    assert set(spec.settings()) == set(dotted)
+    for key, (path, value) in dotted.items():
+        other = spec.with_settings({key: value})
+        assert other == RunSpec.model_validate(changed(path, value))
+        assert difference(spec, other) == {key: (spec.settings()[key], value)}
+    assert difference(spec, spec) == {}
+    assert spec.with_settings(spec.settings()) == spec
+
+
+def test_what_one_spec_alone_has_differs_from_nothing() -> None:
+    honest = RunSpec.model_validate({**BASE, "attack": None})
+    attacked = RunSpec.model_validate(BASE)
+    found = difference(honest, attacked)
+    assert {key: mine for key, (mine, _) in found.items()} == {
+        "attack.kind": None,
+        "attack.ratio": None,
+        "attack.tau": None,
+    }
+    assert found["attack.ratio"][1] == 0.2
+
+
+def test_a_section_or_key_that_does_not_exist_is_refused() -> None:
+    spec = RunSpec.model_validate(BASE)
+    with pytest.raises(RequestError, match="clients"):
+        spec.with_settings({"clients.dropout": 0.1})
+    with pytest.raises(ValidationError):
+        spec.with_settings({"client.drop": 0.1})
+
+
+def test_a_cell_is_everything_but_the_seed() -> None:
+    spec = RunSpec.model_validate(BASE)
+    for path, value in CHANGES.items():
+        other = RunSpec.model_validate(changed(path, value))
+        assert (other.cell == spec.cell) == (path == "seed"), path
+    tree = json.loads(spec.canonical())
+    del tree["seed"]
+    text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
+    assert spec.cell == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_cell_on_any_partition_is_everything_but_both_seeds() -> None:
+    spec = RunSpec.model_validate(BASE)
+    for path, value in CHANGES.items():
+        other = RunSpec.model_validate(changed(path, value))
+        same = path in ("seed", "protocol.partition_seed")
+        assert (other.cell_on_any_partition == spec.cell_on_any_partition) == same, path
+    assert spec.cell_on_any_partition != spec.cell
 
 
 # rules that pick a round

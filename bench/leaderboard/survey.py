@@ -11,6 +11,7 @@ from bench.report.expected import planned
 from bench.report.experiment import Plan
 from bench.report.outcome import Outcome
 from bench.report.ranking import Ranking, cell_groups, rank
+from bench.report.report import experiment_outcomes, main_tables
 from bench.report.reproduction import reproduction
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -77,8 +78,8 @@ def survey(source: Source, studies: Mapping[str, type[Study]], suite: Collection
 
 def _study(study: Study, plans: Sequence[Plan], results: Results, suite: Collection[str]) -> StudySurvey:
     everything = Selection()
-    boards = study.boards(results, everything)
-    outcomes = study.outcomes(plans, results, everything)
+    boards = main_tables(study, results, everything)
+    outcomes = experiment_outcomes(study, plans, results, everything)
     guests, waiting = _guests(study, boards, suite)
     # A selection by methods only adds them to the competitors here: the boards are made already.
     ranking = rank(study, boards, results, Selection(methods=frozenset(guests)))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.report.cells import Board, Cell
 from bench.report.results import PARTITION, Group, Results
 from bench.report.settings import PER_SEED
+from bench.report.study import Study
 from bench.report.tuned import Search, budget, mark
 from bench.report.verdicts import LEAST_PARTITIONS
 from bench.report.wording import AVERAGES, RULES, STAGES, label, ranges
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 LEGEND = (
     "A verdict is 'reproduced' where measured and published mean differ by at most "

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.published import Published
 from bench.report.results import Aggregate, Group, PartitionSpread, Results
 from bench.report.settings import Column, difference
+from bench.report.study import Study
 from bench.report.verdicts import Verdict, judge, missing
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 HEADER = (
     "study",

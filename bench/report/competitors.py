@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,8 @@ from bench.federation.scenarios import parse
 from bench.report.cells import Board, Cell, Line, Selection
 from bench.report.results import Average, Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.statistics.paired import COLUMNS, Comparison, compare
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 def competitors(study: Study, boards: Sequence[Board], selection: Selection) -> dict[str, Line]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,8 @@ from bench.report.panels.pairs import Pair, PairPanel
 from bench.report.panels.panel import ACCURACY
 from bench.report.results import Group, Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES, STAGES, ranges
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 LOSS = "loss"
 """Name under which a run keeps its training loss by round."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from bench.report.captions import LEGEND, PLACES, circumstances, tolerances
 from bench.report.cells import Cell
@@ -14,12 +13,10 @@ from bench.report.outcome import Outcome
 from bench.report.places import compared_seeds, measured_places, other_seeds
 from bench.report.results import Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.table import NOWHERE, Document, Entry, Summary, Table
 from bench.report.views import noted
 from bench.report.wording import AVERAGES, RULES, STAGES, label, printed, signed, with_std
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 SHOWN = 3
 """Columns with deviations side by side on a terminal."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bench.report.cells import Cell, Selection, protocol_differs, with_missing_seeds
 from bench.report.experiment import Experiment, Line, Plan, Point, Runs
@@ -13,10 +12,8 @@ from bench.report.measures import Measure, Measured
 from bench.report.published import Published, values
 from bench.report.results import Aggregate, Group, PartitionSpread, Results
 from bench.report.settings import Column, difference
+from bench.report.study import Study
 from bench.report.verdicts import Verdict, judge, missing
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 Where = tuple[Column, Line, Point, Measure]
 

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from bench.report.cells import Board, Line, Selection
 from bench.report.competitors import Task, competitors, tasks
 from bench.report.results import Results
+from bench.report.study import Study
 from bench.statistics.bradley_terry import Strength, strengths
 from bench.statistics.ranks import Friedman, Record, friedman, ranks, tie_groups, win_tie_loss
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,14 +15,12 @@ from bench.report.panels.ranks import RankPanel
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Results
 from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.wording import label, signed
 from bench.statistics.bradley_terry import DRAWS, PRIOR, SEED
 from bench.statistics.paired import ALPHA, REGION, Comparison
 from bench.statistics.ranks import LEAST
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""

@@ -8,16 +8,24 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.report import figures, page, render, statistic
-from bench.report.cells import Selection
+from bench.report import experiment_figures, experiment_views, figures, page, render, views
+from bench.report import statistic as statistics_files
+from bench.report.cells import Board, Selection, board
+from bench.report.charts import board as charts
 from bench.report.expected import Expected, planned
 from bench.report.experiment import Plan
+from bench.report.outcome import Outcome, outcome
+from bench.report.ranking_views import ranking
+from bench.report.reproduction import reproduction
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.source import Source
+from bench.report.spread import spread
+from bench.report.statistic import Records, Statistic
 from bench.report.study import Study
 from bench.report.table import Document
 from bench.report.tuned import Searches
+from bench.report.tuning_views import tuning
 from bench.tune.apply import configurations
 
 
@@ -52,7 +60,7 @@ class _Built:
     """What is written of a study."""
 
     part: page.Part
-    records: Sequence[statistic.Records]
+    records: Sequence[Records]
 
 
 def _known(kind: str, asked: Iterable[str], known: Iterable[str]) -> None:
@@ -160,6 +168,66 @@ def _planned(request: Request, studies: Iterable[Study]) -> Expected:
     return usual | {key: cell for key, cell in asked.items() if cell.settings == usual[key].settings}
 
 
+def main_tables(study: Study, results: Results, selection: Selection) -> list[Board]:
+    """The selected cells of every main table that has some."""
+    every = [board(study, table, results, selection) for table in study.tables]
+    return [table for table in every if table.cells]
+
+
+def experiment_outcomes(
+    study: Study, plans: Iterable[Plan], results: Results, selection: Selection
+) -> list[Outcome]:
+    """The selected part of every experiment that has some."""
+    every = [outcome(study, plan, results, selection) for plan in plans]
+    return [part for part in every if part.cells]
+
+
+def _statistics(
+    study: Study, tables: list[Board], experiments: list[Outcome], results: Results, selection: Selection
+) -> list[Statistic]:
+    """Spread of every main table, ranking of the methods, what tuning changes, and how much of the
+    papers comes out.
+
+    ``experiments`` are all those selected, run or not. Nothing without a main table.
+    """
+    if not tables:
+        return []
+    every = [
+        *(spread(study, table, results) for table in tables),
+        ranking(study, tables, results, selection),
+        tuning(study, tables, results, selection),
+        reproduction(study, tables, experiments, results, selection),
+    ]
+    return [statistic for statistic in every if statistic is not None]
+
+
+def _part(
+    study: Study,
+    tables: Iterable[Board],
+    experiments: Iterable[Outcome],
+    statistics: Iterable[Statistic],
+    results: Results,
+) -> page.Part:
+    """A study's documents and figures: main tables, experiments, statistics."""
+    return page.Part(
+        study.title,
+        [
+            *(views.document(study, table, results) for table in tables),
+            *(experiment_views.document(study, experiment, results) for experiment in experiments),
+            *(statistic.document for statistic in statistics),
+        ],
+        [
+            *(figure for table in tables for figure in charts.figures(study, table, results)),
+            *(
+                figure
+                for experiment in experiments
+                for figure in experiment_figures.figures(study, experiment, results)
+            ),
+            *(figure for statistic in statistics for figure in statistic.figures),
+        ],
+    )
+
+
 def build(
     source: Source,
     request: Request,
@@ -193,26 +261,14 @@ def build(
     ] or chosen
     built, unrun = [], []
     for study in shown:
-        boards = [] if asked else study.boards(results, selection)
-        outcomes = study.outcomes(plans[study.name], results, selection)
-        with_runs = outcomes if asked else [each for each in outcomes if each.ran]
-        unrun += [f"{study.name} {each.experiment.name}" for each in outcomes if each not in with_runs]
-        statistics = study.statistics(boards, outcomes, results, selection)
+        tables = [] if asked else main_tables(study, results, selection)
+        experiments = experiment_outcomes(study, plans[study.name], results, selection)
+        with_runs = experiments if asked else [each for each in experiments if each.ran]
+        unrun += [f"{study.name} {each.experiment.name}" for each in experiments if each not in with_runs]
+        statistics = _statistics(study, tables, experiments, results, selection)
         built.append(
             _Built(
-                page.Part(
-                    study.title,
-                    [
-                        *study.documents(boards, results),
-                        *study.experiment_documents(with_runs, results),
-                        *(each.document for each in statistics),
-                    ],
-                    [
-                        *study.figures(boards, results),
-                        *study.experiment_figures(with_runs, results),
-                        *(figure for each in statistics for figure in each.figures),
-                    ],
-                ),
+                _part(study, tables, with_runs, statistics, results),
                 [record for each in statistics for record in each.records],
             )
         )
@@ -249,5 +305,5 @@ def _save(built: _Built, out: Path) -> list[Path]:
         paths += render.save(document, own, out)
     for figure in built.part.figures:
         paths += figures.save(figure, out)
-    paths += statistic.save(built.records, out)
+    paths += statistics_files.save(built.records, out)
     return paths

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from bench.report.captions import LEGEND, circumstances
 from bench.report.cells import Board, Cell, Selection
@@ -16,12 +15,10 @@ from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.verdicts import STATES
 from bench.statistics.agreement import LEAST, kendall
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 COMPARED = ("reproduced", "above", "below")
 """Verdicts of cells that have a target."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,10 @@ from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measur
 from bench.report.results import Aggregate, Group, Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.wording import label
 from bench.statistics.summary import Interval, bottom_tenth, t_interval, worst
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 SHOWN = 4
 """Columns side by side on a terminal."""

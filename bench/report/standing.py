@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from bench.report.cells import Cell
 from bench.report.competitors import Task
@@ -12,12 +11,10 @@ from bench.report.ranking import Ranking
 from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
 from bench.report.spread import baseline_of
+from bench.report.study import Study
 from bench.report.table import Entry, Table
 from bench.report.wording import with_std
 from bench.statistics.paired import Comparison
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bench.report.figures import Figure, write_csv
 from bench.report.layout import Reading
+from bench.report.study import Study
 from bench.report.table import Document
 from bench.report.wording import AVERAGES, RULES, STAGES
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bench.engine.methods import METHODS
 from bench.registry import Kind
-from bench.report import experiment_figures, experiment_views, views
-from bench.report.cells import Board, Selection, board
-from bench.report.charts import board as charts
 from bench.report.dataset_tables import DataTable
-from bench.report.experiment import Experiment, Plan
-from bench.report.figures import Figure
+from bench.report.experiment import Experiment
 from bench.report.layout import PaperTable, Reading, Row, Target
-from bench.report.outcome import Outcome, outcome
 from bench.report.published import Key, Published, accuracies
-from bench.report.ranking_views import ranking
-from bench.report.reproduction import reproduction
-from bench.report.results import Average, Results
+from bench.report.results import Average
 from bench.report.settings import Column, Settings
-from bench.report.spread import spread
-from bench.report.statistic import Statistic
-from bench.report.table import Document
-from bench.report.tuning_views import tuning
 
 
 class Study:
@@ -86,50 +75,6 @@ class Study:
         if name not in titles and name in METHODS.all():
             return METHODS.named(name).title
         return titles.get(name, name)
-
-    def boards(self, results: Results, selection: Selection) -> list[Board]:
-        """The selected cells of every table that has some."""
-        made = [board(self, table, results, selection) for table in self.tables]
-        return [each for each in made if each.cells]
-
-    def documents(self, boards: list[Board], results: Results) -> list[Document]:
-        """The study's tables, one document a board."""
-        return [views.document(self, each, results) for each in boards]
-
-    def figures(self, boards: list[Board], results: Results) -> list[Figure]:
-        """The figures of every board with runs."""
-        return [figure for each in boards for figure in charts.figures(self, each, results)]
-
-    def outcomes(self, plans: Iterable[Plan], results: Results, selection: Selection) -> list[Outcome]:
-        """The selected part of every experiment that has some."""
-        made = [outcome(self, plan, results, selection) for plan in plans]
-        return [each for each in made if each.cells]
-
-    def experiment_documents(self, outcomes: Iterable[Outcome], results: Results) -> list[Document]:
-        """One document an experiment."""
-        return [experiment_views.document(self, each, results) for each in outcomes]
-
-    def experiment_figures(self, outcomes: Iterable[Outcome], results: Results) -> list[Figure]:
-        """The experiments' figures."""
-        return [figure for each in outcomes for figure in experiment_figures.figures(self, each, results)]
-
-    def statistics(
-        self, boards: list[Board], outcomes: list[Outcome], results: Results, selection: Selection
-    ) -> list[Statistic]:
-        """Spread of every board, ranking of the methods, what tuning changes, and how much of the papers
-        comes out.
-
-        ``outcomes`` are all the selected experiments, run or not. Nothing without a board.
-        """
-        if not boards:
-            return []
-        made = [
-            *(spread(self, each, results) for each in boards),
-            ranking(self, boards, results, selection),
-            tuning(self, boards, results, selection),
-            reproduction(self, boards, outcomes, results, selection),
-        ]
-        return [each for each in made if each is not None]
 
 
 STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.report.study:Study")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from bench.report.cells import Board, Cell, Line, Selection
 from bench.report.competitors import Task, competitors, scores
 from bench.report.ranking import Ranking
 from bench.report.results import Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.tuned import Search
 from bench.statistics.paired import Comparison, compare
 from bench.tune.record import Budget
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 @dataclass(frozen=True, eq=False)

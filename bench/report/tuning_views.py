@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from bench.report.captions import circumstances
 from bench.report.cells import Board, Selection
@@ -12,14 +11,12 @@ from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.tuned import client_epochs, trials
 from bench.report.tuning import Found, Pair, methods, tuned_pairs, winners_ranking
 from bench.report.wording import label, signed, with_std
 from bench.statistics.paired import ALPHA, REGION
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 HEADER = (
     "dataset",

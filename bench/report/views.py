@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from bench.report.captions import caption
 from bench.report.cells import Board, Cell, Line
@@ -14,12 +13,10 @@ from bench.report.layout import Reading, Target
 from bench.report.places import compared_seeds, measured_places, other_seeds, places
 from bench.report.results import PARTITION, Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.verdicts import STATES
 from bench.report.wording import MARKS, RULES, STAGES, label, printed, signed, with_std
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 Entries = Callable[[Mapping[Line, Cell]], dict[Line, Entry]]
 """From a column's cells to its entries."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from bench.report.published import Published
 from bench.report.settings import Column
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
+from bench.report.study import Study
 
 STAGES = {"received": "the model received from the server", "trained": "the model after local training"}
 

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
+from bench.spec import RunSpec
 from bench.store import bundle_check
 from bench.store.arrays import unpack_array
 from bench.store.bundle_format import MANIFEST, Manifest
@@ -136,6 +137,7 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     whole_numbers = runs.select_dtypes("integer").columns
     whole = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
         id=np.arange(1, len(runs) + 1),
+        cell=[RunSpec.model_validate_json(text).cell for text in runs["spec"]],
         traceback="",
         bundle="",
         bundle_state="",

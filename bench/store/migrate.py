@@ -14,7 +14,7 @@ from bench.store.connect import Database
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision under ``migrations/versions``."""
 
 

@@ -2,7 +2,7 @@
 
 A run is one row of ``runs`` with its rows in ``client_results``, ``curves`` and ``artefacts``,
 written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run replaces the
-old row. A run with a ``bundle_id`` was made by somebody else and imported.
+old row. ``cell`` is that of all runs that differ from it in their seed alone. A run with a ``bundle_id`` was made by somebody else and imported.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ class Run(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     spec_hash: Mapped[str] = mapped_column(unique=True)
     spec: Mapped[str]
+    cell: Mapped[str] = mapped_column(index=True, server_default="")
     dataset: Mapped[str] = mapped_column(index=True)
     scenario: Mapped[str]
     clients: Mapped[int]

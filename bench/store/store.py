@@ -141,6 +141,7 @@ class Store:
                 id=old.id if old else None,
                 spec_hash=spec.hash,
                 spec=spec.canonical(),
+                cell=spec.cell,
                 dataset=spec.dataset,
                 scenario=spec.scenario,
                 clients=spec.clients,

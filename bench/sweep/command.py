@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from bench.resolve import resolve
-from bench.spec import SECTIONS, RunSpec
+from bench.spec import RunSpec, difference
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
@@ -25,10 +25,8 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
         words += [option, str(value)]
     for seed in seeds or (spec.seed,):
         words += ["--seed", str(seed)]
-    own, usual = spec.tree(), default.tree()
-    for section, part in SECTIONS.items():
-        for key, value in own.get(part, {}).items():
-            if value != usual.get(part, {}).get(key):
-                # JSON writes numbers, truth values, lists and quoted texts as TOML does.
-                words += ["--set", f"{section}.{key}={json.dumps(value, ensure_ascii=False)}"]
+    for key, (value, _) in difference(spec, default).items():
+        if key in spec.settings():
+            # JSON writes numbers, truth values, lists and quoted texts as TOML does.
+            words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     return shlex.join(words)

@@ -32,11 +32,11 @@ class Pauses:
     def __init__(self) -> None:
         self.paused: dict[str, str] = {}
         self._cleared: set[str] = set()
-        self._failures: dict[str, tuple[str, set[tuple[object, ...]]]] = {}
+        self._failures: dict[str, tuple[str, set[str]]] = {}
 
     def ended(self, step: Step, result: RunResult) -> str | None:
         """Take note of a run that has ended; returns why its method is held back from now on."""
-        method, planned = step.spec.method, step.planned
+        method = step.spec.method
         found = fingerprint(result)
         if found is None:
             if result.state in SETTLED:
@@ -45,7 +45,7 @@ class Pauses:
         known, cells = self._failures.get(method, ("", set()))
         if known != found:
             cells = set()
-        cells.add((planned.dataset, planned.scenario, planned.clients, planned.variant))
+        cells.add(step.spec.cell_on_any_partition)
         self._failures[method] = (found, cells)
         if len(cells) < CELLS or method in self._cleared or method in self.paused:
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 from statistics import median
 from typing import Any
 
@@ -78,15 +77,11 @@ def took(plan: Plan, slots: int, seconds: float, whole: bool) -> str:
     return f"took {duration(seconds)}{expected}"
 
 
-def _cell(step: Step) -> tuple[str, str, int, str]:
-    planned = step.planned
-    return planned.dataset, planned.scenario, planned.clients, planned.method
-
-
 def _cells(plan: Plan) -> list[tuple[tuple[str, str, int, str], list[Step]]]:
-    order = {cell: index for index, cell in enumerate(dict.fromkeys(map(_cell, plan.steps)))}
-    ordered = sorted(plan.steps, key=lambda step: order[_cell(step)])
-    return [(cell, list(steps)) for cell, steps in groupby(ordered, _cell)]
+    cells: dict[tuple[str, str, int, str], list[Step]] = {}
+    for step in plan.steps:
+        cells.setdefault(step.planned.names[:4], []).append(step)
+    return list(cells.items())
 
 
 def table(plan: Plan) -> Table:

@@ -17,7 +17,7 @@ from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.tune.record import Record, file_name, parse
 from bench.tune.space import configured
-from bench.tune.tuning import cell_of, numerics
+from bench.tune.tuning import numerics
 
 NAMED = 5
 """Cells without a configuration that a message names."""
@@ -34,7 +34,7 @@ class Configuration:
         """Whether the study was made for the spec's cell: all settings are the same but the seed and the
         partition's.
         """
-        return _cell(self.record.spec) == _cell(spec)
+        return self.record.spec.cell_on_any_partition == spec.cell_on_any_partition
 
     def clients(self, spec: RunSpec) -> str:
         """The hash of the clients that the search was made on; empty where the spec asks for other ones."""
@@ -71,17 +71,23 @@ class Configurations:
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
         None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
-        return next((each for each in self._won_by(spec) if _cell(spec) != _cell(each.record.spec)), None)
+        return next(
+            (each for each in self._won_by(spec) if not each.fits(spec)),
+            None,
+        )
 
     def kept(self, spec: RunSpec) -> Configuration | None:
         """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
-        return next((each for each in self._won_by(spec) if _cell(spec) == _cell(each.record.spec)), None)
+        return next(
+            (each for each in self._won_by(spec) if each.fits(spec)),
+            None,
+        )
 
     def _won_by(self, spec: RunSpec) -> Iterator[Configuration]:
         """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
         for each in self._candidates(spec):
-            won = _cell(each.apply(each.record.spec))
-            if each.current and spec.seed not in each.record.seeds and won == _cell(spec):
+            won = each.apply(each.record.spec).cell_on_any_partition
+            if each.current and spec.seed not in each.record.seeds and won == spec.cell_on_any_partition:
                 yield each
 
     def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
@@ -171,10 +177,3 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
 def _tunable(planned: Planned) -> bool:
     kind = METHODS.named(planned.method)
     return kind.trains and DATASETS.named(planned.dataset).family in kind.families
-
-
-def _cell(spec: RunSpec) -> dict[str, Any]:
-    """A spec without what a configuration carries over: its seed and the partition's."""
-    cell = cell_of(spec)
-    cell["protocol"] = {key: value for key, value in cell["protocol"].items() if key != "partition_seed"}
-    return cell

@@ -16,7 +16,7 @@ from bench import __version__
 from bench.errors import RequestError
 from bench.spec import RunSpec
 from bench.tune.space import Value
-from bench.tune.tuning import STAGE, Tuning, cell_of
+from bench.tune.tuning import STAGE, Tuning
 
 FORMAT: Final = 1
 EPSILON = 1e-6
@@ -117,7 +117,7 @@ class Record(_Part):
             self.winner.validation,
         ):
             raise ValueError("the winner is not the trial of best validation accuracy")
-        if cell_of(self.spec) != self.cell:
+        if self.spec.cell_tree() != self.cell:
             raise ValueError("the cell is not written in full")
         try:
             default = trial_of(tuning.default, self.trials)
@@ -176,7 +176,7 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
         raise RequestError(f"{tuning.title}: none of {len(trials)} trials gave a number: {trials[-1].reason}")
     return Record(
         study=tuning.name,
-        cell=cell_of(tuning.spec),
+        cell=tuning.spec.cell_tree(),
         clients=clients,
         space=tuning.space,
         seeds=tuning.seeds,

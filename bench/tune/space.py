@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import ValidationError
 
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
-from bench.spec import SECTIONS, RunSpec, set_path
+from bench.spec import RunSpec
 
 Value = bool | int | float | str
 Space = dict[str, tuple[Value, ...]]
@@ -40,12 +39,13 @@ def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
             f"{spec.method} declares {len(own)} tunable parameters ({', '.join(own)}); at most {MOST_OWN} "
             "are tuned, so that budgets are equal: make the others plain fields"
         )
+    usual = spec.settings()
     fixed = {f"client.{name}" for name in kind.client}
     if spec.client.batch_size is not None:
         fixed.add("client.dropout")
     space = {key: values for key, values in CLIENT.items() if key not in fixed}
     space |= {f"method.{name}": tuple(values) for name, values in own.items()}
-    return {key: _with(values, value_of(spec, key)) for key, values in space.items()}
+    return {key: _with(values, usual[key]) for key, values in space.items()}
 
 
 def _with(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
@@ -54,29 +54,20 @@ def _with(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
     return every if any(isinstance(value, str) for value in every) else tuple(sorted(every))
 
 
-def value_of(spec: RunSpec, key: str) -> Any:
-    """A spec's value for a dotted key."""
-    section, _, name = key.partition(".")
-    part = getattr(spec, SECTIONS[section])
-    return part[name] if isinstance(part, dict) else getattr(part, name)
-
-
 def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
     """The spec with other values for some dotted keys of its client settings and its method.
 
     Raises:
         RequestError: an unknown key, or a value that is not allowed.
     """
-    tree = spec.tree()
-    for key, value in overrides.items():
-        section, _, name = key.partition(".")
-        if section not in ("client", "method") or name not in tree[SECTIONS[section]]:
-            known = [f"{each}.{name}" for each in ("client", "method") for name in tree[SECTIONS[each]]]
+    known = [key for key in spec.settings() if key.startswith(("client.", "method."))]
+    for key in overrides:
+        if key not in known:
             raise unknown(f"tuned setting of {spec.method}", key, known)
-        set_path(tree, f"{SECTIONS[section]}.{name}", value)
     try:
-        tree["hyper"] = METHODS.named(spec.method).Hyper.model_validate(tree["hyper"]).model_dump()
-        return RunSpec.model_validate(tree)
+        other = spec.with_settings(overrides)
+        hyper = METHODS.named(spec.method).Hyper.model_validate(other.hyper).model_dump()
+        return other.model_copy(update={"hyper": hyper})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

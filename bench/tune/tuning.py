@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from bench.dataset import DATASETS
 from bench.engine import NUMERICS
@@ -16,7 +16,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
-from bench.tune.space import Space, Value, configured, search_space, value_of
+from bench.tune.space import Space, Value, configured, search_space
 
 STAGE: Final = "trained"
 """The model that is scored: for every method the one that the studies' tables compare."""
@@ -60,7 +60,8 @@ class Tuning:
     @property
     def default(self) -> dict[str, Value]:
         """The cell's own configuration."""
-        return {key: value_of(self.spec, key) for key in self.space}
+        settings = self.spec.settings()
+        return {key: settings[key] for key in self.space}
 
     @property
     def title(self) -> str:
@@ -76,7 +77,7 @@ class Tuning:
     def name(self) -> str:
         """The study's name; it changes with everything that decides a trial's numbers but the budget."""
         identity = {
-            "cell": cell_of(self.spec),
+            "cell": self.spec.cell_tree(),
             "stage": STAGE,
             "space": {key: list(values) for key, values in self.space.items()},
             "seeds": self.seeds,
@@ -94,11 +95,6 @@ class Tuning:
 def numerics(method: str) -> dict[str, int]:
     """Declared versions of the installed code that makes a method's numbers."""
     return {"method": METHODS.named(method).numerics, "engine": NUMERICS}
-
-
-def cell_of(spec: RunSpec) -> dict[str, Any]:
-    """A spec without its seed, as JSON values."""
-    return {key: value for key, value in spec.tree().items() if key != "seed"}
 
 
 def check_request(trials: int, seeds: Sequence[int]) -> tuple[int, ...]:

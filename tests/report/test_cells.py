@@ -11,7 +11,7 @@ from bench.report import captions, views
 from bench.report.cells import HEADER, Board, Cell, Selection
 from bench.report.expected import Expectation, Expected
 from bench.report.published import accuracies
-from bench.report.report import Request, build
+from bench.report.report import Request, build, main_tables
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
 from bench.report.study import STUDIES
@@ -33,7 +33,7 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> Expectation:
 
 def board(database: FakeDatabase, expected: Expected | None = None, **selection: frozenset[Any]) -> Board:
     results = Results(database, expected or {})
-    return FedSheafHN().boards(results, Selection(**selection))[0]
+    return main_tables(FedSheafHN(), results, Selection(**selection))[0]
 
 
 def find(board: Board, method: str, column: Column = CORA_10, **wanted: str) -> list[Cell]:
@@ -82,7 +82,7 @@ def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None
     clients = one(board(database), "local").measured
     assert clients is not None
     assert clients.mean == pytest.approx((100 + 100 * 90 / 190) / 2)
-    hypergraphs = FedHGN().boards(Results(database, {}), Selection())[0]
+    hypergraphs = main_tables(FedHGN(), Results(database, {}), Selection())[0]
     cells = [cell for cell in hypergraphs.cells.values() if cell.method == "local_hgnn" and cell.measured]
     (pooled,) = [cell for cell in cells if cell.rule == "client_best_val"]
     assert pooled.measured is not None
@@ -295,7 +295,7 @@ def test_the_spread_over_partitions_stands_in_details_and_caption() -> None:
         database.add("fedavg", seed, [70])
         database.add("fedavg", seed, [70], dataset="citeseer")
     study, results = FedSheafHN(), Results(database, expected)
-    made = study.boards(results, Selection())[0]
+    made = main_tables(study, results, Selection())[0]
     (table, _) = views.document(study, made, results).details
     texts = {
         title: dict(zip(table.columns, (entry.text for entry in entries), strict=True))
@@ -327,7 +327,9 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
             protocol=protocol.model_copy(update={"partition_seed": seed}),
         )
     settings = {**usual(protocol).settings, "protocol.partition_seed": PER_SEED}
-    made = FedHGN().boards(Results(database, {(column, "fedhgn"): Expectation(settings)}), Selection())[0]
+    made = main_tables(FedHGN(), Results(database, {(column, "fedhgn"): Expectation(settings)}), Selection())[
+        0
+    ]
     (cell,) = [
         cell
         for cell in made.cells.values()
@@ -352,7 +354,7 @@ def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
             clients=1,
             protocol=Protocol(rounds=600, local_epochs=3, split=(10, 20, 40)),
         )
-    made = FedHGN().boards(Results(database, {}), Selection())[0]
+    made = main_tables(FedHGN(), Results(database, {}), Selection())[0]
     cells = [
         cell
         for cell in made.cells.values()

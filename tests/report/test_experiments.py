@@ -14,7 +14,7 @@ from bench.report.cells import Cell, Selection
 from bench.report.expected import planned
 from bench.report.experiment import Experiment, Plan
 from bench.report.outcome import Outcome, outcome
-from bench.report.report import Request, build
+from bench.report.report import Request, build, main_tables
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of, special
 from bench.report.table import Document
@@ -230,7 +230,7 @@ def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
     assert cell(found, "pFedGraph", point="one partition").target is None
     # The main table takes the spread over partitions from these runs, and gives them no lines.
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    board = FedSheafHN().boards(Results(database, planned(["paper_tables"]), apart), Selection())[0]
+    board = main_tables(FedSheafHN(), Results(database, planned(["paper_tables"]), apart), Selection())[0]
     cells = [each for each in board.cells.values() if each.method == "pfedgraph" and each.measured]
     assert {each.setting for each in cells} == {""}
     assert board.beside == 3
@@ -319,7 +319,7 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
 def main_table(database: FakeDatabase) -> Any:
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
     expected = planned(FedSheafHN.grids)
-    return FedSheafHN().boards(Results(database, expected, apart), Selection())[0]
+    return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
 
 
 def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() -> None:
@@ -353,7 +353,7 @@ def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() 
 
 
 def settings_measured(results: Results, method: str) -> dict[str, float]:
-    board = FedSheafHN().boards(results, Selection())[0]
+    board = main_tables(FedSheafHN(), results, Selection())[0]
     return {
         each.setting: mean(each)
         for (target, reading, _, line), each in board.cells.items()
@@ -374,7 +374,7 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
     results = Results(database, planned(FedSheafHN.grids))
 
     def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
-        board = FedSheafHN().boards(results, Selection(**selection))[0]
+        board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
         table = views.detail(FedSheafHN(), board, CORA_20, full=True)
         place = table.columns.index("Measured")
         return {
@@ -404,7 +404,7 @@ def test_main_tables_count_the_planned_seeds() -> None:
         if seed < 3:
             database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
     results = Results(database, planned(FedSheafHN.grids))
-    board = FedSheafHN().boards(results, Selection())[0]
+    board = main_tables(FedSheafHN(), results, Selection())[0]
     table = views.detail(FedSheafHN(), board, CORA_20, full=True)
     seeds = {title: entries[0].text for title, entries in table.rows if entries[0].text != "-"}
     assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}

@@ -19,6 +19,7 @@ from bench.report.figures import draw, save
 from bench.report.layout import Target
 from bench.report.outcome import Outcome, outcome
 from bench.report.published import published
+from bench.report.report import main_tables
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.spread import spread
@@ -69,7 +70,7 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 
 
 def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
-    boards = STUDY.boards(Results(FakeDatabase(), planned(STUDY.grids)), Selection())
+    boards = main_tables(STUDY, Results(FakeDatabase(), planned(STUDY.grids)), Selection())
     beside = {
         (cell.target.table, cell.target.dataset, cell.target.clients, cell.target.method)
         for board in boards
@@ -245,7 +246,7 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
         database.add("", 0, [60, 70, 80], spec=spec("fedhgn_simple", "local_hgnn", seed, column))
         database.add("", 0, [90, 70, 79], spec=spec("fedhgn_simple", "fedhgn_hc", seed, column))
     results = Results(database, planned(STUDY.grids))
-    (board,) = [board for board in STUDY.boards(results, Selection()) if board.table.name == "table3"]
+    (board,) = [board for board in main_tables(STUDY, results, Selection()) if board.table.name == "table3"]
     found = spread(STUDY, board, results)
     assert found is not None
     header, *rows = found.records[0].rows
@@ -263,7 +264,7 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
     for seed in (0, 1):
         database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", "fedsage_plus_standin", seed, column))
         database.add("", 0, [70] * 3, spec=spec("fedhgn_simple", "fedsage_plus", seed, column))
-    boards = STUDY.boards(Results(database, planned(STUDY.grids)), Selection())
+    boards = main_tables(STUDY, Results(database, planned(STUDY.grids)), Selection())
     found = {
         cell.method: (cell.verdict, cell.target and cell.target.mean)
         for board in boards

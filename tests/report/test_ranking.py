@@ -21,7 +21,7 @@ from bench.report.cells import Selection
 from bench.report.competitors import competitors, tasks
 from bench.report.ranking import Ranking, rank
 from bench.report.ranking_views import ranking
-from bench.report.report import Report, Request, build
+from bench.report.report import Report, Request, build, main_tables
 from bench.report.results import Results
 from bench.report.spread import spread
 from bench.report.statistic import Statistic
@@ -73,13 +73,13 @@ def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> FakeDatabase:
 def made(database: FakeDatabase, study: Study | None = None, **selection: frozenset[Any]) -> Ranking | None:
     study = study or FedSheafHN()
     results, chosen = Results(database, {}), Selection(**selection)
-    return rank(study, study.boards(results, chosen), results, chosen)
+    return rank(study, main_tables(study, results, chosen), results, chosen)
 
 
 def document(database: FakeDatabase, study: Study | None = None) -> Statistic:
     study = study or FedSheafHN()
     results = Results(database, {})
-    found = ranking(study, study.boards(results, Selection()), results, Selection())
+    found = ranking(study, main_tables(study, results, Selection()), results, Selection())
     assert found is not None
     return found
 
@@ -108,7 +108,7 @@ def folder(built: Report) -> Path:
 
 def named(study: Study, database: FakeDatabase, **selection: frozenset[Any]) -> set[str]:
     results, chosen = Results(database, {}), Selection(**selection)
-    return set(competitors(study, study.boards(results, chosen), chosen))
+    return set(competitors(study, main_tables(study, results, chosen), chosen))
 
 
 def test_the_papers_eleven_methods_compete() -> None:
@@ -290,7 +290,7 @@ def test_nothing_to_compare_gives_no_ranking() -> None:
 
 def test_a_column_in_two_boards_is_one_task() -> None:
     study, results = FedSheafHN(), Results(filled(), {})
-    boards = study.boards(results, Selection())
+    boards = main_tables(study, results, Selection())
     lines = competitors(study, boards, Selection())
     once = tasks(study, boards, lines, results)
     assert [task.column for task in tasks(study, [*boards, boards[0]], lines, results)] == [
@@ -303,7 +303,7 @@ def test_a_column_in_two_boards_is_one_task() -> None:
 
 def spread_of(database: FakeDatabase) -> Statistic | None:
     study, results = FedSheafHN(), Results(database, {})
-    return spread(study, study.boards(results, Selection())[0], results)
+    return spread(study, main_tables(study, results, Selection())[0], results)
 
 
 def test_spread_over_clients_and_seeds() -> None:

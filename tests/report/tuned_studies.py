@@ -6,7 +6,7 @@ from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.tune.record import Budget, Record, Trial, Winner
 from bench.tune.space import search_space
-from bench.tune.tuning import Tuning, cell_of
+from bench.tune.tuning import Tuning
 
 CELL = resolve("cora", "non-overlapping", 10, "fedavg", 0)
 RATE = 0.003
@@ -41,7 +41,7 @@ def study(
     )
     return Record(
         study=tuning.name,
-        cell=cell_of(cell),
+        cell=cell.cell_tree(),
         clients=clients,
         space=tuning.space,
         seeds=tuning.seeds,

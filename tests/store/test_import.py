@@ -510,12 +510,15 @@ def test_a_filled_database_of_the_first_schema_is_upgraded(tmp_path: Path) -> No
             names = ",".join(row[1] for row in raw.execute(f"PRAGMA main.table_info({table})"))
             raw.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM new.{table}")
     raw.close()
-    with pytest.raises(RequestError, match="older schema 0001, expected 0003: run 'bench db upgrade'"):
+    with pytest.raises(
+        RequestError, match=f"older schema 0001, expected {migrate.HEAD}: run 'bench db upgrade'"
+    ):
         open_store(f"sqlite:///{path}", create=False)
-    assert migrate.upgrade(f"sqlite:///{path}") == ("0001", "0003")
-    assert migrate.check(f"sqlite:///{path}") == "0003"
+    assert migrate.upgrade(f"sqlite:///{path}") == ("0001", migrate.HEAD)
+    assert migrate.check(f"sqlite:///{path}") == migrate.HEAD
     with open_store(f"sqlite:///{path}", create=False) as old, open_store(url, create=False) as new:
         assert old.runs().equals(new.runs())
+        assert old.runs()["cell"].tolist() == [spec_of().cell] * 2  # two seeds of one
         assert old.client_results([1]).equals(new.client_results([1]))
         assert len(old.client_results([1])) == 2 * 3 * 4 * 2  # stages, splits, rules, clients
         np.testing.assert_array_equal(old.curve(1, "trained", "test"), new.curve(1, "trained", "test"))

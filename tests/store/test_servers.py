@@ -22,7 +22,7 @@ from bench import process
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
-from bench.store import Store, connect, migrate, open_store, postgres, sqlite
+from bench.store import Store, connect, migrate, open_store
 from bench.store.claims import Claims
 from bench.store.models import Claim
 from bench.store.peek import stored_runs
@@ -100,8 +100,7 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_store(url, create=True) as holder:
-        for kind in (sqlite, postgres):
-            monkeypatch.setattr(kind, "BUSY_SECONDS", 0.3)
+        monkeypatch.setattr(connect, "BUSY_SECONDS", 0.3)
         with open_store(url, create=True) as waiting:
             with holder.transaction() as session:
                 session.connection()
@@ -116,8 +115,7 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
 
 
 def test_making_tables_does_not_wait_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (sqlite, postgres):
-        monkeypatch.setattr(kind, "BUSY_SECONDS", 0.3)
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.3)
     place = connect.database(url)
     engine = place.engine(write=True)
     with connect.writing(engine).begin(), pytest.raises(RequestError, match="lock"):

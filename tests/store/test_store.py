@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import arrays
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.spec import Protocol, RunSpec
-from bench.store import Context, Store, migrate, open_store, sqlite
+from bench.store import Context, Store, connect, migrate, open_store
 from bench.store.models import Base
 
 SPLITS = ("train", "val", "test")
@@ -390,7 +390,7 @@ def test_a_locked_database_can_be_read_and_is_reported_when_written(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.save(spec_of(2), done(), context_of())
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.1)
     url = url_of(tmp_path / "bench.db")
     other = sqlite3.connect(tmp_path / "bench.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

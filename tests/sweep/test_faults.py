@@ -26,7 +26,7 @@ from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.spec import RunSpec
-from bench.store import Context, Store, connect, open_store, postgres, sqlite
+from bench.store import Context, Store, connect, open_store
 from bench.store.claims import LEASE, Claims
 from bench.store.queries import Stored
 from bench.sweep import status, writer
@@ -188,7 +188,7 @@ def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
-    last_try = postgres.CONNECT_SECONDS + connect.BUSY_SECONDS
+    last_try = connect.CONNECT_SECONDS + connect.BUSY_SECONDS
     assert writer.RENEW + connect.PATIENCE + last_try < LEASE
 
 
@@ -202,9 +202,9 @@ def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
         pass
     with sqlite3.connect(tmp_path / "bench.db") as raw:
         pages = raw.execute("PRAGMA page_count").fetchone()[0]
-    real = sqlite.SQLite.engine
+    real = connect.SQLite.engine
 
-    def small(self: sqlite.SQLite, write: bool) -> Engine:
+    def small(self: connect.SQLite, write: bool) -> Engine:
         made = real(self, write)
 
         @event.listens_for(made, "connect")
@@ -214,7 +214,7 @@ def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
         return made
 
     with monkeypatch.context() as full:
-        full.setattr(sqlite.SQLite, "engine", small)
+        full.setattr(connect.SQLite, "engine", small)
         with pytest.raises(RequestError, match="database or disk is full"):
             work.sweep(planned)
     assert not workers_below(os.getpid())
@@ -254,7 +254,7 @@ def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> t
 
 
 def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.5)
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.5)
     wanted = expected(tmp_path / "alone", 3)
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
@@ -272,7 +272,7 @@ def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.05)
     monkeypatch.setattr(connect, "PATIENCE", 0.5)
     thread = lock(tmp_path / "bench.db", 4.0)
     with pytest.raises(RequestError, match="locked"):
@@ -345,7 +345,7 @@ def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 3.0)
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 3.0)
     monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
     began = time.monotonic()
     enough = threading.Event()

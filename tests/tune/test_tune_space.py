@@ -13,7 +13,7 @@ from bench.grids import Planned, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.tune.space import configured, search_space, value_of
+from bench.tune.space import configured, search_space
 from bench.tune.tuning import REPORT_SEEDS, check_request, tunings
 
 FAMILIES = {"graph": "cora", "hypergraph": "coraca", "image": "cifar10"}
@@ -32,9 +32,9 @@ def test_every_method_searches_few_parameters_around_its_default(method: str) ->
     assert sum(key.startswith("method.") for key in space) <= 3
     assert set(space) >= {"client.learning_rate", "client.weight_decay"}
     for key, values in space.items():
-        assert value_of(spec, key) in values, "the default is in the space"
+        assert spec.settings()[key] in values, "the default is in the space"
         for value in values:
-            assert value_of(configured(spec, {key: value}), key) == value
+            assert configured(spec, {key: value}).settings()[key] == value
 
 
 def test_shared_settings_have_the_same_values_for_all() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bench.report.cells import Board
 from bench.report.charts.clients import accuracies, differences
 from bench.report.charts.collaboration import collaboration
@@ -13,9 +11,7 @@ from bench.report.charts.counts import counts
 from bench.report.charts.stages import stages
 from bench.report.figures import Figure
 from bench.report.results import Results
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
+from bench.report.study import Study
 
 
 def figures(study: Study, board: Board, results: Results) -> list[Figure]:

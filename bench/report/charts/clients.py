@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -15,10 +13,7 @@ from bench.report.panels.differences import DifferencePanel, Sorted
 from bench.report.results import PARTITION, Group, Results
 from bench.report.settings import PER_SEED, Column
 from bench.report.spread import baseline_of
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
-
+from bench.report.study import Study
 
 ROUNDED = 9
 """Decimals of a difference: equal ones stay in the order of clients."""

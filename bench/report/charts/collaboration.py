@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bench.report.cells import Board
@@ -12,9 +10,7 @@ from bench.report.figures import Figure
 from bench.report.panels.heat import HeatPanel
 from bench.report.results import Results
 from bench.report.settings import Column
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
+from bench.report.study import Study
 
 ARTEFACT = "collaboration"
 """Name under which a method keeps its last collaboration matrix: ``[clients, clients]``, or

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bench.report.cells import Board
@@ -12,10 +10,8 @@ from bench.report.figures import Figure
 from bench.report.panels.curves import Curve, CurvePanel
 from bench.report.results import Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.wording import AVERAGES, STAGES
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 def _curve(study: Study, each: Shown, results: Results) -> Curve | None:

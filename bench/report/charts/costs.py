@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from bench.report.cells import Board
 from bench.report.charts.shown import contenders, each_column, figure, reading, title
@@ -11,9 +10,7 @@ from bench.report.figures import Figure
 from bench.report.panels.costs import CostPanel, Priced
 from bench.report.results import Group
 from bench.report.settings import Column
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
+from bench.report.study import Study
 
 
 def _megabytes(group: Group) -> float:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
 from bench.report.cells import Board
 from bench.report.charts.shown import Shown, figure, reading, shown
 from bench.report.figures import Figure
 from bench.report.panels.counts import ByCount, CountPanel
 from bench.report.settings import Column
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
+from bench.report.study import Study
 
 
 def _lines(found: dict[Column, list[Shown]]) -> tuple[ByCount, ...]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bench.report.cells import Board, Cell
 from bench.report.figures import Figure
 from bench.report.panels.panel import Panel
 from bench.report.results import Aggregate, Group
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES, STAGES, ranges
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 class Shown(NamedTuple):

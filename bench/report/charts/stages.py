@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from bench.report.cells import Board
 from bench.report.charts.shown import Shown, contenders, each_column, figure, title
 from bench.report.figures import Figure
 from bench.report.panels.pairs import Pair, PairPanel
 from bench.report.results import Results
 from bench.report.settings import Column
+from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES
-
-if TYPE_CHECKING:
-    from bench.report.study import Study
 
 
 def stages(study: Study, board: Board, results: Results) -> Figure | None:
