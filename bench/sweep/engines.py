@@ -59,14 +59,18 @@ def _check(request: Request) -> None:
     for option, value, engine in (("--address", request.address, "ray"), ("--slurm", request.slurm, "slurm")):
         if value and request.engine != engine:
             raise RequestError(f"{option} goes with --engine {engine}, got --engine {request.engine}")
-    package = PACKAGES.get(request.engine)
-    if package is not None and find_spec(package) is None:
-        raise RequestError(
-            f"--engine {request.engine} needs the extra '{request.engine}': "
-            f"pip install 'pfl-bench[{request.engine}]'"
-        )
+    for setting in request.slurm:
+        key, equals, value = setting.partition("=")
+        if not (key and equals and value):
+            raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
     if request.engine != "local" and request.devices not in (None, "cpu", "cuda"):
         raise RequestError(
             f"--devices expects cpu or cuda with --engine {request.engine}, got '{request.devices}'"
         )
     local.check_counts(request.jobs, request.threads)
+    package = PACKAGES.get(request.engine)  # last: who installs an extra should not be refused afterwards
+    if package is not None and find_spec(package) is None:
+        raise RequestError(
+            f"--engine {request.engine} needs the extra '{request.engine}': "
+            f"pip install 'pfl-bench[{request.engine}]'"
+        )
