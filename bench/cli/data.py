@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from rich.box import SIMPLE_HEAD
@@ -13,9 +13,11 @@ from rich.table import Table
 
 from bench import paths, registry
 from bench.cli import federation_commands
-from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.sources import Sources, check
+
+if TYPE_CHECKING:
+    from bench.dataset import Dataset
 
 app = App(name="data", help="List, fetch, check and describe the data sets.")
 app.command(federation_commands.stats)

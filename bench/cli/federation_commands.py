@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -16,16 +16,9 @@ from rich.table import Table
 
 from bench import paths, registry
 from bench.errors import NoDataError
-from bench.federation.build import build
-from bench.federation.dataset_tables import (
-    PARTITIONS,
-    SUBGRAPH_QUANTITIES,
-    WHOLE,
-    DatasetTable,
-    Statistic,
-    dataset_table,
-)
-from bench.federation.exchange import export_federation, install
+
+if TYPE_CHECKING:
+    from bench.federation.dataset_tables import DatasetTable, Statistic
 
 WIDTH = 100
 """Columns that the widest table takes, whatever the terminal says."""
@@ -51,11 +44,15 @@ def _setting(statistic: Statistic) -> tuple[str, int]:
 
 
 def _setting_name(scenario: str, clients: int) -> str:
+    from bench.federation.dataset_tables import WHOLE
+
     return "whole" if scenario == WHOLE else f"{scenario} {clients}"
 
 
 def _subgraph_grid(table: DatasetTable) -> Table:
     """One row a setting: every setting has the same quantities."""
+    from bench.federation.dataset_tables import SUBGRAPH_QUANTITIES
+
     grid = _grid(table)
     grid.add_column("clients", no_wrap=True)
     for quantity in SUBGRAPH_QUANTITIES:
@@ -92,6 +89,9 @@ def _print_table(console: Console, table: DatasetTable) -> None:
     if table.paper != "fedhgn":
         console.print(_subgraph_grid(table))
         return
+
+    from bench.federation.dataset_tables import PARTITIONS
+
     notes = [f"Counts with std: over {PARTITIONS} partitions (ddof 1); the paper prints one."]
     if registry.dataset(table.dataset).family == "graph":
         notes.append(
@@ -125,6 +125,9 @@ def stats(
         Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published, deviation.
     """
     roots = paths.data_roots(data_root)
+
+    from bench.federation.dataset_tables import dataset_table
+
     tables = [dataset_table(name, roots) for name in ([dataset] if dataset else registry.datasets())]
     if dataset and not tables[0].statistics:
         raise NoDataError(f"{dataset}: {tables[0].missing}")
@@ -168,9 +171,13 @@ def export(
     data_root
         Folder searched first for raw files.
     """
+    roots = paths.data_roots(data_root)
+
+    from bench.federation.build import build
+    from bench.federation.exchange import export_federation
+
     protocol = registry.dataset(dataset).protocol
     seed = protocol.partition_seed if partition_seed is None else partition_seed
-    roots = paths.data_roots(data_root)
     federation = build(dataset, scenario, clients, seed, split or protocol.split, roots)
     export_federation(federation, file)
     print(f"{file}: {len(federation)} clients of {dataset}, {scenario}, hash {federation.hash}")
@@ -186,6 +193,10 @@ def import_(file: Path, /, *, data_root: Path | None = None) -> None:
     data_root
         Folder searched first for raw files.
     """
-    federation, kept = install(file, paths.data_roots(data_root))
+    roots = paths.data_roots(data_root)
+
+    from bench.federation.exchange import install
+
+    federation, kept = install(file, roots)
     print(f"{len(federation)} clients of {federation.dataset}, {federation.scenario}, hash {federation.hash}")
     print(f"kept in {kept}; delete that file to draw clients again")

@@ -9,10 +9,6 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from bench import registry
-from bench.report.page import NAME as PAGE
-from bench.report.report import Request, build
-from bench.report.shipped import opened, shipped_runs
-from bench.report.terminal import show
 
 WIDTH = 80
 """Columns of the tables where the terminal is narrower or there is none."""
@@ -55,6 +51,11 @@ def report(
     own
         Only the database: leave out the results that come with the suite.
     """
+    from bench.report.page import NAME as PAGE
+    from bench.report.report import Request, build
+    from bench.report.shipped import opened, shipped_runs
+    from bench.report.terminal import show
+
     request = Request(
         tuple(study or ()),
         tuple(dataset or ()),
