@@ -23,6 +23,7 @@ def parts(line: str) -> tuple[str, list[float]]:
 
 
 def main() -> None:
+    """Exit with what differs, if something does."""
     readme, printed = (Path(name).read_text(encoding="utf-8") for name in sys.argv[1:])
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", readme, flags=re.DOTALL | re.MULTILINE)
     blocks = [text for language, text in fenced if not language]

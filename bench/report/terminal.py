@@ -20,7 +20,7 @@ DETAILED = 4
 OVERVIEW_WIDTH = 6
 """Columns of an overview side by side."""
 
-ROOM = 25
+ROOM = 30
 """Lines that the tables of a report may take to be printed without being asked for."""
 
 LISTED = 3
@@ -82,8 +82,8 @@ def _headlines(part: Part, console: Console) -> None:
     if not part.documents:
         return
     groups = {id(cell.group): cell.group for document in part.documents for cell in document.cells}
-    runs = sum(len(group.runs) for group in groups.values() if group is not None)
-    console.print(f"{part.title}: {runs:,} runs", markup=False, highlight=False, style="bold")
+    runs = {run for group in groups.values() if group is not None for run in group.runs["id"].tolist()}
+    console.print(f"{part.title}: {len(runs):,} runs", markup=False, highlight=False, style="bold")
     for document in part.documents:
         for headline in document.summary.headlines if document.summary else ():
             _line(console, f"- {headline}")
@@ -98,9 +98,9 @@ def closing(report: Report, shipped: dict[str, int], out: Path, console: Console
     if report.elsewhere:
         _line(console, f"In no study's table: {_listed(report.elsewhere)}")
     if shipped:
-        bundles = f"{len(shipped)} bundle{'s' if len(shipped) > 1 else ''}"
+        bundles = _listed([f"{name}: {runs:,}" for name, runs in sorted(shipped.items())])
         runs = sum(shipped.values())
-        _line(console, f"Shipped results: {runs:,} runs of {bundles}; --own leaves them out")
+        _line(console, f"Shipped results: {runs:,} runs ({bundles}); --own leaves them out")
     figures = [figure for part in report.parts for figure in part.figures]
     console.print()
     if figures:

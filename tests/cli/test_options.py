@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bench.cli.main import main
 from bench.grids import Planned
-from bench.report.report import Request
+from bench.report.report import Report, Request
 from bench.sweep import engines
 from bench.sweep.plan import make_plan
 from bench.sweep.run import Outcome
@@ -124,11 +123,18 @@ def test_a_report_gets_what_is_asked_for(
 ) -> None:
     asked: list[Any] = []
 
-    def build(source: Any, request: Request, studies: Any, out: Path) -> Any:
-        asked.extend((request, out))
-        return SimpleNamespace(documents=(), paths=(), unrun=(), elsewhere=())
+    def compose(source: Any, request: Request, studies: Any) -> Report:
+        asked.append(request)
+        return Report((), (), (), ())
 
-    monkeypatch.setattr("bench.report.report.build", build)
+    def write(report: Report, out: Path) -> Report:
+        asked.append(out)
+        (out / "report.html").parent.mkdir()
+        (out / "report.html").touch()
+        return report
+
+    monkeypatch.setattr("bench.report.report.compose", compose)
+    monkeypatch.setattr("bench.report.report.write", write)
     words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
     with pytest.raises(SystemExit) as ended:
         main(["report", *words.split(), "--out", str(tmp_path / "out")])
