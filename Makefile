@@ -16,8 +16,12 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 quickstart: $(READY)
-	$(RUN)bench sweep --grid quickstart
-	$(RUN)bench report --grid quickstart --out report
+	@$(RUN)bench sweep --grid quickstart
+	@$(RUN)bench report --grid quickstart --own --out report
+	@echo
+	@echo "Next: . .venv/bin/activate"
+	@echo "      bench report                                  what others have run, both studies"
+	@echo "      bench sweep --grid paper_tables --dry-run     what a whole table would cost"
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadfile

@@ -7,7 +7,6 @@ from pathlib import Path
 from cyclopts import App
 
 from bench import paths
-from bench.store import connect, migrate
 
 app = App(name="db", help="Look after the result database.")
 
@@ -21,6 +20,8 @@ def upgrade(*, db: str | None = None) -> None:
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
+    from bench.store import connect, migrate
+
     url = db or paths.default_database()
     name = connect.database(url).name
     before, after = migrate.upgrade(url)
@@ -37,6 +38,8 @@ def check(*, db: str | None = None) -> None:
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
+    from bench.store import connect, migrate
+
     url = db or paths.default_database()
     name = connect.database(url).name
     print(f"{name}: schema {migrate.check(url)}, no damage found")
@@ -53,6 +56,8 @@ def backup(*, out: Path, db: str | None = None) -> None:
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
+    from bench.store import connect, migrate
+
     url = db or paths.default_database()
     migrate.revision_of(url)  # refuses what holds other tables
     place = connect.database(url)

@@ -10,9 +10,6 @@ from cyclopts import Parameter
 
 from bench import paths
 from bench.cli.seeds import Seeds
-from bench.store import open_store
-from bench.store.bundle_choice import Choice, choose
-from bench.store.bundle_write import write_bundle
 
 
 def export(
@@ -53,6 +50,10 @@ def export(
     as_json
         Print a JSON object.
     """
+    from bench.store import open_store
+    from bench.store.bundle_choice import Choice, choose
+    from bench.store.bundle_write import write_bundle
+
     choice = Choice(
         tuple(dataset or ()),
         tuple(scenario or ()),

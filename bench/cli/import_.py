@@ -9,8 +9,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bench import paths
-from bench.store.bundle import Bundle
-from bench.store.bundle_import import import_bundle
 
 SHOWN = 10
 """Conflicts named one by one; --json names all."""
@@ -42,6 +40,9 @@ def import_(
     as_json
         Print a JSON object.
     """
+    from bench.store.bundle import Bundle
+    from bench.store.bundle_import import import_bundle
+
     found = Bundle(bundle)
     done = import_bundle(db or paths.default_database(), found)
     if as_json:

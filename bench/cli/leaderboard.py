@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cyclopts import App
 
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.leaderboard import build as site
-from bench.leaderboard.folder import is_site
-from bench.leaderboard.serve import server
-from bench.report.shipped import opened
-from bench.report.study import STUDIES
+
+if TYPE_CHECKING:
+    from bench.leaderboard.build import Site
 
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(out: Path, db: str | None, own: bool) -> site.Site:
+def _build(out: Path, db: str | None, own: bool) -> Site:
+    from bench.leaderboard import build as site
+    from bench.report.shipped import opened
+    from bench.report.study import STUDIES
+
     with opened(db, own) as source:
         return site.build(source, STUDIES.all(), METHODS.all(), out)
 
@@ -57,6 +60,10 @@ def serve(*, port: int = 8000, out: Path | None = None, db: str | None = None, o
     """
     if out is not None and (db is not None or own):
         raise RequestError("--out serves a site as it is: leave --db and --own away, or --out")
+
+    from bench.leaderboard.folder import is_site
+    from bench.leaderboard.serve import server
+
     if out is not None and not is_site(out):
         raise RequestError(
             f"--out {out}: no leaderboard is there: 'bench leaderboard build --out {out}' writes one"

@@ -8,12 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from bench.report.page import NAME as PAGE
-from bench.report.report import Request, build
-from bench.report.shipped import opened, shipped_runs
-from bench.report.study import STUDIES
-from bench.report.terminal import show
-
 WIDTH = 80
 """Columns of the tables where the terminal is narrower or there is none."""
 
@@ -29,6 +23,7 @@ def report(
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
     grid: str | None = None,
     own: bool = False,
+    print_: Annotated[str | None, Parameter(name="--print")] = None,
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
 
@@ -54,7 +49,14 @@ def report(
         Only the cells of this grid, a name or a TOML file.
     own
         Only the database: leave out the results that come with the suite.
+    print_
+        Print this table, such as fedsheafhn_table1, in place of the most important lines.
     """
+    from bench.report import terminal
+    from bench.report.report import Request, compose, write
+    from bench.report.shipped import opened, shipped_runs
+    from bench.report.study import STUDIES
+
     request = Request(
         tuple(study or ()),
         tuple(dataset or ()),
@@ -64,25 +66,13 @@ def report(
         grid,
     )
     with opened(db, own) as source:
-        built = build(source, request, STUDIES.all(), out)
+        composed = compose(source, request, STUDIES.all())
+        document = composed.document(print_) if print_ else None
+        written = write(composed, out)
     console = Console()
     console.width = max(console.width, WIDTH)
-    for document in built.documents:
-        show(document, console)
-    if built.unrun:
-        console.print(f"Nothing run yet of: {', '.join(built.unrun)}", markup=False, highlight=False)
-    for line in built.elsewhere:
-        console.print(f"In no study's table: {line}", markup=False, highlight=False, soft_wrap=True)
-    origins = shipped_runs(built.documents)
-    if origins:
-        bundles = ", ".join(f"{name}: {runs:,}" for name, runs in sorted(origins.items()))
-        console.print(
-            f"Shipped results: {origins.total():,} runs ({bundles}); --own leaves them out",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
-    console.print(f"\nWrote to {out}:", markup=False, highlight=False, soft_wrap=True)
-    for path in built.paths:
-        size = f" ({path.stat().st_size / 1e6:.1f} MB: all of it in one file)" if path.name == PAGE else ""
-        console.print(f"  {path.name}{size}", markup=False, highlight=False, soft_wrap=True)
+    if document is None:
+        terminal.brief(written, console)
+    else:
+        terminal.show(document, console)
+    terminal.closing(written, shipped_runs(written.documents), out, console)

@@ -15,15 +15,8 @@ from rich.text import Text
 
 from bench import paths
 from bench.cli.seeds import Seeds
-from bench.engine.result import State
+from bench.engine.states import State
 from bench.errors import RequestError
-from bench.report.shipped import opened
-from bench.store import open_store
-from bench.store.bundle_choice import Choice, choose
-from bench.sweep import status_show
-from bench.sweep.cell import cell
-from bench.sweep.detail import run_detail, run_list
-from bench.sweep.status import sweeps
 
 app = App(name="runs", help="List stored runs, show one of them, and say what runs now.")
 
@@ -78,6 +71,10 @@ def list_(
     as_json
         Print a JSON list of objects.
     """
+    from bench.store import open_store
+    from bench.store.bundle_choice import Choice, choose
+    from bench.sweep.detail import run_list
+
     filters = {
         "dataset": dataset,
         "method": method,
@@ -142,6 +139,10 @@ def show(
         return
     if len(run) > LONGEST_ID:
         raise RequestError(f"no run {run}: 'bench runs list' prints the ids")
+
+    from bench.store import open_store
+    from bench.sweep.detail import run_detail
+
     with open_store(db or paths.default_database(), create=False) as store:
         detail = run_detail(store, int(run))
     if as_json:
@@ -161,6 +162,9 @@ def show(
 
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
+    from bench.report.shipped import opened
+    from bench.sweep.cell import cell
+
     with opened(db, own=False) as source:
         found = cell(source.runs(), name)
     if as_json:
@@ -187,9 +191,13 @@ def status(
     as_json
         Print a JSON list of objects, one for each sweep.
     """
-    home = paths.home()
     if as_json and watch:
         raise RequestError("--watch is for people: expected it without --json")
+
+    from bench.sweep import status_show
+    from bench.sweep.status import sweeps
+
+    home = paths.home()
     if as_json:
         print(json.dumps(sweeps(home), indent=1))
     elif not watch:

@@ -13,19 +13,7 @@ from rich.console import Console
 from bench import paths
 from bench.cli.seeds import Seeds
 from bench.errors import RequestError
-from bench.grids import Filters, ad_hoc, expand, load_grid
-from bench.resolve import parse_overrides
-from bench.store.peek import stored_runs
-from bench.sweep import show
-from bench.sweep.engines import Name, Request, opened
-from bench.sweep.estimate import bytes_a_run
-from bench.sweep.limits import checked
-from bench.sweep.plan import Level, data_at_hand, make_plan
-from bench.sweep.probe import probe as run_probe
-from bench.sweep.progress import reporter
-from bench.sweep.run import refuse_unimplemented
-from bench.sweep.run import sweep as run_sweep
-from bench.tune.apply import tuned
+from bench.sweep.choices import Engine, Level
 
 WIDTH = 110
 """Columns of the plan's table where the terminal is narrower or there is none."""
@@ -45,7 +33,7 @@ def sweep(
     jobs: int | None = None,
     threads: int | None = None,
     devices: str | None = None,
-    engine: Name = "local",
+    engine: Engine = "local",
     address: str | None = None,
     slurm: Annotated[list[str] | None, Parameter(negative="")] = None,
     timeout: float | None = None,
@@ -118,6 +106,19 @@ def sweep(
     as_json
         Print the plan (--dry-run) or the counts by state as JSON on standard output.
     """
+    from bench.sweep.engines import Request, check, opened
+    from bench.sweep.limits import checked
+
+    limits = checked(fail_fast, max_failures, timeout, budget_hours, checkpoint_minutes)
+    if probe and engine != "local":
+        raise RequestError("--probe measures this machine: it goes with --engine local")
+    where = Request(engine, address, slurm or (), devices, jobs, threads)
+    check(where)
+    roots = paths.data_roots(data_root)
+
+    from bench.grids import Filters, ad_hoc, expand, load_grid
+    from bench.resolve import parse_overrides
+
     filters = Filters(
         tuple(dataset or ()),
         tuple(scenario or ()),
@@ -127,17 +128,23 @@ def sweep(
     )
     wanted = load_grid(grid) if grid else ad_hoc(filters)
     planned = expand(wanted, filters, parse_overrides(set_ or []))
+
+    from bench.store.peek import stored_runs
+    from bench.sweep import show
+    from bench.sweep.estimate import bytes_a_run
+    from bench.sweep.plan import data_at_hand, make_plan
+    from bench.sweep.probe import probe as run_probe
+    from bench.sweep.progress import reporter
+    from bench.sweep.run import refuse_unimplemented
+    from bench.sweep.run import sweep as run_sweep
+    from bench.tune.apply import tuned
+
     if use_tuned:
         planned = tuned(planned)
-    limits = checked(fail_fast, max_failures, timeout, budget_hours, checkpoint_minutes)
     database = db or paths.default_database()
-    roots = paths.data_roots(data_root)
     stored, history = stored_runs(database, write=not dry_run)
     plan = make_plan(planned, stored, data_at_hand(roots), rerun)
     refuse_unimplemented(plan)
-    where = Request(engine, address, slurm or (), devices, jobs, threads)
-    if probe and engine != "local":
-        raise RequestError("--probe measures this machine: it goes with --engine local")
     out, notes = Console(), Console(stderr=as_json)
     with opened(where, len(plan.to_run), paths.home()) as (slots, make_workers):
         plan = plan.timed(history, slots.sort)

@@ -11,16 +11,7 @@ from rich.console import Console
 
 from bench import paths
 from bench.cli.seeds import Seeds
-from bench.grids import Filters, ad_hoc, expand, load_grid
-from bench.resolve import parse_overrides
-from bench.store.peek import stored_runs
-from bench.sweep.devices import choose
-from bench.sweep.estimate import Estimator
-from bench.sweep.plan import data_at_hand
-from bench.tune import show
-from bench.tune.ledger import stored_trials
-from bench.tune.run import tune as run_studies
-from bench.tune.tuning import check_request, tunings
+from bench.sweep.devices import check_counts, choose
 
 WIDTH = 120
 """Columns of the table where the terminal is narrower or there is none."""
@@ -85,6 +76,13 @@ def tune(
     as_json
         Print the studies (--dry-run) or the winners as JSON on standard output.
     """
+    check_counts(jobs, threads)
+    roots = paths.data_roots(data_root)
+
+    from bench.grids import Filters, ad_hoc, expand, load_grid
+    from bench.resolve import parse_overrides
+    from bench.tune.tuning import check_request, tunings
+
     seeds = check_request(trials, tune_seeds or ())
     filters = Filters(tuple(dataset or ()), tuple(scenario or ()), tuple(clients or ()), tuple(method or ()))
     wanted = load_grid(grid) if grid else ad_hoc(filters)
@@ -92,7 +90,15 @@ def tune(
     once = wanted.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     planned = expand(once, filters, parse_overrides(set_ or []))
     studies, skipped = tunings(planned, trials, seeds)
-    home, roots = paths.home(), paths.data_roots(data_root)
+
+    from bench.store.peek import stored_runs
+    from bench.sweep.estimate import Estimator
+    from bench.sweep.plan import data_at_hand
+    from bench.tune import show
+    from bench.tune.ledger import stored_trials
+    from bench.tune.run import tune as run_studies
+
+    home = paths.home()
     slots = choose(devices, jobs, threads, len(studies) * trials)
     out, notes = Console(), Console(stderr=as_json)
 

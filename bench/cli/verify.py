@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.console import Console
 
 from bench import paths
-from bench.store import connect, open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_marks import mark
-from bench.store.peek import knows_bundle
-from bench.sweep import devices
-from bench.sweep.plan import data_at_hand
-from bench.sweep.progress import reporter
-from bench.sweep.verify import Check, draw, make_again, obstacles, outcome
+
+if TYPE_CHECKING:
+    from bench.sweep.verify import Check
 
 
 def verify(
@@ -55,11 +50,21 @@ def verify(
     as_json
         Print a JSON object.
     """
+    roots = paths.data_roots(data_root)
+
+    from bench.store import open_store
+    from bench.store.bundle import Bundle
+    from bench.store.bundle_marks import mark
+    from bench.store.peek import knows_bundle
+    from bench.sweep import devices
+    from bench.sweep.plan import data_at_hand
+    from bench.sweep.progress import reporter
+    from bench.sweep.verify import draw, make_again, obstacles, outcome
+
     found = Bundle(bundle)
     url = db or paths.default_database()
     imported = knows_bundle(url, found.hash, must_exist=db is not None)
     chosen = draw(found, sample, seed)
-    roots = paths.data_roots(data_root)
     checks = obstacles(chosen, data_at_hand(roots))
     if not checks:
         slots = devices.choose(None, None, None, len(chosen))
@@ -88,6 +93,8 @@ def _rows(checks: list[Check]) -> list[dict[str, str | None]]:
 
 
 def _marked(state: str | None, imported: bool, url: str) -> str:
+    from bench.store import connect
+
     name = connect.database(url).name
     if state is not None:
         return f"marked {state} in {name}"

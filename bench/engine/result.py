@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-State = Literal["done", "diverged", "oom", "failed", "not_applicable", "no_data", "not_implemented"]
+from bench.engine.states import State
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,32 @@
-"""Figures: panels with a caption, saved as vector PDF, PNG and the CSV behind them."""
+"""Figures: panels with a caption, saved as vector PDF, PNG and the CSV behind them.
+
+Drawing takes longer than everything else of a report, so the files say what they were drawn from, and a
+figure whose files say so is not drawn again.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
+from PIL import Image
 
 from bench.report import style
 from bench.report.panels.panel import Panel
 
 DPI = 150
+PNG_END = b"IEND\xaeB`\x82"
 LEGEND = 1.5
 """Inches that a legend takes beside the panels."""
 
@@ -61,27 +70,67 @@ def draw(figure: Figure) -> Canvas:
     return canvas
 
 
-def png(figure: Figure, dpi: int) -> bytes:
-    """The figure as PNG; equal figures give equal bytes."""
-    made = io.BytesIO()
-    with mpl.rc_context(rc=style.RC):
-        _save_png(draw(figure), made, dpi)
-    return made.getvalue()
-
-
-def _save_png(canvas: Canvas, to: Path | io.BytesIO, dpi: int) -> None:
-    canvas.savefig(to, format="png", dpi=dpi, metadata={"Software": None})
+def reduced(png: bytes, factor: int) -> bytes:
+    """A PNG with a ``factor``-th of its pixels in each direction."""
+    small = io.BytesIO()
+    with Image.open(io.BytesIO(png)) as image:
+        image.convert("RGB").reduce(factor).save(small, format="png")
+    return small.getvalue()
 
 
 def save(figure: Figure, folder: Path) -> list[Path]:
     """Write ``NAME.pdf``, ``NAME.png`` and ``NAME.csv``; equal figures give equal bytes."""
-    paths = [folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv")]
-    with mpl.rc_context(rc=style.RC):
-        canvas = draw(figure)
-        canvas.savefig(paths[0], format="pdf", metadata={"CreationDate": None})
-        _save_png(canvas, paths[1], DPI)
-    write_csv(paths[2], rows(figure))
-    return paths
+    pdf, png, numbers = (folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv"))
+    mark = _mark(figure)
+    drawn = _is_whole(pdf, b"%PDF", mark, b"%%EOF\n") and _is_whole(png, b"\x89PNG", mark, PNG_END)
+    if not drawn:
+        with mpl.rc_context(rc=style.RC):
+            canvas = draw(figure)
+            canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Keywords": mark})
+            canvas.savefig(png, format="png", dpi=DPI, metadata={"Software": None, "Source": mark})
+    write_csv(numbers, rows(figure))
+    return [pdf, png, numbers]
+
+
+def _is_whole(path: Path, first: bytes, mark: str, last: bytes) -> bool:
+    """Whether a file has these ends and the mark between them."""
+    content = path.read_bytes() if path.is_file() else b""
+    return content.startswith(first) and content.endswith(last) and mark.encode() in content
+
+
+def _mark(figure: Figure) -> str:
+    """A hash over all that a figure is drawn from: its panels' values, this code and matplotlib."""
+    digest = hashlib.sha256(_sources())
+    for text in _content(figure.panels):
+        digest.update(text + b"\0")
+    return f"bench-figure-{digest.hexdigest()}"
+
+
+@cache
+def _sources() -> bytes:
+    """What draws: the modules of ``bench.report`` that know matplotlib, and its version."""
+    here = files("bench.report")
+    modules = [here / "figures.py", here / "style.py"]
+    modules += sorted((here / "panels").iterdir(), key=lambda path: path.name)
+    texts = [path.read_bytes() for path in modules if path.name.endswith(".py")]
+    return b"\0".join([mpl.__version__.encode(), *texts])
+
+
+def _content(value: object) -> Iterator[bytes]:
+    """The values of nested dataclasses, sequences and arrays; equal ones give equal bytes."""
+    if is_dataclass(value):
+        yield type(value).__name__.encode()
+        for field in fields(value):
+            yield from _content(getattr(value, field.name))
+    elif isinstance(value, np.ndarray):
+        yield f"{value.dtype} {value.shape}".encode()
+        yield value.tobytes()
+    elif isinstance(value, (list, tuple)):
+        yield f"{type(value).__name__} {len(value)}".encode()
+        for item in value:
+            yield from _content(item)
+    else:
+        yield repr(value).encode()
 
 
 def write_csv(path: Path, lines: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> None:

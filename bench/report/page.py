@@ -12,16 +12,18 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bench import __version__
 from bench.report.captions import LEGEND
-from bench.report.figures import DPI, Figure, png
+from bench.report.figures import DPI, Figure, reduced
 from bench.report.table import Document
 from bench.report.wording import MARKS
 
 NAME = "report.html"
 
 HEAVY = 11_000_000
-"""Bytes of PNG above which figures are embedded at ``LOW_DPI``: as text they grow by a third."""
+"""Bytes of PNG above which figures are embedded with a ``REDUCED``-th of their resolution: as text they grow
+by a third.
+"""
 
-LOW_DPI = 75
+REDUCED = 2
 
 CSS_DPI = 96
 """Pixels of a browser to the inch."""
@@ -54,7 +56,7 @@ def _images(figures: Iterable[Figure], folder: Path) -> dict[str, Image]:
     """The figures' PNGs out of ``folder``, or smaller ones where those are heavy."""
     found = {figure: (folder / f"{figure.name}.png").read_bytes() for figure in figures}
     if sum(map(len, found.values())) > HEAVY:
-        return {figure.name: _image(png(figure, LOW_DPI), LOW_DPI) for figure in found}
+        return {figure.name: _image(reduced(data, REDUCED), DPI // REDUCED) for figure, data in found.items()}
     return {figure.name: _image(data, DPI) for figure, data in found.items()}
 
 

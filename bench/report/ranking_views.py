@@ -25,6 +25,9 @@ from bench.statistics.ranks import LEAST
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""
 
+FIRST = 4
+"""Methods that a headline names."""
+
 OPPOSITE = {"better": "worse", "worse": "better"}
 
 METHODS_HEADER = (
@@ -290,10 +293,20 @@ def _diagram(study: Study, found: Ranking, name: str) -> Figure | None:
     return Figure(name, f"{name}_critical_difference", caption, (panel,))
 
 
+def _headline(found: Ranking) -> str:
+    """The first ranks in a line; those of group 1 can only be called first together."""
+    named = found.methods[:FIRST]
+    ranks = ", ".join(f"{found.titles[method]} {found.mean_ranks[method]:.2f}" for method in named)
+    among = f"mean ranks of {len(found.methods)} methods over {len(found.tasks)} tasks"
+    ties = sum(group == 1 for group in found.groups.values())
+    together = f"; {ties} are first together" if ties > 1 else ""
+    return f"{among}: {ranks}{together}"
+
+
 def _summary(found: Ranking, notes: tuple[str, ...], name: str) -> Summary:
     """One task has an order, but nothing to rank over."""
     if len(found.tasks) > 1:
-        return Summary((_short(found),), None, notes)
+        return Summary((_short(found),), None, notes, (_headline(found),))
     return Summary((), None, (f"one task: its paired tests are in {name}.md", *notes))
 
 

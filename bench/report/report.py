@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
@@ -43,24 +43,33 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What was built: documents and the files they were written to.
+    """A part for each study, the numbers behind its statistics, and the files once they are written.
 
     ``unrun`` names studies and experiments left out because nothing of them was run; ``elsewhere``
     describes runs that no study shows.
     """
 
-    documents: tuple[Document, ...]
-    paths: tuple[Path, ...]
+    parts: tuple[page.Part, ...]
+    records: tuple[Sequence[Records], ...]
     unrun: tuple[str, ...]
     elsewhere: tuple[str, ...]
+    paths: tuple[Path, ...] = ()
 
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """The documents of all studies."""
+        return tuple(document for part in self.parts for document in part.documents)
 
-@dataclass(frozen=True, eq=False)
-class _Built:
-    """What is written of a study."""
+    def document(self, name: str) -> Document:
+        """The document of a name.
 
-    part: page.Part
-    records: Sequence[Records]
+        Raises:
+            RequestError: there is none; the message has the nearest name.
+        """
+        documents = {each.name: each for each in self.documents}
+        if name not in documents:
+            raise unknown("table", name, documents)
+        return documents[name]
 
 
 def _known(kind: str, asked: Iterable[str], known: Iterable[str]) -> None:
@@ -228,17 +237,11 @@ def _part(
     )
 
 
-def build(
-    source: Source,
-    request: Request,
-    studies: dict[str, type[Study]],
-    out: Path,
-    usual: Expected | None = None,
+def compose(
+    source: Source, request: Request, studies: dict[str, type[Study]], usual: Expected | None = None
 ) -> Report:
-    """Write the report on a database into ``out`` and return what was built.
-
-    Unchanged results give byte-identical files. Nothing is written if the request is wrong.
-    ``usual`` replaces what the grids plan as the usual settings of every cell.
+    """The report on a database, of which nothing is written yet. ``usual`` replaces what the grids plan as
+    the usual settings of every cell.
 
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
@@ -259,37 +262,22 @@ def build(
     shown = [
         study for study in chosen if request.studies or asked or _has(study, results.columns.__contains__)
     ] or chosen
-    built, unrun = [], []
+    parts, records, unrun = [], [], []
     for study in shown:
         tables = [] if asked else main_tables(study, results, selection)
         experiments = experiment_outcomes(study, plans[study.name], results, selection)
         with_runs = experiments if asked else [each for each in experiments if each.ran]
         unrun += [f"{study.name} {each.experiment.name}" for each in experiments if each not in with_runs]
         statistics = _statistics(study, tables, experiments, results, selection)
-        built.append(
-            _Built(
-                _part(study, tables, with_runs, statistics, results),
-                [record for each in statistics for record in each.records],
-            )
-        )
-    documents = tuple(document for each in built for document in each.part.documents)
-    if not documents:
+        parts.append(_part(study, tables, with_runs, statistics, results))
+        records.append([record for each in statistics for record in each.records])
+    if not any(part.documents for part in parts):
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
         )
-    if out.exists() and not out.is_dir():
-        raise RequestError(f"--out {out}: expected a folder, this is a file")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        paths = [path for each in built for path in _save(each, out)]
-        paths.append(out / "cells.csv")
-        render.cells_csv(paths[-1], (cell for each in documents for cell in each.primary))
-        paths.append(page.save([each.part for each in built if each.part.documents], out))
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     return Report(
-        documents=documents,
-        paths=tuple(paths),
+        parts=tuple(parts),
+        records=tuple(records),
         unrun=(
             *(study.name for study in chosen if study not in shown and _has(study, selection.has_column)),
             *unrun,
@@ -298,12 +286,45 @@ def build(
     )
 
 
-def _save(built: _Built, out: Path) -> list[Path]:
+def write(report: Report, out: Path) -> Report:
+    """Write a report into a folder; unchanged results give byte-identical files.
+
+    Raises:
+        RequestError: the folder cannot be written to.
+    """
+    if out.exists() and not out.is_dir():
+        raise RequestError(f"--out {out}: expected a folder, this is a file")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        paths = [
+            path
+            for part, records in zip(report.parts, report.records, strict=True)
+            for path in _save(part, records, out)
+        ]
+        paths.append(out / "cells.csv")
+        render.cells_csv(paths[-1], (cell for each in report.documents for cell in each.primary))
+        paths.append(page.save([part for part in report.parts if part.documents], out))
+    except OSError as error:
+        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
+    return replace(report, paths=tuple(paths))
+
+
+def _save(part: page.Part, records: Sequence[Records], out: Path) -> list[Path]:
     paths = []
-    for document in built.part.documents:
-        own = [figure for figure in built.part.figures if figure.document == document.name]
+    for document in part.documents:
+        own = [figure for figure in part.figures if figure.document == document.name]
         paths += render.save(document, own, out)
-    for figure in built.part.figures:
+    for figure in part.figures:
         paths += figures.save(figure, out)
-    paths += statistics_files.save(built.records, out)
-    return paths
+    return [*paths, *statistics_files.save(records, out)]
+
+
+def build(
+    source: Source,
+    request: Request,
+    studies: dict[str, type[Study]],
+    out: Path,
+    usual: Expected | None = None,
+) -> Report:
+    """``compose`` and ``write``: nothing is written if the request is wrong."""
+    return write(compose(source, request, studies, usual), out)

@@ -132,6 +132,14 @@ def _score_table(papers: Sequence[str], counts: dict[str, Counter[str]], every: 
     )
 
 
+def _headline(paper: str, counts: Counter[str]) -> str:
+    """A paper's score in a line."""
+    verdicts = (*COMPARED, "not comparable")
+    measured = sum(counts[verdict] for verdict in verdicts)
+    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in verdicts)
+    return f"{paper}: {measured} of {counts.total()} published cells measured: {parts}"
+
+
 def _by_table(papers: Sequence[str], values: Judged, unshown: dict[str, int]) -> Table:
     """Numbers of verdicts by the papers' tables."""
     tables = list(dict.fromkeys((value.paper, value.table) for value in values))
@@ -197,7 +205,7 @@ def reproduction(
         notes=(),
         views=tuple(view for view in views if view.rows),
         details=(),
-        summary=Summary((score,), None, ()),
+        summary=Summary((score,), None, (), tuple(_headline(paper, counts[paper]) for paper in papers)),
         primary=(),
         cells=tuple(values.values()),
     )

@@ -61,12 +61,14 @@ class Table:
 class Summary:
     """What a terminal shows: the columns with runs, each in ``details`` and all in ``overview``.
 
-    Without an overview the details are printed however many they are.
+    Without an overview the details are printed however many they are. ``headlines`` say the most important
+    of it in a line each.
     """
 
     details: tuple[Table, ...]
     overview: Table | None
     notes: tuple[str, ...]
+    headlines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from bench.sources import Sources
 from bench.spec import RunSpec
 from bench.store.queries import Stored, Timing
 from bench.sweep import fingerprint
+from bench.sweep.choices import Level
 from bench.sweep.estimate import Estimator
 from bench.sweep.federations import Key as FederationKey
 
@@ -28,9 +29,6 @@ SETTLED: frozenset[str] = frozenset({"done", "diverged", "not_applicable"})
 
 FAILURES: frozenset[str] = frozenset({"failed", "oom"})
 """States in which a run went wrong."""
-
-Level = Literal["stale", "failed", "changed"]
-"""Stored runs that a person may want to have redone, and nothing else."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def slurm(
     threads: int | None,
     runs: int,
 ) -> tuple[Slots, MakeWorkers]:
-    """Slots for Slurm jobs of some ``settings`` (KEY=VALUE), and what makes runs in them. Jobs leave
+    """Slots for Slurm jobs of some ``settings`` (each KEY=VALUE), and what makes runs in them. Jobs leave
     their files in ``folder``, which all machines must share.
 
     Raises:
@@ -50,9 +50,7 @@ def slurm(
     if devices == "cuda":
         parameters["gpus_per_node"] = 1
     for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not key or not equals:
-            raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
+        key, _, value = setting.partition("=")
         parameters[key] = int(value) if value.isdecimal() else value
     slots = Slots(
         ("cuda:0" if devices == "cuda" else "cpu",) * max(1, min(jobs or JOBS, runs)),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import cyclopts
 import pytest
@@ -49,3 +53,96 @@ def test_the_list_of_commands_has_a_line_for_each_and_imports_none() -> None:
     assert "sweep Run what is not done yet of a grid. " in text.replace("│", "")
     assert "Exit code 0: all agree" not in text
     assert text.endswith("['bench.cli.main']")
+
+
+WORK = {
+    "jinja2",
+    "matplotlib",
+    "numpy",
+    "optuna",
+    "pandas",
+    "pebble",
+    "psutil",
+    "pyarrow",
+    "pydantic",
+    "scipy",
+}
+WORK |= {"sqlalchemy", "statsmodels", "torch", "torch_geometric"}
+"""Packages that commands do their work with; asking for help or asking wrongly needs none of them."""
+
+CALLS = """
+import json, sys
+from bench.cli.main import main
+for words in json.loads(sys.argv[1]):
+    try:
+        main(words)
+    except SystemExit as ended:
+        print(json.dumps([ended.code, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+
+
+def outcomes(calls: Sequence[Sequence[str]], home: Path) -> list[tuple[int, set[str]]]:
+    """Exit codes of calls, one after another in a process of their own, and what it has imported by then."""
+    process = subprocess.run(
+        [sys.executable, "-c", CALLS, json.dumps(calls)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"BENCH_HOME": str(home)},
+    )
+    ends = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("[")]
+    assert len(ends) == len(calls)
+    return [(code, set(packages)) for code, packages in ends]
+
+
+def test_a_package_that_does_work_is_one_of_those_that_the_suite_needs() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    needed = {re.split("[>=]", each)[0].replace("-", "_") for each in project["dependencies"]}
+    assert needed >= WORK
+
+
+def test_help_imports_nothing_that_does_work(tmp_path: Path) -> None:
+    paths = list(commands(app))
+    assert ("runs", "list") in paths
+    for path, (code, packages) in zip(
+        paths, outcomes([[*path, "--help"] for path in paths], tmp_path), strict=True
+    ):
+        assert code == 0
+        assert not packages & WORK, path
+
+
+WRONG = (
+    "sweep --gird quickstart",
+    "sweep -d cora -k ten",
+    "sweep -d cora --seed 3-1",
+    "sweep -d cora --jobs 0",
+    "sweep -d cora --timeout 0",
+    "sweep -d cora --rerun new",
+    "sweep -d cora --engine rya",
+    "sweep -d cora --engine slurm --slurm partition",
+    "sweep -d cora --data-root /nowhere",
+    "tune -d cora --jobs 0",
+    "tune -d cora --data-root /nowhere",
+    "report --study",
+    "report -k ten",
+    "runs list --state finished",
+    "runs show 1234567890123456789",
+    "runs status --watch --json",
+    "export -d cora",
+    "import",
+    "verify bundle --seed -1",
+    "leaderboard serve --out site --own",
+    "data stats --data-root /nowhere",
+    "db backup",
+    "compare file.py",
+    "check-method",
+    "speed --rounds many",
+)
+
+
+def test_a_wrong_request_imports_nothing_that_does_work(tmp_path: Path) -> None:
+    ends = outcomes([words.split() for words in WRONG], tmp_path / "home")
+    for words, (code, packages) in zip(WRONG, ends, strict=True):
+        assert code == 2, words
+        assert not packages & WORK, words
+    assert not (tmp_path / "home").exists()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bench.cli.main import main
 from bench.grids import Planned
-from bench.report.report import Request
+from bench.report.report import Report, Request
+from bench.sweep import engines
 from bench.sweep.plan import make_plan
 from bench.sweep.run import Outcome
 
@@ -40,8 +40,9 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
     def tuned(planned: list[Planned]) -> list[Planned]:
         return [replace(each, variant="tuned") for each in planned]
 
-    for name, stand_in in (("make_plan", planning), ("run_sweep", running), ("tuned", tuned)):
-        monkeypatch.setattr(f"bench.cli.sweep.{name}", stand_in)
+    monkeypatch.setattr("bench.sweep.plan.make_plan", planning)
+    monkeypatch.setattr("bench.sweep.run.sweep", running)
+    monkeypatch.setattr("bench.tune.apply.tuned", tuned)
 
     def sweep(*words: str) -> dict[str, Any]:
         with pytest.raises(SystemExit) as ended:
@@ -97,15 +98,14 @@ def test_where_and_how_runs_are_made_reaches_the_sweep(
 def test_an_engine_gets_what_is_said_of_it(
     swept: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench.cli import sweep
-
-    asked, local = [], sweep.opened
+    asked, local = [], engines.opened
 
     def opened(request: Any, runs: int, home: Path) -> Any:
         asked.append((request.engine, request.address, request.devices, tuple(request.slurm), runs))
         return local(replace(request, engine="local", address=None, slurm=()), runs, home)
 
-    monkeypatch.setattr(sweep, "opened", opened)
+    monkeypatch.setattr(engines, "opened", opened)
+    monkeypatch.setattr(engines, "find_spec", lambda package: package)  # as if the extras were installed
     swept("--engine", "ray", "--address", "lab:6379")
     swept("--engine", "slurm", "--slurm", "partition=gpu", "--slurm", "mem_gb=8")
     assert asked == [
@@ -123,11 +123,18 @@ def test_a_report_gets_what_is_asked_for(
 ) -> None:
     asked: list[Any] = []
 
-    def build(source: Any, request: Request, studies: Any, out: Path) -> Any:
-        asked.extend((request, out))
-        return SimpleNamespace(documents=(), paths=(), unrun=(), elsewhere=())
+    def compose(source: Any, request: Request, studies: Any) -> Report:
+        asked.append(request)
+        return Report((), (), (), ())
 
-    monkeypatch.setattr("bench.cli.report.build", build)
+    def write(report: Report, out: Path) -> Report:
+        asked.append(out)
+        (out / "report.html").parent.mkdir()
+        (out / "report.html").touch()
+        return report
+
+    monkeypatch.setattr("bench.report.report.compose", compose)
+    monkeypatch.setattr("bench.report.report.write", write)
     words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
     with pytest.raises(SystemExit) as ended:
         main(["report", *words.split(), "--out", str(tmp_path / "out")])

@@ -8,6 +8,7 @@ import pytest
 from fake_database import FakeDatabase
 
 from bench.grids import load_grid, plan
+from bench.report import figures as drawing_module
 from bench.report import report as building
 from bench.report.figures import Figure, draw
 from bench.report.panels.costs import Priced, apart, front, log_ticks
@@ -260,3 +261,37 @@ def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:
         "ablation",
         "collaboration_gnn",
     }
+
+
+def test_a_figure_is_drawn_again_only_where_its_files_are_not_those_of_its_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def drawing(figure: Figure) -> Any:
+        drawn.append(figure.name)
+        return draw(figure)
+
+    monkeypatch.setattr(drawing_module, "draw", drawing)
+
+    def saved(last: float) -> tuple[int, list[bytes]]:
+        """How often a figure with this last value was drawn, and its files."""
+        drawn.clear()
+        x = np.array([1.0, 2.0])
+        curve = Curve("local", "Local", x, np.array([50.0, last]), np.zeros(2), 2)
+        figure = Figure("table", "curve", "", [CurvePanel("Cora", CORA_10, (curve,))])
+        paths = drawing_module.save(figure, tmp_path)
+        return len(drawn), [path.read_bytes() for path in paths]
+
+    first = saved(60.0)
+    assert first[0] == 1
+    assert saved(60.0) == (0, first[1])
+    other = saved(61.0)
+    assert other[0] == 1
+    assert all(one != two for one, two in zip(first[1], other[1], strict=True))
+    for name in ("curve.pdf", "curve.png"):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(whole[:-20])
+        assert saved(61.0) == (1, other[1])
+        (tmp_path / name).unlink()
+        assert saved(61.0) == (1, other[1])

@@ -22,7 +22,7 @@ from bench.report.render import escape_latex, escape_markdown, latex_table, mark
 from bench.report.report import Report, Request, build
 from bench.report.settings import Column
 from bench.report.table import NOWHERE, Entry, Table
-from bench.report.terminal import show
+from bench.report.terminal import ROOM, brief, closing, show
 from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
 
@@ -384,6 +384,45 @@ def test_many_columns_become_an_overview_with_marks(tmp_path: Path) -> None:
     assert "61.00 v" in row
     assert "50.00" in row
     assert max(map(len, text.splitlines())) <= 80
+
+
+def in_brief(built: Report, out: Path) -> str:
+    console = Console(width=80, record=True, file=io.StringIO())
+    brief(built, console)
+    closing(built, {}, out, console)
+    return console.export_text()
+
+
+def test_short_tables_are_printed_unasked_and_long_ones_named(tmp_path: Path) -> None:
+    short = in_brief(report(tmp_path), tmp_path)
+    assert "71.25 ± 0.35" in short
+    source = database()
+    for dataset in ("citeseer", "pubmed", "computers", "photo"):
+        for seed in (0, 1):
+            source.add("fedavg", seed, [50, 50], dataset=dataset)
+            source.add("local", seed, [60, 50], dataset=dataset)
+    built = report(tmp_path, source=source)
+    long = in_brief(built, tmp_path)
+    assert printed(built).count("\n") > ROOM
+    assert long.count("\n") <= ROOM
+    assert "71.25" not in long
+    # Two seeds of two methods in five columns, and one failed run.
+    assert "21 runs" in long
+    assert "fedsheafhn_table1" in long
+    # Local before FedAvg in all five: (71.25 > 60), (55 > 50).
+    (ranks,) = [line for line in long.splitlines() if "mean rank" in line]
+    assert "Local 1.00" in ranks
+    assert "FedAvg" in ranks + long[long.index(ranks) :].splitlines()[1]
+    for text in (short, long):
+        assert "fedsheafhn_table1_convergence.png" in "".join(text.split())
+        assert "report.html" in "".join(text.split())
+
+
+def test_an_unknown_table_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    built = report(tmp_path)
+    assert built.document("fedsheafhn_table1").name == "fedsheafhn_table1"
+    with pytest.raises(RequestError, match="fedsheafhn_table1'"):
+        built.document("fedsheafhn_tabel1")
 
 
 def test_a_methods_look_never_depends_on_the_others() -> None:

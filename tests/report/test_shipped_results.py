@@ -181,7 +181,7 @@ ASKED = ("--study", "fedsheafhn", "-d", "cora", "-k", "10", "-s", "non-overlappi
 def test_a_fresh_clone_shows_what_is_shipped(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"))
+    code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"), "--print", "fedsheafhn_table1")
     assert (code, error) == (0, "")
     assert "Shipped results: 2 runs (first: 2); --own leaves them out" in text
     assert "55.00 ± 7.07" in text  # 50 and 60 %: sample deviation sqrt(50)
@@ -194,6 +194,31 @@ def test_a_fresh_clone_shows_what_is_shipped(
     assert names == {path.name for path in (tmp_path / "shipped").iterdir()}
     for name in names:
         assert (tmp_path / "own" / name).read_bytes() == (tmp_path / "shipped" / name).read_bytes()
+
+
+def test_one_table_is_printed_where_it_is_asked_for_and_an_unknown_one_writes_nothing(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text, error = report(capsys, *ASKED, str(tmp_path / "none"), "--print", "fedsheafhn_tabel1")
+    assert (code, text) == (2, "")
+    assert "fedsheafhn_table1" in error
+    assert not (tmp_path / "none").exists()
+    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"), "--print", "fedsheafhn_reproduction")
+    assert code == 0
+    assert "Reproduction score" in text
+    assert "55.00 ± 7.07" not in text, "the main table is not asked for"
+
+
+@pytest.mark.slow
+def test_all_that_ships_takes_at_most_sixty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    for words in ((), ("-d", "cora"), ("--study", "fedhgn")):
+        code, text, _ = report(capsys, *words, "--out", str(tmp_path / "out"))
+        assert code == 0
+        assert text.count("\n") <= 60
+        assert "published cells measured" in " ".join(text.split())
 
 
 def test_own_runs_stand_beside_shipped_ones(

@@ -95,11 +95,14 @@ def test_the_node_is_stored_and_never_this_machine_for_one_that_is_unknown(tmp_p
         (["--engine", "slurm", "--address", "auto"], "--address goes with --engine ray, got --engine slurm"),
         (["--engine", "ray", "--devices", "cuda:1"], "--devices expects cpu or cuda with --engine ray"),
         (["--engine", "slurm", "--jobs", "0"], "--jobs expects at least 1, got 0"),
+        (["--engine", "slurm", "--slurm", "partition"], "'partition'"),
+        (["--engine", "slurm", "--slurm", "=3"], "'=3'"),
+        (["--engine", "slurm", "--slurm", "mem_gb="], "'mem_gb='"),
         (["--engine", "ray", "--probe"], "--probe measures this machine"),
         (["--engine", "rya"], "rya"),
     ],
 )
-def test_what_does_not_go_together_is_refused(
+def test_what_does_not_go_together_is_refused_with_and_without_the_extras(
     options: list[str],
     words: str,
     tmp_path: Path,

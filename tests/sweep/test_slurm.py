@@ -258,10 +258,7 @@ def test_no_more_jobs_than_runs_and_cores_unless_gpus_are_asked_for(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("with_slurm")
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [("partition", "KEY=VALUE"), ("=3", "KEY=VALUE"), ("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb")],
-)
+@pytest.mark.parametrize(("setting", "words"), [("partitoin=gpu", "partitoin"), ("mem_gb=x", "mem_gb")])
 def test_a_setting_that_is_none_is_refused(tmp_path: Path, setting: str, words: str) -> None:
     with pytest.raises(RequestError, match="^--slurm.*" + words) as refused:
         slurm_workers.slurm(tmp_path, [setting], None, None, None, 1)

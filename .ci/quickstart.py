@@ -1,0 +1,51 @@
+"""Compare what ``make quickstart`` printed last with the block in the README that shows it.
+
+Words, rows, verdicts and counts must be the same, in the same order. Numbers with decimals may differ by
+``TOLERANCE``: on another processor sums are rounded differently, and then another round may have the best
+validation accuracy. At most ``LINES`` lines are printed.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+TOLERANCE = 1.0
+"""Points of accuracy; a verdict that would change within it is compared as it stands."""
+
+LINES = 40
+
+NUMBER = re.compile(r"[+-]?\d+\.\d+")
+
+
+def parts(line: str) -> tuple[str, list[float]]:
+    """A line without its numbers and the spaces around them, and the numbers."""
+    return " ".join(NUMBER.sub("#", line).split()), [float(number) for number in NUMBER.findall(line)]
+
+
+def main() -> None:
+    """Exit with what differs, if something does."""
+    readme, printed = (Path(name).read_text(encoding="utf-8") for name in sys.argv[1:])
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", readme, flags=re.DOTALL | re.MULTILINE)
+    blocks = [text for language, text in fenced if not language]
+    if len(blocks) != 1:
+        sys.exit(f"README: expected one block of output, found {len(blocks)}")
+    shown = blocks[0].rstrip("\n").splitlines()
+    lines = [line.rstrip() for line in printed.splitlines()]
+    if shown[0] not in lines:
+        sys.exit(f"make quickstart did not print the line {shown[0]!r}, with which the README's block begins")
+    lines = lines[lines.index(shown[0]) :]
+    if len(lines) > LINES:
+        sys.exit(f"make quickstart printed {len(lines)} lines of report: at most {LINES} are wanted")
+    for expected, line in zip(shown, lines, strict=False):
+        (words, numbers), (other_words, other_numbers) = parts(expected), parts(line)
+        if words != other_words:
+            sys.exit(f"README:  {expected}\nprinted: {line}")
+        for number, other in zip(numbers, other_numbers, strict=True):
+            if abs(number - other) > TOLERANCE:
+                sys.exit(f"{number} and {other} differ by more than {TOLERANCE}\n{expected}\n{line}")
+    if len(shown) != len(lines):
+        sys.exit(f"the README shows {len(shown)} lines, make quickstart printed {len(lines)}")
+    print(f"{len(shown)} lines agree")
+
+
+main()
