@@ -105,7 +105,7 @@ def with_changed(plan: Plan) -> Plan:
 def expectations(study: Study, runs: list[Planned]) -> Expected:
     """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
     own = {
-        (Column(*each.names[:3]), each.method): Expectation(settings_of(each.spec.tree()))
+        (Column(*each.names[:3]), each.method): Expectation(settings_of(each.spec))
         for each in runs
         if each.spec
     }

@@ -63,7 +63,7 @@ def alike(grid: Grid, column: Column, method: str) -> Settings:
 
 
 def _settings(grid: Grid, spec: RunSpec) -> dict[str, Any]:
-    settings = settings_of(spec.tree())
+    settings = settings_of(spec)
     if grid.partition_per_seed:
         settings["protocol.partition_seed"] = PER_SEED
     return settings

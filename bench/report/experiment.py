@@ -140,7 +140,7 @@ def _runs(planned: list[Planned], per_seed: bool) -> Runs:
         return Runs((), {}, planned[0].reason)
     return Runs(
         tuple(spec.hash for spec in specs),
-        settings_of(specs[0].tree(), per_seed),
+        settings_of(specs[0], per_seed),
         seeds=tuple(spec.seed for spec in specs),
     )
 

@@ -21,6 +21,7 @@ from bench.report.settings import PER_SEED, Column, Settings, difference, settin
 from bench.report.source import Source
 from bench.report.tuned import Search, Searches, mark
 from bench.report.verdicts import LEAST_PARTITIONS
+from bench.spec import RunSpec
 from bench.tune.apply import Configurations
 
 Average = Literal["clients", "samples"]
@@ -149,18 +150,23 @@ class Results:
         where = [
             Column(*names) for names in zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
         ]
-        specs = [json.loads(spec) for spec in runs["spec"]]
+        specs = [RunSpec.model_validate_json(spec) for spec in runs["spec"]]
         settings = [
             settings_of(spec, per_seed=column in per_seed) for spec, column in zip(specs, where, strict=True)
         ]
-        return runs.assign(settings=pd.Series(settings, dtype=object), column=pd.Series(where, dtype=object))
+        cells = [
+            spec.cell_on_any_partition if chosen[PARTITION] == PER_SEED else stored
+            for spec, chosen, stored in zip(specs, settings, runs["cell"], strict=True)
+        ]
+        return runs.assign(
+            settings=pd.Series(settings, dtype=object), column=pd.Series(where, dtype=object), cell=cells
+        )
 
     def _group(self) -> dict[tuple[Column, str], list[Group]]:
         found: dict[tuple[Column, str], list[Group]] = {}
         for (column, method), cell in self._cells():
-            keys = [json.dumps(settings, sort_keys=True) for settings in cell["settings"]]
-            parts = [part for _, part in cell.groupby(keys, sort=True)]
-            parts.sort(key=len, reverse=True)
+            parts = [part for _, part in cell.groupby("cell")]
+            parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"].iloc[0], sort_keys=True)))
             usual = self._usual(column, method, parts[0]["settings"].iloc[0])
             found[column, method] = [self._made(column, method, usual, part) for part in parts]
         marked = _marked(found)

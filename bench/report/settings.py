@@ -7,14 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SECTIONS = {
-    "protocol": "protocol",
-    "client": "client",
-    "hyper": "method",
-    "attack": "attack",
-    "newcomers": "newcomers",
-}
-"""Part of a spec -> the section of ``--set`` that changes it."""
+from bench.spec import RunSpec
 
 SPECIAL = ("attack.", "newcomers.")
 """Settings of runs whose results are not those of a federation of honest, known clients."""
@@ -43,18 +36,10 @@ Settings = Mapping[str, Any]
 """Dotted key as in ``--set`` (``protocol.rounds``, ``method.mu``) -> value."""
 
 
-def settings_of(spec: Mapping[str, Any], per_seed: bool = False) -> dict[str, Any]:
-    """The settings of a spec (its JSON): everything but names and seed, flat.
-
-    A section that the spec does not have (no attack, no newcomers) gives no settings.
-    With ``per_seed`` a partition seed that equals the run's seed becomes ``PER_SEED``.
-    """
-    settings = {
-        f"{section}.{key}": value
-        for part, section in SECTIONS.items()
-        for key, value in sorted((spec.get(part) or {}).items())
-    }
-    if per_seed and settings["protocol.partition_seed"] == spec["seed"]:
+def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
+    """The settings of a spec; with ``per_seed`` a partition seed that is the run's becomes ``PER_SEED``."""
+    settings = spec.settings()
+    if per_seed and spec.protocol.partition_seed == spec.seed:
         settings["protocol.partition_seed"] = PER_SEED
     return settings
 

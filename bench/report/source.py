@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from itertools import compress, count
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.spec import RunSpec
 from bench.store.bundle_query import filter_runs
 
 
@@ -132,18 +132,21 @@ class Merged:
 def _choose(frames: Sequence[pd.DataFrame | None]) -> list[pd.DataFrame]:
     """The runs to show, of the own database (None: there is none) and of each bundle; see ``Merged``."""
     own, *shipped = frames
-    mine = set() if own is None else _all_cells(own[_made_here(own)])
+    mine = set() if own is None else set().union(*_cells(own[_made_here(own)]))
     chosen = []
     taken: set[str] = set()
     for runs in shipped:
         assert runs is not None
-        free = [spec not in taken and mine.isdisjoint(_cells(spec)) for spec in runs["spec"]]
+        free = [
+            spec not in taken and mine.isdisjoint(cells)
+            for spec, cells in zip(runs["spec"], _cells(runs), strict=True)
+        ]
         chosen.append(runs[np.array(free, bool)])
         taken.update(chosen[-1]["spec"])
     if own is None:
         return chosen
-    theirs = {cell for runs in chosen for cell in _all_cells(runs)}
-    kept = _made_here(own) | np.array([theirs.isdisjoint(_cells(spec)) for spec in own["spec"]], bool)
+    theirs = {cell for runs in chosen for cells in _cells(runs) for cell in cells}
+    kept = _made_here(own) | np.array([theirs.isdisjoint(cells) for cells in _cells(own)], bool)
     return [own[kept], *chosen]
 
 
@@ -151,10 +154,6 @@ def _made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
     """Which runs of the own database were made here; a failed one was, one without data was not."""
     made: NDArray[np.bool_] = ((runs["bundle"] == "") & (runs["state"] != "no_data")).to_numpy(bool)
     return made
-
-
-def _all_cells(runs: pd.DataFrame) -> set[str]:
-    return {cell for spec in runs["spec"] for cell in _cells(spec)}
 
 
 def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
@@ -172,14 +171,11 @@ def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[in
     return pd.DataFrame(rows, columns=["id", "hash", "description"]), numbers
 
 
-def _cells(spec: str) -> set[str]:
-    """What a run is a sample of: its spec without the seed; also without the partition seed where
-    that is the run's own, as in grids that draw a partition for every seed.
-    """
-    tree = json.loads(spec)
-    seed = tree.pop("seed")
-    cells = {json.dumps(tree, sort_keys=True)}
-    if tree["protocol"]["partition_seed"] == seed:
-        tree["protocol"]["partition_seed"] = None
-        cells.add(json.dumps(tree, sort_keys=True))
+def _cells(runs: pd.DataFrame) -> list[set[str]]:
+    """What every run is a sample of: its cell, and that on any partition where it draws its own."""
+    cells = []
+    for cell, text in zip(runs["cell"], runs["spec"], strict=True):
+        spec = RunSpec.model_validate_json(text)
+        own = spec.protocol.partition_seed == spec.seed
+        cells.append({cell, spec.cell_on_any_partition} if own else {cell})
     return cells

@@ -1,9 +1,9 @@
 """The tables of the result database.
 
-A run is one row of ``runs`` with its rows in ``client_results``, ``curves`` and ``artefacts``, written
-in one transaction. ``spec_hash`` identifies a run: a repeated or retried run replaces the old row.
-``cell`` is that of all runs that differ from it in their seed alone. A run with a ``bundle_id`` was made
-by somebody else and imported.
+A run is one row of ``runs`` with its rows in ``client_results``, ``curves`` and ``artefacts``,
+written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run replaces the
+old row. ``cell`` is common to the runs that differ in their seed alone. A run with a ``bundle_id``
+was made by somebody else and imported.
 """
 
 from __future__ import annotations

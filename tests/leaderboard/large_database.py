@@ -103,6 +103,7 @@ def _run(run: int, place: int, spec: RunSpec) -> dict[str, Any]:
         "id": run,
         "spec_hash": spec.hash,
         "spec": spec.canonical(),
+        "cell": spec.cell,
         "dataset": spec.dataset,
         "scenario": spec.scenario,
         "clients": spec.clients,

@@ -28,7 +28,7 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> Expectation:
     spec = RunSpec(
         dataset="cora", scenario="s", clients=1, method="m", seed=0, protocol=protocol, hyper=dict(hyper)
     )
-    return Expectation(settings_of(spec.model_dump(mode="json")))
+    return Expectation(settings_of(spec))
 
 
 def board(database: FakeDatabase, expected: Expected | None = None, **selection: frozenset[Any]) -> Board:
@@ -368,9 +368,7 @@ def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
 
 def test_settings_are_named_as_on_the_command_line() -> None:
     reference = settings_of(
-        RunSpec(dataset="d", scenario="s", clients=1, method="m", seed=0, hyper={"mu": 0.1}).model_dump(
-            mode="json"
-        )
+        RunSpec(dataset="d", scenario="s", clients=1, method="m", seed=0, hyper={"mu": 0.1})
     )
     other = {**reference, "method.mu": 0.5, "protocol.rounds": 8}
     assert difference(other, reference) == "method.mu=0.5;protocol.rounds=8"

@@ -169,7 +169,7 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
     column = Column("cora", "non-overlapping", 10)
-    database, usual = FakeDatabase(), Expectation(settings_of(on_own(CELL, 5).tree(), per_seed=True))
+    database, usual = FakeDatabase(), Expectation(settings_of(on_own(CELL, 5), per_seed=True))
     for seed in (5, 6):
         clients = f"{seed:016d}"
         database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed), partition=clients)

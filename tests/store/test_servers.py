@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from servers import away, postgres_server
-from sqlalchemy import select
+from sqlalchemy import select, text
 from test_store import SPLITS, context_of, spec_of
 
 from bench import process
@@ -94,6 +94,28 @@ def test_text_that_no_database_holds_is_stored_with_escapes(url: str) -> None:
         row = store.runs().iloc[0]
         assert row["reason"] == "no file 'a\\udcff\\x00b', \\ é \U0001f600"
         assert row["traceback"] == 'File "\\ud800.py"\n\\x00'
+
+
+def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
+    specs = [spec_of(3), spec_of(3, seed=1), spec_of(4)]
+    with open_store(url, create=True) as store:
+        for spec in specs:
+            store.save(spec, done(spec.clients), context_of())
+        with store.transaction() as session:
+            for statement in (
+                "DROP INDEX ix_runs_cell",
+                "ALTER TABLE runs DROP COLUMN cell",
+                "UPDATE alembic_version SET version_num = '0003'",
+            ):
+                session.execute(text(statement))
+    assert migrate.upgrade(url) == ("0003", migrate.HEAD)
+    with open_store(url, create=False) as store:
+        stored = store.runs()
+        assert dict(zip(stored["spec_hash"], stored["cell"], strict=True)) == {
+            spec.hash: spec.cell for spec in specs
+        }
+        assert stored["cell"].nunique() == 2  # two seeds of one, and another
+        assert len(store.client_results(stored["id"])) > 0
 
 
 def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
