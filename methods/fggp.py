@@ -150,14 +150,15 @@ class FGGP(FedAvg):
     def find_pairs(self, clients: Clients, received: Stack) -> None:
         """Pairs of nodes of the global view, for clients that have none since the last refresh."""
         for batch in (block.evaluation for block in clients.blocks):
-            if self.pairs.keys() >= set(batch.block.numbers):
+            numbers, members = batch.block.numbers, batch.of(clients.members)
+            new = [row for row, number in enumerate(numbers) if number not in self.pairs]
+            if not new:
                 continue
             with torch.no_grad():
                 features = batch.embed(batch.of(received))
-            for number, client, own in zip(
-                batch.block.numbers, batch.of(clients.members), features, strict=True
-            ):
-                self.pairs[number] = global_view(client, own[: len(client.ids)], self.hyper.neighbours)
+            for row in new:
+                own = features[row, : len(members[row].ids)]
+                self.pairs[numbers[row]] = global_view(members[row], own, self.hyper.neighbours)
 
     def candidates(self, batch: Batch) -> CandidateGraph:
         """The pairs of a block's clients, laid out."""

@@ -34,7 +34,7 @@ from bench.engine.execute import run
 from bench.engine.method import Message, Method, Stack
 from bench.engine.methods import METHODS
 from bench.engine.run import Run
-from bench.errors import NotApplicableError
+from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import TEST, TRAIN, Federation
 from bench.spec import RunSpec
 
@@ -425,9 +425,16 @@ def check(method: str) -> Iterator[Finding]:
     """Every rule's outcome for a method, one after the other, on every family that it is checked on.
 
     Raises:
-        RequestError: no such method.
+        RequestError: no such method, or one of families that no toy is of.
     """
-    for family in families(METHODS.named(method)):
+    kind = METHODS.named(method)
+    checked = families(kind)
+    if not checked:
+        of, known = ", ".join(kind.families) or "no", ", ".join(FAMILIES[:-1])
+        raise RequestError(
+            f"{method} runs on {of} data: the contract is checked on {known} or {FAMILIES[-1]}"
+        )
+    for family in checked:
         subject = Subject(method, family)
         for rule in RULES:
             title = (rule.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "")

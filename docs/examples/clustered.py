@@ -9,14 +9,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from bench.engine.method import Method, Stack
+from bench.engine.method import Message, Method, Stack
+from bench.engine.stacks import cosines, mix, replaced
 from bench.hyper import HyperParameters, tunable
 
 
 class Clustered(Method):
     """Every client gets the mean of all models, weighted by the cosine of their updates.
 
-    Client i's weights are softmax_j(cos(u_i, u_j) / temperature), u = trained - received, flattened.
+    Client i's weights are softmax_j(cos(u_i, u_j) / temperature), u = trained - received, over the
+    clients that took part in the round. Those that did not are sent what they would have got before.
     """
 
     name = "clustered"
@@ -30,23 +32,25 @@ class Clustered(Method):
 
     hyper: Hyper
 
-    def start(self) -> None:
-        """All start from one model."""
-        self.models: Stack = self.task.common()
+    def setup_server(self) -> None:
+        """All start from one model, and nobody has worked with anybody yet."""
+        common = self.task.common()
+        self.models: Stack = {name: common[name] for name in self.shared()}
+        self.weights = torch.eye(self.task.clients, device=self.task.device)
 
-    def send(self, round: int) -> Stack:
+    def broadcast(self, round: int) -> Message:
         """Every client's own mean."""
-        return {name: self.models[name] for name in self.task.parameters}
+        return Message(self.models)
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Weights from the updates, then the means."""
-        updates = torch.cat([(trained[name] - received[name]).flatten(1) for name in trained], dim=1)
-        direction = torch.nn.functional.normalize(updates, dim=1)
-        self.weights = torch.softmax(direction @ direction.T / self.hyper.temperature, dim=1)
-        self.models = {
-            name: (self.weights @ value.flatten(1)).view_as(value) for name, value in trained.items()
-        }
+        updates = {name: trained - received[name] for name, trained in upload.model.items()}
+        weights = torch.softmax(cosines(updates) / self.hyper.temperature, dim=1).float()
+        means = mix(upload.model, weights)
+        self.models = {name: replaced(self.models[name], participants, means[name]) for name in means}
+        rows = weights.new_zeros(len(weights), self.task.clients).index_copy(1, participants, weights)
+        self.weights = replaced(self.weights, participants, rows)
 
     def artefacts(self) -> dict[str, Tensor]:
-        """The collaboration matrix of the last round."""
+        """Every client's weights in its last round, ``[clients, clients]``."""
         return {"collaboration": self.weights}

@@ -9,6 +9,7 @@ from toy_federations import make_spec
 
 from bench.engine.attack import Attacker
 from bench.engine.execute import run
+from bench.engine.message import Message
 from bench.engine.run import Run
 from bench.errors import RequestError
 from bench.federation.types import Federation
@@ -25,11 +26,17 @@ def test_the_share_of_malicious_clients_is_that_of_the_spec() -> None:
     assert len(chosen) > 1  # drawn from the run's seed
 
 
+def reports(values: torch.Tensor) -> Message:
+    """What clients upload that report these values beside no model."""
+    return Message(extras={"report": values})
+
+
 def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only() -> None:
     honest = torch.arange(40 * 3000, dtype=torch.float32).view(40, 3000) / 1000
     for kind in ("same", "gaussian"):
         attacker = Attacker(Attack(kind=kind, ratio=0.5, tau=5.0), seed=0, clients=40)
-        sent = attacker.replace(honest, round=2)
+        everybody = torch.arange(40)
+        sent = attacker.replace(reports(honest), everybody, round=2).extras["report"]
         bad = torch.from_numpy(attacker.malicious)
         assert torch.equal(sent[~bad], honest[~bad])
         spread = sent[bad].std(dim=1)
@@ -40,7 +47,7 @@ def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only()
             assert len(sent[bad][:, 0].unique()) == 20
         else:
             assert torch.allclose(spread, torch.full((20,), 5.0), atol=0.4)
-        again = attacker.replace(honest, round=3)
+        again = attacker.replace(reports(honest), everybody, round=3).extras["report"]
         assert not torch.equal(again[bad], sent[bad])  # drawn anew for every message
     assert torch.equal(honest[0, :3], torch.tensor([0.0, 0.001, 0.002]))  # the clients' own is untouched
 
@@ -75,7 +82,9 @@ def test_the_first_embeddings_are_attacked_too(federation: Federation) -> None:
     attacker = Attacker(attack, spec.seed, len(federation))
     assert attacker.malicious.any()
     assert not attacker.malicious.all()
-    assert torch.equal(it.method.x0, attacker.replace(honest.method.x0, -1))
+    everybody = torch.arange(len(federation))
+    replaced = attacker.replace(reports(honest.method.x0), everybody, -1)
+    assert torch.equal(it.method.x0, replaced.extras["report"])
     assert not torch.equal(it.method.x0, honest.method.x0)
 
 
@@ -96,11 +105,21 @@ def test_methods_without_reports_cannot_be_attacked(
 ) -> None:
     spec = attacked("fedsheafhn", federation, ratio=0.5)
     one_hot = spec.model_copy(update={"hyper": {**spec.hyper, "warm_up_epochs": 1, "inputs": "one-hot"}})
-    assert "report nothing" in run(one_hot, federation).reason
-    monkeypatch.setattr(Run, "step", lambda it, round: pytest.fail("trained before it was refused"))
-    result = run(attacked("fedavg", federation, ratio=0.5), federation)
-    assert result.state == "not_applicable"
-    assert "report nothing" in result.reason
+    rounds: list[int] = []
+    step = Run.step
+
+    def counted(it: Run, round: int) -> None:
+        rounds.append(round)
+        step(it, round)
+
+    monkeypatch.setattr(Run, "step", counted)
+    for refused in (one_hot, attacked("fedavg", federation, ratio=0.5)):
+        rounds.clear()
+        result = run(refused, federation)
+        assert result.state == "not_applicable"
+        assert "report nothing" in result.reason
+        assert not result.correct
+        assert rounds == [0]  # known by then: what a method sends is seen, not asked
 
 
 def test_specs_without_attack_keep_their_canonical_form() -> None:

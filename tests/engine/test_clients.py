@@ -15,7 +15,8 @@ from torch import Tensor
 from toy_federations import copied, furthest, make_spec, play, random_federation
 
 from bench import streams
-from bench.engine.clients import Clients, Stack
+from bench.engine.batch import Batch, Stack, cross_entropy
+from bench.engine.clients import Clients
 from bench.engine.run import Run, default_block_size
 from bench.errors import DivergedError
 from bench.federation.types import TRAIN, Client, Federation
@@ -59,8 +60,8 @@ def test_zero_epochs_change_nothing(federation: Federation) -> None:
     assert clients.loss == 0
 
 
-def test_optimiser_state_is_kept_by_slot(federation: Federation) -> None:
-    """A second fit in the same slot goes on with its moments; in a new slot it starts afresh."""
+def test_optimiser_state_is_kept_by_copy(federation: Federation) -> None:
+    """A second fit of the same copy goes on with its moments; a new copy starts afresh."""
     settings = {"client": {"dropout": 0.0}, "local_epochs": 1}
     clients, start = gcn_clients(federation, **settings)
     whole = copied(clients.fit(start, epochs=2))
@@ -71,7 +72,7 @@ def test_optimiser_state_is_kept_by_slot(federation: Federation) -> None:
 
     clients, start = gcn_clients(federation, **settings)
     half = copied(clients.fit(start, epochs=1))
-    fresh = copied(clients.fit(half, epochs=1, slot="another"))
+    fresh = copied(clients.fit(half, epochs=1, copy="another"))
     clients, _ = gcn_clients(federation, **settings)
     assert furthest(fresh, clients.fit(half, epochs=1)) < 1e-6
     assert furthest(fresh, whole) > 1e-4
@@ -87,10 +88,10 @@ def test_a_loss_term_is_added_client_by_client(federation: Federation) -> None:
     plain = copied(clients.fit(start))
     pull = torch.arange(1.0, 1.0 + len(federation))
 
-    def term(models: Stack, block: slice) -> Tensor:
-        return pull[block] * models["conv1.weight"].flatten(1).sum(dim=1)
+    def objective(models: Stack, batch: Batch) -> Tensor:
+        return cross_entropy(models, batch) + batch.of(pull) * models["conv1.weight"].flatten(1).sum(dim=1)
 
-    pulled = clients.fit(start, loss=term)
+    pulled = clients.fit(start, objective=objective)
     shift = plain["conv1.weight"] - pulled["conv1.weight"]
     for index in range(len(federation)):
         assert torch.allclose(shift[index], torch.full_like(shift[index], 0.1 * (index + 1)), atol=1e-6)
@@ -102,12 +103,12 @@ def test_dropout_masks_differ_between_rounds_and_between_fits_of_a_round(federat
 
     def fitted(round: int, earlier_fits: int) -> dict[str, Tensor]:
         clients.begin_round(round)
-        for slot in range(earlier_fits):
-            clients.fit(start, slot=f"before {round} {slot}")
-        return copied(clients.fit(start, slot=f"looked at {round} {earlier_fits}"))
+        for fit in range(earlier_fits):
+            clients.fit(start, copy=f"before {round} {fit}")
+        return copied(clients.fit(start, copy=f"looked at {round} {earlier_fits}"))
 
     one, again, next_round, second_fit = fitted(0, 0), fitted(0, 0), fitted(1, 0), fitted(0, 1)
-    del again  # its slot has moments by now; a fresh object follows
+    del again  # its copy has moments by now; a fresh object follows
     clients, start = gcn_clients(federation)
     assert furthest(fitted(0, 0), one) == 0
     assert furthest(next_round, one) > 1e-4
@@ -127,13 +128,14 @@ def test_embeddings_are_means_over_a_clients_own_nodes(federation: Federation) -
 
 
 def test_label_counts_are_of_training_items(federation: Federation) -> None:
-    clients, _ = gcn_clients(federation)
+    clients, start = gcn_clients(federation)
+    counts = clients.reduce(start, lambda models, batch: batch.label_counts)
     for index, client in enumerate(federation.clients):
         for label in range(federation.classes):
             expected = sum(
                 1 for y, role in zip(client.labels, client.roles, strict=True) if role == TRAIN and y == label
             )
-            assert clients.label_counts[index, label] == expected
+            assert counts[index, label] == expected
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
@@ -182,9 +184,14 @@ class Softmax(ClientModel):
             x[row, : lengths[row]] = client.features
         return Rows(torch.from_numpy(x), torch.tensor(lengths))
 
-    def forward(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Output:
-        logits = torch.bmm(inputs.x, stack["weight"]) + stack["bias"][:, None, :]
-        return Output(logits, inputs.x)
+    def embed(self, stack: Mapping[str, Tensor], inputs: Any, drop: Drop | None) -> Tensor:
+        rows: Tensor = inputs.x
+        return rows
+
+    def classify(
+        self, stack: Mapping[str, Tensor], embedding: Tensor, inputs: Any, drop: Drop | None
+    ) -> Tensor:
+        return torch.bmm(embedding, stack["weight"]) + stack["bias"][:, None, :]
 
 
 BATCH = 8
@@ -243,13 +250,14 @@ def test_a_loss_term_reaches_mini_batches_with_the_right_clients() -> None:
     federation = random_federation((9, 70, 33), dense=True, width=6)
     anchor = torch.arange(3.0)
 
-    def pulled_to_own_number(models: Stack, block: slice) -> Tensor:
-        return 1e4 * (models["bias"] - anchor[block, None]).square().sum(dim=1)
+    def pulled_to_own_number(models: Stack, batch: Batch) -> Tensor:
+        pull = 1e4 * (models["bias"] - batch.of(anchor)[:, None]).square().sum(dim=1)
+        return cross_entropy(models, batch) + pull
 
     clients, models = batch_clients(federation, 2)
     for round in range(80):
         clients.begin_round(round)
-        models = clients.fit(models, loss=pulled_to_own_number)
+        models = clients.fit(models, objective=pulled_to_own_number)
     assert torch.allclose(models["bias"], anchor[:, None].expand(3, 3), atol=0.1)
 
 
@@ -288,7 +296,7 @@ def test_running_statistics_stay_at_their_client(
             3 * 2 * max(c.count(TRAIN) // batch_size, 1) if batch_size else 6 for c in federation.clients
         ]
         assert it.own["steps"][:, 0].tolist() == steps
-        assert "steps" not in it.method.send(3)
+        assert "steps" not in it.method.broadcast(3).model
         assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * 5 * (6 * 3 + 3) * 4
     if batch_size:
         assert len(set(steps)) > 2

@@ -12,6 +12,7 @@ from torch import Tensor
 from toy_federations import make_spec, play
 
 from bench.engine.evaluation import Evaluator
+from bench.engine.method import Batch, Stack
 from bench.engine.run import Run
 from bench.errors import DivergedError
 from bench.federation.types import Federation, hide_held_out
@@ -20,9 +21,9 @@ from bench.federation.types import Federation, hide_held_out
 def says(federation: Federation, predictions: list[list[int]], block_size: int = 2) -> tuple[Any, Run]:
     """A method that predicts these classes for the clients' nodes, and class 0 for padding."""
 
-    def logits(models: Any, block: Any) -> Tensor:
-        votes = torch.zeros(block.clients.stop - block.clients.start, block.items, 2)
-        for row, answers in enumerate(predictions[block.clients]):
+    def logits(models: Stack, batch: Batch) -> Tensor:
+        votes = torch.zeros(*batch.labels.shape, 2)
+        for row, answers in enumerate(batch.of(predictions)):
             for item, answer in enumerate(answers):
                 votes[row, item, answer] = 1
         return votes
@@ -36,8 +37,8 @@ def says(federation: Federation, predictions: list[list[int]], block_size: int =
 def test_counts_by_split_and_client(tiny: Federation, block_size: int) -> None:
     # labels: [0 train, 1 train, 0 test]; [1 train, 1 val, 0 test, 1 unused]
     method, run = says(tiny, [[0, 0, 0], [1, 0, 0, 1]], block_size)
-    evaluator = Evaluator(tiny.clients, run.clients.blocks, torch.device("cpu"))
-    counts = evaluator.all(method, run.clients.blocks, run.own)
+    evaluator = Evaluator(tiny.clients, torch.device("cpu"))
+    counts = evaluator.all(method, run.clients, run.own)
     assert counts.tolist() == [[1, 1], [0, 0], [1, 1]]  # train, val, test
     assert {split: n.tolist() for split, n in evaluator.samples.items()} == {
         "train": [2, 1],
@@ -51,7 +52,7 @@ def test_a_logit_that_is_not_finite_is_a_divergence(tiny: Federation) -> None:
     broken = {name: value.clone() for name, value in run.own.items()}
     broken["head.weight"][1, 0, 0] = float("nan")
     with pytest.raises(DivergedError, match="prediction"):
-        run.evaluator.all(run.method, run.clients.blocks, broken)
+        run.evaluator.all(run.method, run.clients, broken)
 
 
 def test_held_out_labels_are_hidden(tiny: Federation) -> None:

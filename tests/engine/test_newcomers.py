@@ -8,9 +8,8 @@ import torch
 from toy_federations import make_spec
 
 from bench import streams
-from bench.engine.clients import Clients
 from bench.engine.execute import run
-from bench.engine.method import Stack
+from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.methods import METHODS
 from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.run import Run
@@ -42,10 +41,10 @@ class TwoPhases(FedAvg):
 
     name = "two_phases"
 
-    def train(self, clients: Clients, received: Stack) -> Stack:
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Head, then all."""
         head = clients.fit(received, epochs=1, trainable=self.task.head)
-        return clients.fit({name: value.clone() for name, value in head.items()}, epochs=40)
+        return self.upload(clients.fit(head, epochs=40))
 
 
 def test_newcomers_of_a_method_of_several_phases_are_judged_when_all_are_over(
@@ -134,7 +133,7 @@ def test_fedsheafhn_generates_newcomers_backbones_among_all_clients(federation: 
     weights = [parameter.clone() for parameter in (*method.theta, *method.phi)]
     reports = torch.randn(2, method.x0.shape[1], generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
-        sent = method.welcome(it.clients, reports)
+        sent = method.onboard(it.clients, Message(extras={"embedding": reports})).model
         everybody = torch.cat([method.x0, reports])
         diffused = method.sheaf(everybody, 1 - torch.eye(5), None)
         x = method.attention(diffused)

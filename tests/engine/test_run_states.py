@@ -17,7 +17,7 @@ from toy_federations import make_spec
 
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
 from bench.engine.execute import run
-from bench.engine.method import Method, Stack
+from bench.engine.method import Clients, Message, Method, Stack, Update
 from bench.engine.methods import METHODS
 from bench.errors import NotApplicableError, RequestError
 from bench.federation.types import Federation
@@ -29,9 +29,9 @@ class Poisoned(Method):
     name = "poisoned"
     title = "Poisoned"
 
-    def send(self, round: int) -> Stack:
+    def broadcast(self, round: int) -> Message:
         value = float("nan") if round >= 2 else 0.0
-        return {"head.bias": torch.full((self.task.clients, *self.task.shapes["head.bias"]), value)}
+        return Message({"head.bias": torch.full((self.task.clients, *self.task.shapes["head.bias"]), value)})
 
 
 class Refuses(Method):
@@ -40,7 +40,7 @@ class Refuses(Method):
     name = "refuses"
     title = "Refuses"
 
-    def train(self, clients: Any, received: Stack) -> Stack:
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         raise NotApplicableError("refuses to train")
 
 
@@ -50,7 +50,7 @@ class Tiny(Method):
     name = "tiny"
     title = "Tiny"
 
-    def collect(self, received: Stack, trained: Stack, reports: Tensor | None) -> None:
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         self.product = torch.tensor([1e-38]) * 0.1
 
     def artefacts(self) -> dict[str, Tensor]:
@@ -64,11 +64,8 @@ class Keeps(Method):
     title = "Keeps"
     trains = False
 
-    def train(self, clients: Any, received: Stack) -> Stack:
-        return received
-
-    def shared(self) -> tuple[str, ...]:
-        return ()
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        return Update(received)
 
     def artefacts(self) -> dict[str, Tensor]:
         return {"collaboration": torch.eye(self.task.clients)}

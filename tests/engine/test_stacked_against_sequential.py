@@ -106,7 +106,7 @@ def test_fedavg_equals_a_plain_loop_over_clients(some_federation: Federation) ->
     """Adam's moments stay with their client although its weights are replaced every round."""
     spec = make_spec("fedavg", some_federation, rounds=3, local_epochs=2, client={"dropout": 0.0})
     run = Run(spec, some_federation)
-    model = {name: value[0].clone() for name, value in run.method.send(0).items()}
+    model = {name: value[0].clone() for name, value in run.method.broadcast(0).model.items()}
     clients = some_federation.clients
     stores = [{name: value.clone().requires_grad_() for name, value in model.items()} for _ in clients]
     steppers = [torch.optim.Adam(list(w.values()), lr=0.01, weight_decay=5e-4) for w in stores]
@@ -129,7 +129,7 @@ def test_fedavg_equals_a_plain_loop_over_clients(some_federation: Federation) ->
     run.warm_up()
     for round in range(3):
         run.step(round)
-    averaged = {name: value[0] for name, value in run.method.send(3).items()}
+    averaged = {name: value[0] for name, value in run.method.broadcast(3).model.items()}
     assert furthest(averaged, model) < 1e-5
 
 

@@ -90,7 +90,7 @@ def rows_of(
     kind = METHODS.named(method)
     made = object.__new__(kind)
     made.hyper = kind.Hyper.model_validate(hyper)
-    return [client.features for client in made.inputs(federation, wire or TrafficMeter()).clients]
+    return [client.features for client in made.prepare_data(federation, wire or TrafficMeter()).clients]
 
 
 @st.composite

@@ -186,7 +186,7 @@ def test_features_are_replaced_and_nothing_else(coraca: Hypergraph) -> None:
     kind = METHODS.named("fedhgn_hc")
     method = object.__new__(kind)
     method.hyper = kind.Hyper()
-    changed = method.inputs(federation, TrafficMeter())
+    changed = method.prepare_data(federation, TrafficMeter())
     for before, after in zip(federation.clients, changed.clients, strict=True):
         assert isinstance(after.features, np.ndarray)
         assert after.features.dtype == np.float32

@@ -59,7 +59,7 @@ def test_stacked_model_equals_plain_modules(name: str, data: tuple[Hypergraph, t
     models = {key: torch.from_numpy(np.stack([one[key] for one in drawn])) for key in drawn[0]}
     block = Block(model, clients, 0, graph.classes, CPU)
 
-    output = block.forward(models)
+    output = block.evaluation.forward(models)
     for index, client in enumerate(clients):
         module, size = plain(models, index, name == "hgnn_relu"), len(client.ids)
         torch.testing.assert_close(output.logits[index, :size], module(rows_of(client), lambda x: x))
@@ -68,7 +68,7 @@ def test_stacked_model_equals_plain_modules(name: str, data: tuple[Hypergraph, t
     mask = torch.from_numpy(np.random.default_rng(9).integers(0, 2, (3, block.items, 6)) * 2.0).float()
     leaves = {key: value.clone().requires_grad_() for key, value in models.items()}
     training = model.forward(leaves, block.inputs, lambda x, site: x * mask)
-    losses = block.cross_entropy(training.logits)
+    losses = block.evaluation.cross_entropy(training.logits)
     losses.sum().backward()
     for index, client in enumerate(clients):
         module, chosen = plain(models, index, name == "hgnn_relu"), np.flatnonzero(client.roles == TRAIN)
@@ -89,7 +89,7 @@ def test_relu_gives_class_zero_where_all_logits_are_negative() -> None:
     best = {}
     for name in ("hgnn", "hgnn_relu"):
         model = build_model(spec("fedhgn", 1, model=name).client, federation_of(graph, clients))
-        logits = Block(model, [client], 0, 3, CPU).forward(models).logits
+        logits = Block(model, [client], 0, 3, CPU).evaluation.forward(models).logits
         best[name] = logits.argmax(dim=2)[0].tolist()
     assert best == {"hgnn": [2, 0], "hgnn_relu": [0, 0]}
 

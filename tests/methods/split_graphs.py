@@ -47,7 +47,7 @@ def fed(
 ) -> tuple[Client, ...]:
     """The clients that a method trains on."""
     it = Run(make_spec(method, federation, hyper=hyper), federation)
-    return it.method.inputs(federation, wire or TrafficMeter()).clients
+    return it.method.prepare_data(federation, wire or TrafficMeter()).clients
 
 
 def edges_of(client: Client) -> set[frozenset[int]]:

@@ -11,6 +11,7 @@ import torch
 from toy_federations import copied, furthest, make_spec, permuted, play
 
 from bench.engine.execute import run
+from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
 
@@ -28,7 +29,7 @@ def test_fedavg_is_the_weighted_mean(federation: Federation, weights: str) -> No
     assert len(set(sizes)) > 1
     if weights == "uniform":
         sizes = [1] * len(sizes)
-    for name, sent in it.method.send(1).items():
+    for name, sent in it.method.broadcast(1).model.items():
         mean = torch.zeros_like(sent[0], dtype=torch.float64)
         for index, n in enumerate(sizes):
             mean += n / sum(sizes) * it.own[name][index].double()
@@ -38,7 +39,7 @@ def test_fedavg_is_the_weighted_mean(federation: Federation, weights: str) -> No
 
 def test_fedavg_starts_everybody_from_one_model(federation: Federation) -> None:
     it = Run(make_spec("fedavg", federation), federation)
-    sent = it.method.send(0)
+    sent = it.method.broadcast(0).model
     assert set(sent) == set(it.model.shapes)
     for value in sent.values():
         assert (value == value[:1]).all()
@@ -59,7 +60,7 @@ def moved(federation: Federation, mu: float) -> float:
     settings = {"optimizer": "sgd", "learning_rate": 0.05, "weight_decay": 0.0, "dropout": 0.0}
     spec = make_spec("fedprox", federation, local_epochs=20, hyper={"mu": mu}, client=settings)
     it = Run(spec, federation)
-    received = copied(it.method.send(0))
+    received = copied(it.method.broadcast(0).model)
     after_one_round(it)
     return math.sqrt(sum(float((it.own[name] - received[name]).square().sum()) for name in received))
 
@@ -78,7 +79,7 @@ def test_fedprox_is_gradient_descent_on_the_written_objective(federation: Federa
     one = replace(federation, clients=federation.clients[:1])
     spec = make_spec("fedprox", one, local_epochs=3, hyper={"mu": mu}, client=settings)
     it = Run(spec, one)
-    received = copied(it.method.send(0))
+    received = copied(it.method.broadcast(0).model)
     block = it.clients.blocks[0]
     w = {name: value.clone().requires_grad_() for name, value in received.items()}
     for _ in range(3):
@@ -112,13 +113,13 @@ def test_fedper_averages_the_backbone_and_keeps_heads(federation: Federation) ->
     assert all(furthest({"a": value[:1]}, {"a": value[1:2]}) > 0 for value in heads.values())
     it.warm_up()
     received: list[dict[str, torch.Tensor]] = []
-    train = it.method.train
+    update = it.method.update
 
-    def seen(clients: object, stack: dict[str, torch.Tensor]) -> object:
+    def seen(clients: Clients, stack: Stack, message: Message) -> Update:
         received.append(copied(stack))
-        return train(clients, stack)  # type: ignore[arg-type]
+        return update(clients, stack, message)
 
-    it.method.train = seen  # type: ignore[assignment,method-assign]
+    it.method.update = seen  # type: ignore[method-assign]
     it.step(0)
     trained = copied(it.own)
     it.step(1)

@@ -11,9 +11,10 @@ import pytest
 import torch
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play
 
+from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
-from bench.methods.fedpub import MASK, norm, proxy_graph
+from bench.methods.fedpub import MASK, proxy_graph
 
 MATRICES = ("conv1.weight", "conv2.weight", "head.weight")
 MASKS = tuple(MASK + name for name in MATRICES)
@@ -73,7 +74,7 @@ def test_masks_start_at_ones_on_the_weight_matrices_alone(federation: Federation
 def test_masks_train_with_the_weights_as_by_hand(federation: Federation) -> None:
     it = make(federation, client=PLAIN, local_epochs=3, hyper={"mask_decay": 0.0})
     for round in range(2):
-        start = {**copied(it.own), **copied(it.method.send(round))}
+        start = {**copied(it.own), **copied(it.method.broadcast(round).model)}
         it.step(round)
         expected = train_by_hand(it, start, lambda w, index: 0.0)
         assert furthest(copied(it.own), expected) < 1e-5
@@ -84,17 +85,17 @@ def test_masks_are_never_sent_and_stay_with_their_client(federation: Federation)
     it = make(federation)
     model = 4 * sum(int(np.prod(shape)) for shape in it.model.shapes.values()) * len(federation)
     embeddings = 4 * 16 * len(federation)
-    train = it.method.train
+    update = it.method.update
     before: Parameters = {}
 
-    def watched(clients: Any, received: Any) -> Any:
+    def watched(clients: Clients, received: Stack, message: Message) -> Update:
         for name in MASKS:
             assert torch.equal(received[name], before[name])
-        return train(clients, received)
+        return update(clients, received, message)
 
-    it.method.train = watched  # type: ignore[method-assign]
+    it.method.update = watched  # type: ignore[method-assign]
     for round in range(3):
-        assert set(it.method.send(round)) == set(it.method.shared()) == set(it.model.shapes)
+        assert set(it.method.broadcast(round).model) == set(it.method.shared()) == set(it.model.shapes)
         before = masks_of(it)
         it.step(round)
         assert furthest(before, masks_of(it)) > 1e-4
@@ -109,17 +110,19 @@ def three(federation: Federation) -> Federation:
 
 
 @pytest.mark.parametrize("tau", [1.0, 10.0])
-def test_mixing_weights_of_three_clients_by_hand(federation: Federation, tau: float) -> None:
+def test_mixing_weights_of_three_clients_by_hand(
+    federation: Federation, tau: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Embeddings (1, 0), (3, 4), (0, -2): cosines 0.6, 0 and -0.8."""
     it = make(three(federation), hyper={"tau": tau})
     reports = torch.tensor([[1.0, 0.0], [3.0, 4.0], [0.0, -2.0]])
-    it.method.report = lambda clients, trained: reports  # type: ignore[method-assign]
+    monkeypatch.setattr(Clients, "embeddings", lambda clients, stack, on=None: reports)
     it.step(0)
     e = {cosine: math.exp(tau * cosine) for cosine in (1.0, 0.6, 0.0, -0.8)}
     rows = [[e[1.0], e[0.6], e[0.0]], [e[0.6], e[1.0], e[-0.8]], [e[0.0], e[-0.8], e[1.0]]]
     a = np.array([[value / sum(row) for value in row] for row in rows])
     np.testing.assert_allclose(it.method.artefacts()["collaboration"].numpy(), a, atol=1e-6)
-    for name, sent in it.method.send(1).items():
+    for name, sent in it.method.broadcast(1).model.items():
         expected = np.einsum("ij,j...->i...", a, it.own[name].double().numpy())
         np.testing.assert_allclose(sent.numpy(), expected, atol=1e-6)
 
@@ -128,18 +131,18 @@ def test_tau_zero_is_the_plain_average(federation: Federation) -> None:
     it = make(federation, hyper={"tau": 0.0})
     for round in range(2):
         it.step(round)
-        for name, sent in it.method.send(round + 1).items():
+        for name, sent in it.method.broadcast(round + 1).model.items():
             mean = it.own[name].double().mean(dim=0)
             assert torch.allclose(sent.double(), mean.expand_as(sent), atol=1e-6)
     personal = make(federation, hyper={"tau": 10.0})
     personal.step(0)
-    sent = personal.method.send(1)
+    sent = personal.method.broadcast(1).model
     assert furthest({"a": sent["conv2.weight"][0]}, {"a": sent["conv2.weight"][1]}) > 1e-6
 
 
 def test_the_first_round_starts_from_one_model(federation: Federation) -> None:
     it = make(federation)
-    for value in it.method.send(0).values():
+    for value in it.method.broadcast(0).model.values():
         assert (value == value[:1]).all()
 
 
@@ -152,12 +155,12 @@ def test_pruning_acts_in_evaluation_only(federation: Federation) -> None:
     stack[head][:, 0], stack[head][:, 1] = 9e-4, -2e-3
     without = copied(stack)
     without[head][:, 0] = 0
-    every = {name: value[block.clients] for name, value in stack.items()}
-    used = {name: every[name] * without[MASK + name][block.clients] for name in MATRICES}
-    expected = block.forward({**every, **used}).logits
-    assert torch.allclose(it.method.logits(every, block), expected, atol=1e-7)
+    every = {name: value[block.rows] for name, value in stack.items()}
+    used = {name: every[name] * without[MASK + name][block.rows] for name in MATRICES}
+    expected = block.evaluation.forward({**every, **used}).logits
+    assert torch.allclose(it.method.logits(every, block.evaluation), expected, atol=1e-7)
     # an effective weight of zero would have no gradient from its mask: W's gradient is mu's size
-    trained = copied(it.method.train(it.clients, stack))
+    trained = copied(it.method.update(it.clients, stack, Message()).keep)
     moved = (trained["head.weight"] - stack["head.weight"])[:, 0].abs().max()
     assert 0 < moved < 1e-3
     assert furthest(trained, train_by_hand(it, stack, lambda w, index: 0.0)) < 1e-5
@@ -167,7 +170,7 @@ def test_masks_have_a_weight_decay_of_their_own(federation: Federation) -> None:
     """One step of SGD: w <- w - rate (gradient + decay w), with 0.5 for weights and 0.2 for masks."""
     sgd = {**PLAIN, "weight_decay": 0.5}
     it = make(federation, client=sgd, local_epochs=1, hyper={"mask_decay": 0.2})
-    start = {**copied(it.own), **copied(it.method.send(0))}
+    start = {**copied(it.own), **copied(it.method.broadcast(0).model)}
     it.step(0)
     expected = train_by_hand(it, start, lambda w, index: 0.0)
     for name in start:
@@ -177,25 +180,33 @@ def test_masks_have_a_weight_decay_of_their_own(federation: Federation) -> None:
 
 def test_default_decay_of_masks_is_the_released_one(federation: Federation) -> None:
     it = make(federation)
-    decays: list[Any] = []
+    decays: dict[str, float] = {}
     fit = it.clients.fit
 
-    def watched(stack: Any, **how: Any) -> Any:
-        decays.append(how["decay"])
+    def watched(stack: Stack, **how: Any) -> Stack:
+        decays.update({name: how["optimiser"].decay(name) for name in stack})
         return fit(stack, **how)
 
     it.clients.fit = watched  # type: ignore[method-assign]
     it.step(0)
-    assert decays == [dict.fromkeys(MASKS, 1e-6)]
+    weights = dict.fromkeys(it.model.shapes, it.spec.client.weight_decay)
+    assert decays == {**weights, **dict.fromkeys(MASKS, 1e-6)}
 
 
 def test_functional_embeddings_by_dense_algebra(federation: Federation) -> None:
     """The mean of the second convolution before ReLU on the proxy graph, with pruned masks."""
     it = make(federation, hyper={"prune": 0.985})
+    uploads: list[Message] = []
+    aggregate = it.method.aggregate
+
+    def watched(participants: torch.Tensor, received: Stack, upload: Message) -> None:
+        uploads.append(upload)
+        aggregate(participants, received, upload)
+
+    it.method.aggregate = watched  # type: ignore[method-assign]
     it.step(0)
     proxy = it.method.proxy  # type: ignore[attr-defined]
-    reports = it.method.report(it.clients, it.own)
-    assert reports is not None
+    reports = uploads[0].extras["embedding"]
     a = np.eye(500)
     a[proxy.edges[0], proxy.edges[1]] = 1
     scale = 1 / np.sqrt(a.sum(axis=1))
@@ -254,7 +265,7 @@ def test_penalties_with_gradient_by_hand(federation: Federation) -> None:
     hyper = {"sparsity": sparsity, "proximity": proximity, "mask_decay": 0.0}
     it = make(federation, "fedpub_gradient", client=PLAIN, local_epochs=3, hyper=hyper)
     for round in range(2):
-        start = {**copied(it.own), **copied(it.method.send(round))}
+        start = {**copied(it.own), **copied(it.method.broadcast(round).model)}
         entries = sum(start[name][0].numel() for name in MASKS)
 
         def penalty(w: Parameters, index: int) -> Any:
@@ -267,12 +278,6 @@ def test_penalties_with_gradient_by_hand(federation: Federation) -> None:
 
         it.step(round)
         assert furthest(copied(it.own), train_by_hand(it, start, penalty)) < 1e-5
-
-
-def test_the_norm_has_no_gradient_at_zero() -> None:
-    rows = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
-    (gradient,) = torch.autograd.grad(norm(rows).sum(), [rows])
-    assert torch.allclose(gradient, torch.tensor([[0.0, 0.0], [0.6, 0.8]]))
 
 
 def test_penalties_of_no_strength_are_the_released_method(federation: Federation) -> None:

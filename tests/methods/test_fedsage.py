@@ -69,7 +69,7 @@ def test_noise_follows_the_client_and_the_seed() -> None:
     for place, client in zip(order, fed("fedsage_plus_standin", permuted(federation, order)), strict=True):
         np.testing.assert_array_equal(client.features, straight[place].features)
     spec = make_spec("fedsage_plus_standin", federation, seed=1)
-    other = Run(spec, federation).method.inputs(federation, TrafficMeter()).clients
+    other = Run(spec, federation).method.prepare_data(federation, TrafficMeter()).clients
     assert not np.allclose(other[0].features, straight[0].features)
     # a node that is foreign at several clients has other noise at each
     seen: dict[int, list[bytes]] = {}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from toy_federations import copied, make_spec, permuted, play, random_federation
 
+from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import Federation
 from bench.methods._collaboration import collaboration_graph
@@ -34,7 +35,7 @@ def begun(
 
 def generated(it: Run, round: int) -> dict[str, Tensor]:
     with torch.no_grad():
-        return copied(it.method.send(round))
+        return copied(it.method.broadcast(round).model)
 
 
 def distance(one: Any, other: Any, names: Any) -> float:
@@ -79,11 +80,12 @@ def test_the_update_is_the_gradient_of_the_surrogate(
     method_ = it.method
     assert not torch.equal(collaboration_graph(method_.x0, method_.hyper), 1 - torch.eye(4))
     received = generated(it, 0)
-    collect = method_.collect
+    aggregate = method_.aggregate
     expected: list[Tensor] = []
     everything = [*method_.theta, *method_.phi]
 
-    def checked(received: Any, trained: Any, reports: Any) -> None:
+    def checked(participants: Tensor, received: Stack, upload: Message) -> None:
+        trained = upload.model
         network = method_.network
         features = method_.features(method_.x0, 0, dropout=True)
         surrogate = torch.zeros(())
@@ -91,10 +93,10 @@ def test_the_update_is_the_gradient_of_the_surrogate(
             omega = layer(features).view(received[name].shape)
             surrogate = surrogate + (omega * sign * (received[name] - trained[name])).sum() / len(clients)
         expected.extend(torch.autograd.grad(surrogate, everything))
-        collect(received, trained, reports)
+        aggregate(participants, received, upload)
 
     before = [parameter.detach().clone() for parameter in everything]
-    method_.collect = checked
+    method_.aggregate = checked
     it.step(0)
     assert len(expected) == len(everything)
     for parameter, gradient in zip(everything, expected, strict=True):
@@ -149,7 +151,7 @@ def test_heads_stay_at_their_clients(clients: Federation) -> None:
         it = begun(method, clients)
         assert set(generated(it, 0)) == set(BACKBONE)
         heads = it.own["head.weight"].clone()
-        received = it.method.receive(it.own, generated(it, 0))
+        received = it.method.load(it.own, Message(generated(it, 0)))
         assert torch.equal(received["head.weight"], heads)
     assert set(generated(begun("pfedhn", clients), 0)) == {*BACKBONE, "head.weight", "head.bias"}
 
@@ -239,15 +241,15 @@ def test_released_nothing_reaches_the_hypernetwork(clients: Federation) -> None:
 def test_released_only_generated_biases_act_and_stay_as_they_came(clients: Federation) -> None:
     it = begun("fedsheafhn_released", clients)
     seen: list[tuple[dict[str, Tensor], dict[str, Tensor]]] = []
-    train = it.method.train
+    update = it.method.update
 
-    def watched(inside: Any, received: Any) -> Any:
+    def watched(inside: Clients, received: Stack, message: Message) -> Update:
         came = copied(received)
-        trained = train(inside, received)
-        seen.append((came, copied(trained)))
-        return trained
+        result = update(inside, received, message)
+        seen.append((came, copied(result.keep)))
+        return result
 
-    it.method.train = watched
+    it.method.update = watched
     last = copied(it.own)
     for round in range(3):
         sent = generated(it, round)
@@ -308,18 +310,17 @@ def test_pfedhn_step_is_sgd_on_the_surrogate(clients: Federation) -> None:
             for name, layer in zip(theta, state.network.out.values(), strict=True)
         }
         # the run's own step trains theta~; its gradient is taken with the weights from before it
-        collect = type(state).collect
-        trained: dict[str, Tensor] = {}
+        aggregate = type(state).aggregate
 
-        def keep(received: Any, after: Any, reports: Any, into: dict[str, Tensor] = trained) -> None:
-            into.update(copied(after))
+        def keep(participants: Tensor, received: Stack, upload: Message) -> None:
+            after = upload.model
             surrogate = sum((outs[name] * (theta[name] - after[name])).sum() / 4 for name in theta)  # noqa: B023
             gradients = torch.autograd.grad(surrogate, parameters)
             for index, gradient in enumerate(gradients):
                 momentum[index] = 0.9 * momentum[index] + gradient + 1e-3 * before[index]  # noqa: B023
-            collect(state, received, after, reports)  # noqa: B023
+            aggregate(state, participants, received, upload)  # noqa: B023
 
-        state.collect = keep
+        state.aggregate = keep
         it.step(round)
         for parameter, old, push in zip(parameters, before, momentum, strict=True):
             assert torch.allclose(parameter, old - 0.01 * push, atol=1e-5)
@@ -331,7 +332,7 @@ def test_pfedhn_one_client_a_step_visits_each_client_once(clients: Federation) -
     state = it.method
     received = generated(it, 0)
     trained = {name: value + torch.randn_like(value) for name, value in received.items()}
-    visits = [int(client) for (client,) in state.steps()]
+    visits = [int(client) for (client,) in state.steps(torch.arange(4))]
     assert sorted(visits) == [0, 1, 2, 3]
     parameters = list(state.parameters)
     start = [parameter.detach().clone() for parameter in parameters]
@@ -352,7 +353,7 @@ def test_pfedhn_one_client_a_step_visits_each_client_once(clients: Federation) -
     with torch.no_grad():
         for parameter, value in zip(parameters, start, strict=True):
             parameter.copy_(value)
-    state.collect(received, trained, None)
+    state.aggregate(torch.arange(4), received, Message(trained))
     for parameter, expected in zip(parameters, by_hand, strict=True):
         assert torch.allclose(parameter, expected, atol=1e-5)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +14,12 @@ from torch.nn import functional
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play, random_federation
 
 from bench.engine.execute import run
+from bench.engine.method import Message, Stack
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Client, Federation
 from bench.methods._routing import hard_gates, routed_gcn, soft_gates
-from bench.methods.flow import Flow, local, local_penalty
+from bench.methods.flow import LOCAL_COPY, Flow, local_penalty
 from bench.nn.gcn import GraphInputs
-
-Stack = Mapping[str, Tensor]
 
 VARIANTS = ("flow", "flow_stateful", "flow_released")
 CALM = {"dropout": 0.0}
@@ -32,6 +30,11 @@ PLAIN_SGD = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dro
 def either(request: pytest.FixtureRequest) -> Federation:
     """Features in both layouts."""
     return random_federation((7, 12, 5), seed=2, width=20, isolated=1, dense=request.param == "dense")
+
+
+def local(name: str) -> str:
+    """Name of a parameter's local copy."""
+    return LOCAL_COPY + name
 
 
 def method_of(it: Run) -> Flow:
@@ -64,9 +67,9 @@ def test_gates_fixed_to_one_copy_give_that_model(either: Federation, column: int
     chosen = {name: stack[local(name) if column else name] for name in names}
     other = {name: stack[name if column else local(name)] for name in names}
     (block,) = it.clients.blocks
-    expected = block.forward(chosen).logits
-    assert torch.allclose(it.method.logits(stack, block), expected, atol=1e-5)
-    assert not torch.allclose(block.forward(other).logits, expected, atol=1e-1)
+    expected = block.evaluation.forward(chosen).logits
+    assert torch.allclose(it.method.logits(stack, block.evaluation), expected, atol=1e-5)
+    assert not torch.allclose(block.evaluation.forward(other).logits, expected, atol=1e-1)
     inputs = block.inputs
     assert isinstance(inputs, GraphInputs)
     personal = {name: stack[local(name)] for name in names}
@@ -77,10 +80,10 @@ def test_gates_fixed_to_one_copy_give_that_model(either: Federation, column: int
 def test_equal_copies_make_routing_irrelevant(either: Federation) -> None:
     """What a client of stateless Flow receives is FedAvg's model, however psi decides."""
     it = Run(make_spec("flow", either, client={"hidden": 8}), either)
-    received = it.method.receive(it.own, it.method.send(0))
+    received = it.method.load(it.own, it.method.broadcast(0))
     (block,) = it.clients.blocks
-    plain = block.forward({name: received[name] for name in it.model.shapes}).logits
-    assert torch.allclose(it.method.logits(received, block), plain, atol=1e-5)
+    plain = block.evaluation.forward({name: received[name] for name in it.model.shapes}).logits
+    assert torch.allclose(it.method.logits(received, block.evaluation), plain, atol=1e-5)
 
 
 def pair() -> GraphInputs:
@@ -225,7 +228,7 @@ def test_a_clients_round_is_the_written_alternation(federation: Federation) -> N
     received = {name: 2 * value for name, value in two_models(it).items()}
     first, second = method_of(it).halves(it.clients)
     expected = dense_round(one, received, (first[0], second[0]), 0.5, epochs=4)
-    trained = it.method.train(it.clients, received)
+    trained = it.method.update(it.clients, received, Message()).keep
     assert furthest(trained, expected) < 1e-4
     for part in ("policy.", "local.", "conv1"):
         moved = {name: value for name, value in trained.items() if name.startswith(part)}
@@ -248,7 +251,9 @@ def test_the_global_copy_is_fedavg_on_half_b(federation: Federation) -> None:
     it = play(make_spec("flow", federation, rounds=4, client=CALM), federation)
     _, second = method_of(it).halves(it.clients)
     plain = Run(make_spec("fedavg", federation, rounds=4, client=CALM), federation)
-    plain.method.train = lambda clients, received: clients.fit(received, items=second)  # type: ignore[method-assign]
+    plain.method.update = lambda clients, received, message: plain.method.upload(  # type: ignore[method-assign]
+        clients.fit(received, items=second)
+    )
     plain.warm_up()
     for round in range(4):
         plain.step(round)
@@ -294,7 +299,7 @@ def test_messages_by_name_and_bytes(federation: Federation, method: str) -> None
     copies = 2 if method == "flow_released" else 1
     each = 2 * len(federation) * 4 * (copies * copy + policy)
     assert (it.traffic.bytes_up, it.traffic.bytes_down) == (each, each)
-    sent = set(it.method.send(2))
+    sent = set(it.method.broadcast(2).model)
     assert sent == set(it.method.shared())
     assert any(name.startswith("local.") for name in sent) == (method == "flow_released")
     assert {name for name in sent if not name.startswith(("local.", "policy."))} == set(it.model.shapes)
@@ -305,12 +310,12 @@ def test_messages_by_name_and_bytes(federation: Federation, method: str) -> None
 def test_where_the_local_copy_starts_a_round(federation: Federation, method: str) -> None:
     it = Run(make_spec(method, federation), federation)
     names = list(it.model.shapes)
-    first = it.method.receive(it.own, it.method.send(0))
+    first = it.method.load(it.own, it.method.broadcast(0))
     assert all(torch.equal(first[local(name)], first[name]) for name in names)
     it.warm_up()
     it.step(0)
     trained = copied(it.own)
-    received = it.method.receive(it.own, it.method.send(1))
+    received = it.method.load(it.own, it.method.broadcast(1))
     for name in names:
         own, mean = trained[local(name)], trained[local(name)].double().mean(dim=0)
         assert float((own - mean).abs().max()) > 1e-3
@@ -342,8 +347,8 @@ def test_one_training_node_is_enough_to_run(federation: Federation) -> None:
     roles[chosen[1:]] = 3
     few = replace(federation, clients=(replace(client, roles=roles), *federation.clients[1:]))
     it = play(make_spec("flow", few, client=PLAIN_SGD), few)
-    received = it.method.receive(it.own, it.method.send(3))
-    trained = it.method.train(it.clients, received)
+    received = it.method.load(it.own, it.method.broadcast(3))
+    trained = it.method.update(it.clients, received, Message()).keep
     assert all(torch.equal(trained[local(name)][0], received[name][0]) for name in it.model.shapes)
     assert not torch.equal(trained["conv1.weight"][0], received["conv1.weight"][0])
 

@@ -5,7 +5,7 @@ import time
 import torch
 from torch import Tensor
 
-from bench.engine.method import Stack
+from bench.engine.method import Message, Stack
 from bench.methods.fedavg import FedAvg
 
 ROUND = 3
@@ -14,9 +14,9 @@ ROUND = 3
 class Faulty(FedAvg):
     """FedAvg until the round in which it goes wrong."""
 
-    def send(self, round: int) -> Stack:
-        sent = super().send(round)
-        return self.wrong(sent) if round == ROUND else sent
+    def broadcast(self, round: int) -> Message:
+        message = super().broadcast(round)
+        return Message(self.wrong(message.model)) if round == ROUND else message
 
     def wrong(self, sent: Stack) -> Stack:
         raise NotImplementedError
