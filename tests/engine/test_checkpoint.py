@@ -138,6 +138,7 @@ def test_a_damaged_file_starts_the_run_anew(damage: str, federation: Federation,
     assert equal(run(spec, federation, checkpoint=checkpoint), run(spec, federation))
 
 
+@pytest.mark.slow
 def test_whatever_bit_is_flipped(tmp_path: Path) -> None:
     """Such a file is not taken up, whatever the bit belongs to."""
     small = random_federation((6, 7), seed=1)

@@ -2,6 +2,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +19,8 @@ from bench.report.report import Report, Request, build
 from bench.report.settings import Column
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
+
+LOOKS_AT_FIGURES = True
 
 Rows = list[dict[str, str]]
 CORA_10 = Column("cora", "non-overlapping", 10)
@@ -71,6 +74,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(FedSheafHN, "experiments", ())
         report(out, database())
     return out
+
+
+def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "planned", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", ())
+        built = report(tmp_path, database())
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in built.paths}
+    assert {path.name for path in folder.iterdir()} == {path.name for path in built.paths}
+    for path in built.paths:
+        assert path.read_bytes() == (folder / path.name).read_bytes(), path.name
+    assert {path.suffix for path in built.paths} == {".md", ".tex", ".csv", ".pdf", ".png", ".html"}
+
+
+def test_figures_are_not_blank(folder: Path) -> None:
+    for name in ("stages", "clients"):
+        pixels = matplotlib.image.imread(folder / f"fedsheafhn_table1_{name}.png")
+        assert len(np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 20
+        assert (folder / f"fedsheafhn_table1_{name}.pdf").read_bytes().startswith(b"%PDF")
 
 
 def read(folder: Path, kind: str) -> Rows:

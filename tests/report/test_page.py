@@ -21,6 +21,8 @@ from bench.reports.fedsheafhn import FedSheafHN
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
 VOID = {"meta", "img", "br", "link", "input"}
 
+LOOKS_AT_FIGURES = True
+
 
 def database(name: str = "fedavg") -> FakeDatabase:
     made = FakeDatabase()

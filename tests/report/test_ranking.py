@@ -19,6 +19,7 @@ from scipy import stats
 from bench.report import report as building
 from bench.report.cells import Selection
 from bench.report.competitors import competitors, tasks
+from bench.report.figures import draw
 from bench.report.ranking import Ranking, rank
 from bench.report.ranking_views import ranking
 from bench.report.report import Report, Request, build, main_tables
@@ -410,8 +411,6 @@ def test_files_are_byte_identical_in_another_process(folder: Path, tmp_path: Pat
 
 
 def test_the_diagram_shows_every_method_with_its_rank() -> None:
-    from bench.report.figures import draw
-
     (figure,) = document(filled()).figures
     (axes,) = draw(figure).axes
     found = made(filled())

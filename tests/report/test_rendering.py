@@ -1,5 +1,4 @@
 import csv
-import hashlib
 import io
 import json
 import re
@@ -7,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from fake_database import CORA, FakeDatabase
 from rich.console import Console
@@ -101,17 +99,6 @@ def test_published_out_of_memory_keeps_its_status(tmp_path: Path) -> None:
         line for line in text.split("## Published")[1].splitlines() if "FGGP" in line and "OOM" in line
     )
     assert line.count("OOM") == 2
-
-
-def test_unchanged_results_give_byte_identical_files(tmp_path: Path) -> None:
-    digests = []
-    for name in ("one", "two"):
-        built = report(tmp_path / name)
-        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.paths})
-        assert {path.name for path in (tmp_path / name).iterdir()} == set(digests[-1])
-    assert digests[0] == digests[1]
-    kinds = {name.rpartition(".")[2] for name in digests[0]}
-    assert kinds == {"md", "tex", "csv", "pdf", "png", "html"}
 
 
 def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(tmp_path: Path) -> None:
@@ -454,13 +441,3 @@ def test_grids_plan_the_papers_cells() -> None:
     assert not cora.per_seed
     assert all(cell.settings or cell.state == "not_implemented" for cell in cells.values())
     assert all(cell.per_seed for cell in planned(["fedhgn_tables"]).values() if cell.settings)
-
-
-def test_figures_are_not_blank(tmp_path: Path) -> None:
-    import matplotlib.image
-
-    report(tmp_path)
-    for name in ("convergence", "clients"):
-        pixels = matplotlib.image.imread(tmp_path / f"fedsheafhn_table1_{name}.png")
-        assert len(np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 20
-        assert (tmp_path / f"fedsheafhn_table1_{name}.pdf").read_bytes().startswith(b"%PDF")

@@ -56,6 +56,7 @@ def outcomes(draw: st.DrawFn) -> tuple[int, RunResult]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(drawn=st.lists(outcomes(), min_size=1, max_size=5), order=st.randoms(use_true_random=False))
 def test_a_bundle_answers_as_the_database(

@@ -168,6 +168,7 @@ def numbers(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_figures_show_the_trials_and_are_the_same_each_time(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

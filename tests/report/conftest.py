@@ -1,0 +1,19 @@
+"""Reports without drawing: most tests of reports read tables, and drawing takes longer than all the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from bench.report import figures
+
+
+@pytest.fixture(scope="module", autouse=True)
+def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every figure's files hold an empty canvas, but in modules with ``LOOKS_AT_FIGURES``."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not getattr(request.module, "LOOKS_AT_FIGURES", False):
+            patch.setattr(figures, "draw", lambda figure: Canvas(figsize=(1, 1)))
+        yield
