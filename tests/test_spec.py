@@ -56,6 +56,7 @@ CHANGES: dict[str, Any] = {
     "attack.kind": "gaussian",
     "attack.ratio": 0.4,
     "attack.tau": 20.0,
+    "attack.target": "model",
     "newcomers.ratio": 0.4,
     "newcomers.epochs": 4,
 }
@@ -215,6 +216,7 @@ def test_what_one_spec_alone_has_differs_from_nothing() -> None:
         "attack.kind": None,
         "attack.ratio": None,
         "attack.tau": None,
+        "attack.target": None,
     }
     assert found["attack.ratio"][1] == 0.2
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import paths
-from bench.dataset import DATASETS
 from bench.errors import NoDataError, RequestError
 from bench.sources import Sources, check
 
@@ -56,6 +55,8 @@ def list_(
     as_json
         Print one JSON list of objects: name, family, title, where.
     """
+    from bench.dataset import DATASETS
+
     sources = Sources(paths.data_roots(data_root), download=False)
     rows = [
         {
@@ -86,6 +87,8 @@ def fetch(*, dataset: DatasetOption, data_root: Path | None = None) -> None:
     data_root
         Folder searched first for raw files.
     """
+    from bench.dataset import DATASETS
+
     files = DATASETS.named(dataset).files
     if not files:
         print(f"{dataset}: embedded, nothing to fetch")
@@ -104,6 +107,8 @@ def verify(*, dataset: DatasetOption | None = None, data_root: Path | None = Non
     data_root
         Folder searched first for raw files.
     """
+    from bench.dataset import DATASETS
+
     sources = Sources(paths.data_roots(data_root), download=False)
     chosen = [DATASETS.named(dataset)] if dataset else list(DATASETS.all().values())
     wrong = 0
@@ -150,6 +155,8 @@ def stats(
     as_json
         Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published, deviation.
     """
+    from bench.dataset import DATASETS
+
     roots = paths.data_roots(data_root)
 
     from bench.report.dataset_tables import dataset_tables  # with the studies: they describe the tables
@@ -216,6 +223,8 @@ def export(
     data_root
         Folder searched first for raw files.
     """
+    from bench.dataset import DATASETS
+
     roots = paths.data_roots(data_root)
 
     from bench.federation.build import build

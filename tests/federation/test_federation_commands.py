@@ -162,7 +162,7 @@ def test_data_sets_that_are_not_at_hand_get_one_line(
 ) -> None:
     monkeypatch.setenv("BENCH_DATA", str(tmp_path / "nothing"))
     chosen = {name: DATASETS.all()[name] for name in ("cora", "pubmed")}
-    monkeypatch.setattr(type(DATASETS), "all", lambda kind: chosen if kind is DATASETS else {})
+    monkeypatch.setattr(DATASETS, "all", lambda: chosen)
     data_app("stats")
     printed = capsys.readouterr().out
     assert sum(line.startswith("pubmed: not at hand: missing ") for line in printed.splitlines()) == 1
