@@ -111,6 +111,20 @@ def random_images(
     return Federation("toy", "random", "images", classes, tuple(clients), f"random images {seed}")
 
 
+def tinted_images(sizes: Sequence[int] = (40, 30, 35, 45), *, seed: int = 5, side: int = 16) -> Federation:
+    """Clients with dark random pixels; the class says which of the three colours is bright."""
+    rng = np.random.default_rng(seed)
+    clients = []
+    for index, count in enumerate(sizes):
+        labels = rng.integers(0, 3, count)
+        pixels = rng.integers(0, 56, (count, 3, side, side))
+        pixels[np.arange(count), labels] += 200
+        roles = np.resize(np.array([TRAIN, TRAIN, VALIDATION, TEST], np.int8), count)
+        ids = np.arange(100 * index, 100 * index + count)
+        clients.append(Client(ids, labels.astype(np.int64), roles, pixels.astype(np.uint8)))
+    return Federation("toy", "random", "images", 3, tuple(clients), f"tinted images {seed}")
+
+
 def linked(federation: Federation, seed: int = 0) -> Federation:
     """The same clients without common ids, and with edges between them.
 
