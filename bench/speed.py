@@ -25,6 +25,7 @@ import torch
 
 from bench.data import Family
 from bench.dataset import DATASETS
+from bench.engine.conditions import run_conditions
 from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.execute import run
 from bench.engine.method import Method
@@ -187,6 +188,7 @@ def apart(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         return pool.submit(work, *arguments, **options).result()
 
 
+@run_conditions()
 def measure(
     case: Case,
     rounds: int,
@@ -204,7 +206,6 @@ def measure(
         RequestError: a run has fewer rounds, or there is no such federation.
     """
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)  # as in a run
     kind = METHODS.named(case.method)
     overrides = {"method.warm_up_epochs": 1} if "warm_up_epochs" in kind.Hyper.model_fields else {}
     spec, federation = prepare(case, roots, overrides)

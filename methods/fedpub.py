@@ -92,21 +92,22 @@ class FedPub(Method):
         """The client's own average; masks are not part of it."""
         return Message(self.models)
 
-    def masked(self, models: Stack, prune: bool) -> Stack:
-        """The effective weights W * mu, with small entries of mu at zero if ``prune``."""
-        effective = dict(models)
-        for name in self.matrices:
-            mask = models[MASK + name]
-            if prune:
-                mask = functional.hardshrink(mask, self.hyper.prune)
-            effective[name] = models[name] * mask
-        return effective
+    def masks(self, models: Stack, prune: float) -> dict[str, Tensor]:
+        """mu by the name of its matrix, entries of up to ``prune`` at zero."""
+        masks = {name: models[MASK + name] for name in self.matrices}
+        return {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
+
+    def masked(self, models: Stack, masks: Stack) -> Stack:
+        """The effective weights W * mu."""
+        return {**models, **{name: models[name] * mask for name, mask in masks.items()}}
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on W and mu with the unpruned masks; then h_i."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            return batch.cross_entropy(batch.forward(self.masked(models, prune=False)).logits)
+            return batch.cross_entropy(
+                batch.forward(self.masked(models, self.masks(models, prune=0.0))).logits
+            )
 
         decay = {MASK + name: self.hyper.mask_decay for name in self.matrices}
         trained = clients.fit(
@@ -115,10 +116,10 @@ class FedPub(Method):
             adjust=self.penalties(clients, received),
             optimiser=replace(clients.optimiser, decay_of=decay),
         )
-        self.log_masks(trained)
-        return self.upload(
-            trained, embedding=clients.embeddings(self.masked(trained, prune=True), self.proxy)
-        )
+        pruned = self.masks(trained, self.hyper.prune)
+        self.log_masks(clients, trained, pruned)
+        embeddings = clients.embeddings(self.masked(trained, pruned), on=self.proxy)
+        return self.upload(trained, embedding=embeddings)
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
         """None: as released, they do not act."""
@@ -126,7 +127,7 @@ class FedPub(Method):
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """Predictions with pruned masks."""
-        return batch.forward(self.masked(models, prune=True)).logits
+        return batch.forward(self.masked(models, self.masks(models, self.hyper.prune))).logits
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """a_ij and the personalised averages, among the clients that took part."""
@@ -137,16 +138,20 @@ class FedPub(Method):
         averages = mix(upload.model, a)
         self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
 
-    def log_masks(self, trained: Stack) -> None:
+    def log_masks(self, clients: Clients, trained: Stack, pruned: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
         masks = [trained[MASK + name].flatten(1) for name in self.matrices]
         entries = sum(mask.shape[1] for mask in masks)
-        small = [(mask.abs() <= self.hyper.prune).float().sum(dim=1) for mask in masks]
-        self.mask_means.append(torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries)
-        self.pruned_shares.append(torch.stack(small).sum(dim=0) / entries)
+        kept = torch.stack([pruned[name].flatten(1).count_nonzero(dim=1) for name in self.matrices])
+        means = torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries
+        shares = (entries - kept.sum(dim=0)) / entries
+        for log, values in ((self.mask_means, means), (self.pruned_shares, shares)):
+            unknown = values.new_full((self.task.clients,), torch.nan)
+            log.append(replaced(unknown, clients.rows, values))
 
     def artefacts(self) -> dict[str, Tensor]:
-        """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``."""
+        """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``: NaN for a client
+        that took no part in the round."""
         return {
             "collaboration": self.collaboration,
             "mask_mean": torch.stack(self.mask_means),

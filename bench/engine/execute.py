@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from bench.engine.checkpoint import Checkpoint
+from bench.engine.conditions import run_conditions
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
-from bench.engine.denormals import flushed_denormals
 from bench.engine.newcomers import arrive, held_out, part
 from bench.engine.result import RunResult
 from bench.engine.run import Run
@@ -33,7 +33,7 @@ def run(
     round = -1
     late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
     try:
-        with flushed_denormals(), total.part("total"):
+        with run_conditions(), total.part("total"):
             it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
             saved = checkpoint.resume(it) if checkpoint else None
             if saved is None:

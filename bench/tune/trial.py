@@ -92,7 +92,7 @@ def execute(order: Order) -> RunResult:
     """
     import torch
 
-    from bench.engine.denormals import flushed_denormals
+    from bench.engine.conditions import run_conditions
     from bench.engine.run import Run
 
     assert isinstance(order, TrialOrder)
@@ -100,7 +100,7 @@ def execute(order: Order) -> RunResult:
     federation = _federation(order.specs[0].federation_key, order.roots)
     began = time.perf_counter()
     clients = paying(Purse(order.allowance))
-    with flushed_denormals():
+    with run_conditions():
         runs = [Run(spec, federation, order.device, clients_type=clients) for spec in order.specs]
         result = _play(runs, order)
     result.seconds = {"total": time.perf_counter() - began}
