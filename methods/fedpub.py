@@ -150,8 +150,10 @@ class FedPub(Method):
             log.append(replaced(unknown, clients.rows, values))
 
     def artefacts(self) -> dict[str, Tensor]:
-        """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``: NaN for a client
-        that took no part in the round."""
+        """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``.
+
+        That is NaN for a client in a round that it took no part in.
+        """
         return {
             "collaboration": self.collaboration,
             "mask_mean": torch.stack(self.mask_means),
