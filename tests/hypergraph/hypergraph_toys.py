@@ -67,7 +67,7 @@ def relative_error(
 
 
 class Recorder(TrafficMeter):
-    """A wire that keeps what passes."""
+    """A traffic meter that keeps what passes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,13 +84,13 @@ class Recorder(TrafficMeter):
 
 
 def rows_of(
-    method: str, federation: Federation, wire: TrafficMeter | None = None, **hyper: Any
+    method: str, federation: Federation, traffic: TrafficMeter | None = None, **hyper: Any
 ) -> list[NDArray[np.float32]]:
     """What every client of a method trains on."""
     kind = METHODS.named(method)
     made = object.__new__(kind)
     made.hyper = kind.Hyper.model_validate(hyper)
-    return [client.features for client in made.prepare_data(federation, wire or TrafficMeter()).clients]
+    return [client.features for client in made.prepare_data(federation, traffic or TrafficMeter()).clients]
 
 
 @st.composite

@@ -47,17 +47,18 @@ def partition(data: Hypergraph, count: int) -> tuple[Client, ...]:
 def test_hand_example() -> None:
     # Nodes 0, 1 at A; 2, 3 at B. Hyperedge 0 = {0, 1, 2} on the border, 1 = {2, 3} inside B.
     clients = clients_of(hypergraph([[1], [2], [3], [4]], [{0, 1, 2}, {2, 3}]), [0, 0, 1, 1])
-    wire = Recorder()
-    rows = completed(clients, wire)
+    traffic = Recorder()
+    rows = completed(clients, traffic)
     assert np.concatenate(rows).ravel() == pytest.approx([1.93270, 1.93270, 3.29156, 2.72227], abs=1e-5)
     # Degrees 1, 1, 2, 1: A sends 1 + 2 and B 3 / sqrt(2), then the same of the propagated rows.
-    assert [ids.tolist() for ids, _ in wire.uploads + wire.downloads] == [[0]] * 8
-    sent = [values.item() for _, values in wire.uploads]
+    assert [ids.tolist() for ids, _ in traffic.uploads + traffic.downloads] == [[0]] * 8
+    sent = [values.item() for _, values in traffic.uploads]
     assert sent == pytest.approx([3.0, 2.12132, 3.41421, 2.38388], abs=1e-5)
-    returned = [values.item() for _, values in wire.downloads]
+    returned = [values.item() for _, values in traffic.downloads]
     assert returned == pytest.approx([5.12132, 5.12132, 5.79809, 5.79809], abs=1e-5)
     assert all(
-        ids.dtype == np.int64 and values.dtype == np.float32 for ids, values in wire.uploads + wire.downloads
+        ids.dtype == np.int64 and values.dtype == np.float32
+        for ids, values in traffic.uploads + traffic.downloads
     )
 
 
@@ -65,8 +66,8 @@ def test_hand_example() -> None:
 @given(partitioned())
 def test_completion_is_centralised_propagation(case: tuple[Hypergraph, list[int]]) -> None:
     data, owner = case
-    clients, wire = clients_of(data, owner), Recorder()
-    rows = completed(clients, wire)
+    clients, traffic = clients_of(data, owner), Recorder()
+    rows = completed(clients, traffic)
     expected = centralised(data)
     assert relative_error(clients, rows, expected) < 1e-6
     isolated = np.setdiff1d(np.arange(len(owner)), data.hyperedges.values)
@@ -74,13 +75,13 @@ def test_completion_is_centralised_propagation(case: tuple[Hypergraph, list[int]
         assert not part[np.isin(client.ids, isolated)].any()
     # Sent are the border hyperedges and nothing else; every client gets back what it sent ids of.
     holders = owners(data, clients)
-    for messages in (wire.uploads, wire.downloads):
+    for messages in (traffic.uploads, traffic.downloads):
         assert [ids.tolist() for ids, _ in messages] == LAYERS * [
             [edge for edge, at in holders.items() if len(at) > 1 and number in at]
             for number in range(len(clients))
         ]
     pairs = sum(len(at) for at in holders.values() if len(at) > 1)
-    assert wire.bytes_up == wire.bytes_down == LAYERS * pairs * (8 + 4 * 3)
+    assert traffic.bytes_up == traffic.bytes_down == LAYERS * pairs * (8 + 4 * 3)
 
 
 @settings(deadline=None, max_examples=50)
@@ -102,21 +103,21 @@ def test_order_of_nodes_and_hyperedges_changes_nothing(case: tuple[Hypergraph, l
 
 def test_one_client_sends_nothing() -> None:
     data = hypergraph(np.eye(4), [{0, 1, 2}, {2, 3}])
-    wire = TrafficMeter()
-    (rows,) = completed(clients_of(data, [0, 0, 0, 0]), wire)
-    assert (wire.bytes_up, wire.bytes_down) == (0, 0)
+    traffic = TrafficMeter()
+    (rows,) = completed(clients_of(data, [0, 0, 0, 0]), traffic)
+    assert (traffic.bytes_up, traffic.bytes_down) == (0, 0)
     np.testing.assert_allclose(rows, centralised(data), rtol=1e-6)
 
 
 def test_uploads_add_up_to_the_sums_of_the_whole_hyperedge() -> None:
     data = hypergraph(np.arange(12).reshape(6, 2), [{0, 2, 4}, {1, 2}, {0, 5}, {2, 3, 4, 5}])
-    wire = Recorder()
-    completed(clients_of(data, [0, 0, 1, 1, 2, 2]), wire)
+    traffic = Recorder()
+    completed(clients_of(data, [0, 0, 1, 1, 2, 2]), traffic)
     degree = [2, 1, 3, 1, 2, 2]
     for edge in range(4):
         nodes = data.hyperedges[edge]
         whole = sum(data.features[node] / np.sqrt(degree[node]) for node in nodes)
-        sent = sum(values[ids == edge].sum(axis=0) for ids, values in wire.uploads[:3])
+        sent = sum(values[ids == edge].sum(axis=0) for ids, values in traffic.uploads[:3])
         np.testing.assert_allclose(sent, whole, rtol=1e-6)
 
 
@@ -164,11 +165,11 @@ def expected(coraca: Hypergraph) -> NDArray[np.float64]:
 def test_coraca_completed_is_centralised(
     coraca: Hypergraph, expected: NDArray[np.float64], count: int, pairs: int
 ) -> None:
-    clients, wire = partition(coraca, count), TrafficMeter()
-    assert relative_error(clients, completed(clients, wire), expected) < 1e-6
+    clients, traffic = partition(coraca, count), TrafficMeter()
+    assert relative_error(clients, completed(clients, traffic), expected) < 1e-6
     sent = sum(len(at) for at in owners(coraca, clients).values() if len(at) > 1)
     assert sent == pytest.approx(pairs, rel=0.05)  # the mean over ten partitions that others drew
-    assert wire.bytes_up == wire.bytes_down == 2 * sent * (8 + 4 * 1433)
+    assert traffic.bytes_up == traffic.bytes_down == 2 * sent * (8 + 4 * 1433)
 
 
 @pytest.mark.parametrize("change", [with_local_degrees, with_local_sizes])
@@ -219,8 +220,8 @@ def as_released(data: Hypergraph, clients: Sequence[Client]) -> list[NDArray[np.
 @given(partitioned())
 def test_released_completion_truncates_foreign_degrees(case: tuple[Hypergraph, list[int]]) -> None:
     data, owner = case
-    clients, wire = clients_of(data, owner), TrafficMeter()
-    rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire, completion="released")
+    clients, traffic = clients_of(data, owner), TrafficMeter()
+    rows = rows_of("local_hgnn_hc", federation_of(data, clients), traffic, completion="released")
     for part, expected in zip(rows, as_released(data, clients), strict=True):
         np.testing.assert_allclose(part, expected, atol=1e-5)
     # Counted: a foreign neighbour's row and id once from its owner, and once to each client, a layer.
@@ -229,8 +230,8 @@ def test_released_completion_truncates_foreign_degrees(case: tuple[Hypergraph, l
         set().union(*(edge for edge in members if edge & set(client.ids.tolist()))) - set(client.ids.tolist())
         for client in clients
     ]
-    assert wire.bytes_down == 2 * sum(map(len, asked)) * (8 + 4 * 3)
-    assert wire.bytes_up == 2 * len(set().union(*asked)) * (8 + 4 * 3)
+    assert traffic.bytes_down == 2 * sum(map(len, asked)) * (8 + 4 * 3)
+    assert traffic.bytes_up == 2 * len(set().union(*asked)) * (8 + 4 * 3)
 
 
 def test_released_completion_has_no_least_upload() -> None:
@@ -243,17 +244,17 @@ def test_released_completion_has_no_least_upload() -> None:
 def test_parts_below_the_least_upload_stay_at_their_client() -> None:
     # Hyperedge {0, 1, 2}: A has 0 and 1, B has 2 alone. {3, 4, 5}: B has 3, C has 4 and 5. {2, 6}: B, C.
     data = hypergraph([[1], [2], [4], [8], [16], [32], [64]], [{0, 1, 2}, {3, 4, 5}, {2, 6}])
-    clients, wire = clients_of(data, [0, 0, 1, 1, 2, 2, 2]), Recorder()
+    clients, traffic = clients_of(data, [0, 0, 1, 1, 2, 2, 2]), Recorder()
     known = [client.hyperedges for client in clients if client.hyperedges is not None]
     rows = [client.dense() for client in clients]
     operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
-    result = complete(known, operators, rows, wire, 0, least_upload=2)
-    assert [(ids.tolist(), sums.ravel().tolist()) for ids, sums in wire.uploads] == [
+    result = complete(known, operators, rows, traffic, 0, least_upload=2)
+    assert [(ids.tolist(), sums.ravel().tolist()) for ids, sums in traffic.uploads] == [
         ([0], [3.0]),
         ([], []),
         ([1], [48.0]),
     ]
-    assert [ids.tolist() for ids, _ in wire.downloads] == [[0], [0, 1], [1]]
+    assert [ids.tolist() for ids, _ in traffic.downloads] == [[0], [0, 1], [1]]
     # Node 2 has degree 2. A's sum lacks node 2; B adds its own part; {2, 6} is completed by nobody.
     two = 4 / np.sqrt(2)
     expected = [1, 1, ((3 + two) / 3 + two / 2) / np.sqrt(2), 56 / 3, 16, 16, 32]
@@ -261,14 +262,14 @@ def test_parts_below_the_least_upload_stay_at_their_client() -> None:
 
 
 def test_exchanges_are_counted_by_layer_and_coding() -> None:
-    wire = TrafficMeter()
+    traffic = TrafficMeter()
     matrix = np.array([[0, 0, 0, 5], [0, 0, 0, 0], [0, 0, 0, 0]], np.float32)
-    wire.upload(np.array([7, 8, 9]), matrix, exchange=0)
-    wire.download(np.array([7, 8, 9]), np.ones((3, 4), np.float32), exchange=1)
-    wire.upload(np.ones(2, np.float32))
+    traffic.upload(np.array([7, 8, 9]), matrix, exchange=0)
+    traffic.download(np.array([7, 8, 9]), np.ones((3, 4), np.float32), exchange=1)
+    traffic.upload(np.ones(2, np.float32))
     # Non-zeros: a count for each of 3 rows and a place with the value 5; a full matrix is sent whole.
-    assert wire.exchanges().tolist() == [[[24 + 48, 0], [24 + 12 + 8, 0]], [[0, 24 + 48], [0, 24 + 48]]]
-    assert (wire.bytes_up, wire.bytes_down) == (72 + 8, 72)
+    assert traffic.exchanges().tolist() == [[[24 + 48, 0], [24 + 12 + 8, 0]], [[0, 24 + 48], [0, 24 + 48]]]
+    assert (traffic.bytes_up, traffic.bytes_down) == (72 + 8, 72)
 
 
 @pytest.mark.parametrize("method", ["fedhgn", "fedhgn_hc"])

@@ -128,17 +128,17 @@ def test_completion_is_centralised_propagation_and_sends_a_hyperedge_once(
     case: tuple[Hypergraph, list[int]],
 ) -> None:
     data, owner = case
-    clients, wire = clients_of(data, owner), Recorder()
+    clients, traffic = clients_of(data, owner), Recorder()
     step = smoothing(counts(edges_of(data), len(owner)))
     expected = step @ step @ data.features
-    rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire)
+    rows = rows_of("local_hgnn_hc", federation_of(data, clients), traffic)
     found = np.zeros_like(expected)
     for client, part in zip(clients, rows, strict=True):
         found[client.ids] = part
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
     at = [{owner[node] for node in edge} for edge in edges_of(data)]
     pairs = [[e for e, own in enumerate(at) if len(own) > 1 and k in own] for k in range(len(clients))]
-    for messages in (wire.uploads, wire.downloads):
+    for messages in (traffic.uploads, traffic.downloads):
         assert [ids.tolist() for ids, _ in messages] == LAYERS * pairs
 
 
@@ -146,8 +146,8 @@ def test_completion_is_centralised_propagation_and_sends_a_hyperedge_once(
 @given(case=repeated())
 def test_released_completion_counts_repeats(case: tuple[Hypergraph, list[int]]) -> None:
     data, owner = case
-    clients, wire = clients_of(data, owner), Recorder()
-    rows = rows_of("local_hgnn_hc", federation_of(data, clients), wire, completion="released")
+    clients, traffic = clients_of(data, owner), Recorder()
+    rows = rows_of("local_hgnn_hc", federation_of(data, clients), traffic, completion="released")
     exact = smoothing(counts(edges_of(data), len(owner))) @ data.features
     asked = []
     for client, part in zip(clients, rows, strict=True):
@@ -159,18 +159,18 @@ def test_released_completion_counts_repeats(case: tuple[Hypergraph, list[int]]) 
         np.testing.assert_allclose(part, second[client.ids], atol=1e-5)
         asked.append(sorted({node for edge in touching for node in edge} - own))
     # A foreign node's row goes to a client once, however often its hyperedges name the node.
-    assert sorted(ids.tolist() for ids, _ in wire.downloads) == sorted(LAYERS * asked)
+    assert sorted(ids.tolist() for ids, _ in traffic.downloads) == sorted(LAYERS * asked)
     wanted = set().union(*asked)
     sent = [sorted(wanted & set(client.ids.tolist())) for client in clients]
-    assert sorted(ids.tolist() for ids, _ in wire.uploads) == sorted(LAYERS * sent)
+    assert sorted(ids.tolist() for ids, _ in traffic.uploads) == sorted(LAYERS * sent)
 
 
 def test_least_upload_counts_different_nodes() -> None:
     # A has node 0 twice in the first hyperedge: alone, whatever the count. In the second it has two nodes.
     data = hypergraph([[1], [2], [4]], [[0, 0, 2], [0, 1, 2]])
-    clients, wire = clients_of(data, [0, 0, 1]), Recorder()
+    clients, traffic = clients_of(data, [0, 0, 1]), Recorder()
     own = [client.hyperedges for client in clients if client.hyperedges is not None]
     rows = [client.dense() for client in clients]
     operators = [Propagation.of(one.members, len(x), one.sizes) for one, x in zip(own, rows, strict=True)]
-    complete(own, operators, rows, wire, 0, least_upload=2)
-    assert [ids.tolist() for ids, _ in wire.uploads] == [[1], []]
+    complete(own, operators, rows, traffic, 0, least_upload=2)
+    assert [ids.tolist() for ids, _ in traffic.uploads] == [[1], []]

@@ -74,9 +74,9 @@ def test_clients_train_on_their_own_trimmed_hypergraph(
 ) -> None:
     data, owner = case
     federation = federation_of(data, clients_of(data, owner))
-    wire = TrafficMeter()
-    rows = rows_of(method, federation, wire)
-    assert (wire.bytes_up, wire.bytes_down) == (0, 0)
+    traffic = TrafficMeter()
+    rows = rows_of(method, federation, traffic)
+    assert (traffic.bytes_up, traffic.bytes_down) == (0, 0)
     for before, after in zip(federation.clients, rows, strict=True):
         own = {node: place for place, node in enumerate(before.ids.tolist())}
         left = set()

@@ -43,11 +43,11 @@ def random_split(seed: int, clients: int = 4, nodes: int = 40) -> tuple[Federati
 
 
 def fed(
-    method: str, federation: Federation, wire: TrafficMeter | None = None, **hyper: Any
+    method: str, federation: Federation, traffic: TrafficMeter | None = None, **hyper: Any
 ) -> tuple[Client, ...]:
     """The clients that a method trains on."""
     it = Run(make_spec(method, federation, hyper=hyper), federation)
-    return it.method.prepare_data(federation, wire or TrafficMeter()).clients
+    return it.method.prepare_data(federation, traffic or TrafficMeter()).clients
 
 
 def edges_of(client: Client) -> set[frozenset[int]]:

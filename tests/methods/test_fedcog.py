@@ -46,40 +46,40 @@ def path() -> Federation:
 
 
 def test_a_path_over_two_clients_by_hand(path: Federation) -> None:
-    wire = TrafficMeter()
+    traffic = TrafficMeter()
     # degrees with loops 2, 3, 3, 2; one step gives 1.316497, 2.074915, 3.299660, 3.224745
     expected = [[1.505330], [2.328982], [3.108022], [2.959453]]
-    np.testing.assert_allclose(rows(fed("fedcog", path, wire), 4), expected, rtol=1e-6)
+    np.testing.assert_allclose(rows(fed("fedcog", path, traffic), 4), expected, rtol=1e-6)
     # in both steps node 1 goes one way and node 2 the other: an id and a number each
-    assert wire.exchanges()[:, 0].tolist() == [[24, 24], [24, 24]]
-    assert wire.bytes_up == wire.bytes_down == 48
+    assert traffic.exchanges()[:, 0].tolist() == [[24, 24], [24, 24]]
+    assert traffic.bytes_up == traffic.bytes_down == 48
 
 
 @pytest.mark.parametrize("method", ["fedcog", "fedsage_plus_standin"])
 def test_a_row_goes_up_once_and_down_to_every_client_that_gets_it(method: str) -> None:
     """A hub at one client with a neighbour at each of three others: 4 rows up; 3 + 1 + 1 + 1 down."""
     star = split_graph(np.ones((4, 5)), [(0, 1), (0, 2), (0, 3)], [0, 1, 2, 3])
-    wire = TrafficMeter()
-    fed(method, star, wire)
+    traffic = TrafficMeter()
+    fed(method, star, traffic)
     row = 8 + 5 * 4
-    exchanges = wire.exchanges()[:, 0].tolist()
+    exchanges = traffic.exchanges()[:, 0].tolist()
     assert exchanges == [[4 * row, 6 * row]] * (2 if method == "fedcog" else 1)
-    assert [wire.bytes_up, wire.bytes_down] == np.sum(exchanges, axis=0).tolist()
+    assert [traffic.bytes_up, traffic.bytes_down] == np.sum(exchanges, axis=0).tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("clients", [1, 2, 5])
 def test_rows_are_those_of_the_whole_graph(seed: int, clients: int) -> None:
     federation, features, pairs = random_split(seed, clients)
-    wire = TrafficMeter()
-    got, expected = rows(fed("fedcog", federation, wire), 40), centralised(features, pairs)
+    traffic = TrafficMeter()
+    got, expected = rows(fed("fedcog", federation, traffic), 40), centralised(features, pairs)
     assert np.linalg.norm(got - expected) < 1e-6 * np.linalg.norm(expected)
     np.testing.assert_array_equal(got[7], features[7])  # without an edge: only its loop
     owner = {int(v): k for k, client in enumerate(federation.clients) for v in client.ids}
     sent = {(a, owner[b]) for u, v in pairs for a, b in ((u, v), (v, u)) if owner[a] != owner[b]}
-    assert wire.bytes_up == 2 * len({node for node, _ in sent}) * (8 + 6 * 4)
-    assert wire.bytes_down == 2 * len(sent) * (8 + 6 * 4)
-    assert len(wire.exchanges()) == (0 if clients == 1 else 2)
+    assert traffic.bytes_up == 2 * len({node for node, _ in sent}) * (8 + 6 * 4)
+    assert traffic.bytes_down == 2 * len(sent) * (8 + 6 * 4)
+    assert len(traffic.exchanges()) == (0 if clients == 1 else 2)
 
 
 def test_the_order_of_clients_changes_no_row() -> None:

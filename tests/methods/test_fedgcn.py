@@ -55,14 +55,14 @@ def test_foreign_nodes_bring_their_features_and_nothing_else(three: Federation) 
 
 def test_messages_by_hand(three: Federation) -> None:
     """Foreign nodes 4, 5, 5 of 8 features; edges among foreign nodes: A's 23 56 25 35, B's 01 56 15, ..."""
-    wire = TrafficMeter()
-    fed("fedgcn_2hop", three, wire)
+    traffic = TrafficMeter()
+    fed("fedgcn_2hop", three, traffic)
     down, links_down = 4 + 5 + 5, 4 + 3 + 4  # C's: 01 12 23 34
     up, links_up = 8, 8  # all nodes, and all these edges (01, 23 and 56 twice), once each
-    assert wire.bytes_up == up * (8 + 8 * 4) + links_up * 16
-    assert wire.bytes_down == down * (8 + 8 * 4) + links_down * 16
+    assert traffic.bytes_up == up * (8 + 8 * 4) + links_up * 16
+    assert traffic.bytes_down == down * (8 + 8 * 4) + links_down * 16
     # a row has one word: its number of non-zeros, its place and its value
-    assert wire.exchanges().tolist() == [
+    assert traffic.exchanges().tolist() == [
         [
             [up * 40 + links_up * 16, down * 40 + links_down * 16],
             [up * (8 + 4 + 8) + links_up * 16, down * (8 + 4 + 8) + links_down * 16],

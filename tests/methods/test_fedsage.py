@@ -36,11 +36,11 @@ def test_the_extended_graph_by_hand(triangle: Federation) -> None:
 
 
 def test_foreign_rows_are_counted_up_and_down(triangle: Federation) -> None:
-    wire = TrafficMeter()
-    fed("fedsage_plus_standin", triangle, wire)
-    assert wire.bytes_up == wire.bytes_down == (2 + 2) * (8 + 6 * 4)  # ids and six float32
+    traffic = TrafficMeter()
+    fed("fedsage_plus_standin", triangle, traffic)
+    assert traffic.bytes_up == traffic.bytes_down == (2 + 2) * (8 + 6 * 4)  # ids and six float32
     # raw rows travel: one word each
-    assert wire.exchanges().tolist() == [[[4 * 32] * 2, [4 * (8 + 4 + 8)] * 2]]
+    assert traffic.exchanges().tolist() == [[[4 * 32] * 2, [4 * (8 + 4 + 8)] * 2]]
 
 
 @pytest.mark.parametrize("scale", [0.1, 0.5])

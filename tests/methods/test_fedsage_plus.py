@@ -201,15 +201,17 @@ def test_the_federated_phase_moves_fgen_alone_and_counts_its_bytes() -> None:
     mender, _ = mender_of(federation, hidden_portion=1.0, generator_epochs=60, federated_epochs=4)
     mender.train()
     before = copied(dict(mender.network.named_parameters()))
-    wire = TrafficMeter()
-    mender.train_with_others([Neighbourhoods(federation.clients[1])], wire)
+    traffic = TrafficMeter()
+    mender.train_with_others([Neighbourhoods(federation.clients[1])], traffic)
     for name, value in mender.network.named_parameters():
         assert torch.equal(value, before[name]) == (not name.startswith("features."))
     with torch.no_grad():
         codes = mender.network.codes(mender.graph, 0.0, None)
         asked = int((mender.network.counts(codes)[:12] >= 1).sum())
     assert asked > 0
-    assert wire.bytes_up == wire.bytes_down == 4 * asked * 5 * 8 * 4  # epochs, nodes, slots, words, float32
+    assert (
+        traffic.bytes_up == traffic.bytes_down == 4 * asked * 5 * 8 * 4
+    )  # epochs, nodes, slots, words, float32
 
 
 def test_targets_of_others_are_neighbours_of_one_node() -> None:
