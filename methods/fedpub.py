@@ -142,7 +142,7 @@ class FedPub(Method):
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
         masks = [trained[MASK + name].flatten(1) for name in self.matrices]
         entries = sum(mask.shape[1] for mask in masks)
-        kept = torch.stack([pruned[name].flatten(1).count_nonzero(dim=1) for name in self.matrices])
+        kept = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in pruned.values()])
         means = torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries
         shares = (entries - kept.sum(dim=0)) / entries
         for log, values in ((self.mask_means, means), (self.pruned_shares, shares)):

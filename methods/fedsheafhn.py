@@ -171,7 +171,7 @@ class FedSheafHN(Method):
     def descend(self, participants: Tensor, generated: Stack, trained: Stack) -> None:
         """One step of phi and theta through one backward pass."""
         gradient = {
-            name: self.direction(generated[name], trained[name]) / len(participants) for name in generated
+            name: self.direction(generated[name], trained[name]).div_(len(participants)) for name in generated
         }
         for parameter in (*self.theta, *self.attention.parameters(), *self.network.body.parameters()):
             parameter.grad = None

@@ -21,7 +21,7 @@ from torch_geometric.nn import GCNConv
 
 from bench.engine.batch import Batch, Block, Stack
 from bench.engine.clients import Clients
-from bench.errors import DivergedError
+from bench.errors import DivergedError, NotApplicableError
 from bench.federation.types import TRAIN, Client
 from bench.nn.base import ClientModel, Drop, Output, keep_all
 from bench.nn.dropout import DropoutMasks, threshold
@@ -116,9 +116,13 @@ class SequentialClients(Clients):
         self._row: dict[str, Tensor] | None = None
 
     def fit(self, stack: Stack, *, epochs: int | None = None, **options: Any) -> Stack:
-        """Train client after client with ``torch.optim.Adam``; no other option of ``Clients.fit``."""
-        if options:
-            raise ValueError("the sequential reference trains whole models with cross-entropy only")
+        """Train client after client with ``torch.optim.Adam``.
+
+        Raises:
+            NotApplicableError: any other option of ``Clients.fit`` that asks for something.
+        """
+        if any(set(value) != set(stack) if name == "trainable" else True for name, value in options.items()):
+            raise NotApplicableError("the sequential reference trains whole models with cross-entropy only")
         s = self.spec.client
         epochs = self.spec.protocol.local_epochs if epochs is None else epochs
         if self._row is None:
