@@ -240,9 +240,7 @@ class FedSheafHNReleased(FedSheafHN):
 
     def trainable(self) -> Collection[str]:
         """Everything but the generated biases."""
-        return [
-            name for name in self.task.parameters if not (name in self.shared() and name.endswith("bias"))
-        ]
+        return [*self.task.head, *(name for name in self.task.backbone if not name.endswith("bias"))]
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """A zero difference: only the sheaf network's weight decay acts."""
