@@ -13,12 +13,12 @@ from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.federation import assignment_file, cache, scenarios
 from bench.federation.assignment_file import CORRECT, AssignmentFile
-from bench.federation.build import assemble, check_training
+from bench.federation.build import assemble
 from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import check_split
 from bench.federation.statistics import Holdings, holdings
-from bench.federation.types import ROLE_NAMES, SPLITS, Federation
+from bench.federation.types import ROLE_NAMES, SPLITS, TRAIN, Federation
 
 TOLERANCE = 5.0
 """By how many percentage points the roles of a file may be off the request's split without a word."""
@@ -156,7 +156,8 @@ class _Check:
             file.hash in (None, federation.hash),
             f"its hash is {str(file.hash)[:64]}, but what it holds on this data set has {federation.hash}",
         )
-        check_training(federation)
+        for number, client in enumerate(federation.clients):
+            self.require(client.count(TRAIN) > 0, f"client {number} has no item to train on")
         for role, name in enumerate(SPLITS):
             self.require(
                 any(client.count(role) for client in federation.clients), f"no client has a {name} item"
