@@ -199,7 +199,7 @@ def test_a_client_without_training_nodes_is_refused(
     assignment = Assignment(tuple(client.ids for client in federation.clients), tuple(roles))
     idle = assemble(prepare("toy"), "non-overlapping", assignment, federation.provenance)
     export_federation(idle, tmp_path / "idle.npz")
-    with pytest.raises(RequestError, match=r"client 2 of 4 .* none of them to train on"):
+    with pytest.raises(RequestError, match=r"client 2 .*to train on"):
         import_federation(tmp_path / "idle.npz")
 
 
