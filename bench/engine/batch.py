@@ -184,7 +184,3 @@ class PerBlock(Generic[T]):
         if batch.block not in self._values:
             self._values[batch.block] = self._build(batch)
         return self._values[batch.block]
-
-    def clear(self) -> None:
-        """Forget all values."""
-        self._values.clear()

@@ -25,21 +25,26 @@ PACKAGE = "bench.methods"
 
 
 @cache
-def code(method: str) -> Code:
-    """The code of a method that this process has loaded.
+def code(method: str, model: str = "") -> Code:
+    """The code of a method and a client model that this process has loaded.
 
     ``source`` covers the modules of the method and its bases, those whose functions or classes they import
-    from ``methods/`` or from the method's own package, and the engine, client models and federations.
+    from ``methods/`` or from the method's own package, and the engine, client models and federations; of a
+    ``model`` from outside the suite, its modules, too.
 
     Raises:
         RequestError: no such method.
     """
-    for kind in METHODS.all().values():
-        for name in _closure(kind):
+    from bench.nn.base import CLIENT_MODELS  # torch
+
+    added = {name: kind for name, kind in CLIENT_MODELS.all().items() if _package(kind.__module__) != "bench"}
+    for each in (*METHODS.all().values(), *added.values()):
+        for name in _closure(each):
             _source(name)
     kind = METHODS.named(method)
+    modules = _closure(kind) | (_closure(added[model]) if model in added else set())
     digest = hashlib.sha256(_shared().encode())
-    for name in sorted(_closure(kind)):
+    for name in sorted(modules):
         digest.update(f"{name}\0{_source(name)}\0".encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
 

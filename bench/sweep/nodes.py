@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any
 from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError
+from bench.spec import RunSpec
 from bench.sweep import fingerprint, worker
 from bench.sweep.pool import Lost, Workers, judged, kills_for_memory
 from bench.sweep.worker import Execute, Order
@@ -48,7 +48,7 @@ class WithSameSources:
             RequestError: the sources differ.
         """
         assert isinstance(order, NodeOrder)
-        if fingerprint.code(_method(order)).source != order.source:
+        if _source(order) != order.source:
             raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
         return self.execute(order)
 
@@ -56,11 +56,13 @@ class WithSameSources:
 def order_for_node(order: Order) -> NodeOrder:
     """The order with the sources that this machine has; its folders no longer depend on where it is read."""
     roots = tuple(str(Path(root).absolute()) for root in order.roots)
-    return NodeOrder(**vars(order) | {"roots": roots}, source=fingerprint.code(_method(order)).source)
+    return NodeOrder(**vars(order) | {"roots": roots}, source=_source(order))
 
 
-def _method(order: Order) -> str:
-    return str(json.loads(order.spec)["method"])
+def _source(order: Order) -> str:
+    """The sources by which this machine would make the order's run."""
+    spec = RunSpec.model_validate_json(order.spec)
+    return fingerprint.code(spec.method, spec.client.model).source
 
 
 def attempt(

@@ -186,7 +186,7 @@ def _step(planned: Planned, stored: Mapping[str, Stored], lacking: Callable[[str
         return Step(planned, "not_implemented", planned.reason)
     old = stored.get(spec.hash)
     if old is not None and old.state in SETTLED:
-        code = fingerprint.code(spec.method)
+        code = fingerprint.code(spec.method, spec.client.model)
         stale = _stale(old, code)
         if not stale:
             changed = old.source_hash != code.source
@@ -207,7 +207,7 @@ def serves(old: Stored, step: Step) -> bool:
     Any settled run that is not stale is; but one to redo (``stale``, ``rerun``) has to be by exactly the
     installed code, else the old one itself would serve.
     """
-    code = fingerprint.code(step.spec.method)
+    code = fingerprint.code(step.spec.method, step.spec.client.model)
     if old.state not in SETTLED or _stale(old, code):
         return False
     redone = step.status == "stale" or step.status in SETTLED

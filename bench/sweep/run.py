@@ -76,8 +76,8 @@ def sweep(
     steps = plan.to_run
     if not steps:
         return Outcome(plan.counts, 0)
-    for method in {step.spec.method for step in steps}:
-        fingerprint.code(method)  # as it is now: files may be edited before a run is stored
+    for method, model in {(step.spec.method, step.spec.client.model) for step in steps}:
+        fingerprint.code(method, model)  # as it is now: files may be edited before a run is stored
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
     prepared = build_all((step.spec for step in steps), roots, build or default_build())

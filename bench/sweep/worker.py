@@ -169,7 +169,7 @@ def execute(order: Order) -> RunResult:
         _set_aside()
     torch.set_num_threads(order.threads)
     spec = RunSpec.model_validate_json(order.spec)
-    code = fingerprint.code(spec.method)
+    code = fingerprint.code(spec.method, spec.client.model)
     federation = _federation(spec.federation_key, order.roots)
     if order.clients and federation.hash != order.clients:
         raise RequestError(
@@ -205,7 +205,7 @@ def _checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoi
 
     if order.checkpoints is None:
         return None
-    made_by = (fingerprint.code(spec.method).source, torch.__version__)
+    made_by = (fingerprint.code(spec.method, spec.client.model).source, torch.__version__)
     made_on = (order.device.partition(":")[0], str(order.threads))
     identity = " ".join((federation.hash, *made_by, *made_on))
     return Checkpoint(order.checkpoints.path(spec.hash), identity, order.checkpoints.minutes)

@@ -106,7 +106,7 @@ class Writer:
             state = kept or result.state
             return kept is not None
 
-        code = result.code or fingerprint.code(step.spec.method)
+        code = result.code or fingerprint.code(step.spec.method, step.spec.client.model)
         context = Context(
             started=started,
             environment=self.made_on(result),

@@ -276,6 +276,29 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
         registry.forget()
 
 
+@pytest.mark.usefixtures("hashed_anew")
+def test_the_sources_of_a_run_are_those_of_a_client_model_of_ones_own_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "wider.py"
+    text = "from bench.nn.gcn import GCN\n\n\nclass Wider(GCN):\n    name = 'wider'\n"
+    sources = []
+    monkeypatch.setenv(registry.PLUGINS, str(file))
+    try:
+        for edited in (text, text + "    batches = True\n"):
+            file.write_text(edited)
+            registry.forget()
+            for each in (fingerprint.code, fingerprint._source):
+                each.cache_clear()
+            sources.append({model: fingerprint.code("local", model).source for model in ("gcn", "wider")})
+    finally:
+        monkeypatch.delenv(registry.PLUGINS)
+        registry.forget()
+    first, second = sources
+    assert first["gcn"] == second["gcn"] == fingerprint.code("local").source
+    assert len({first["gcn"], first["wider"], second["wider"]}) == 3
+
+
 @pytest.mark.parametrize("state", ["done", "diverged", "not_applicable", "failed", "no_data"])
 @pytest.mark.parametrize("asked", ["missing", "failed", "no_data", "stale", "done"])
 def test_when_a_run_of_another_sweep_serves(asked: Status, state: str) -> None:
