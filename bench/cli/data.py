@@ -155,10 +155,9 @@ def stats(
     as_json
         Print one JSON list of objects: dataset, scenario, clients, quantity, measured, published, deviation.
     """
-    from bench.dataset import DATASETS
-
     roots = paths.data_roots(data_root)
 
+    from bench.dataset import DATASETS
     from bench.report.dataset_tables import dataset_tables  # with the studies: they describe the tables
     from bench.report.study import STUDIES
 
@@ -223,10 +222,9 @@ def export(
     data_root
         Folder searched first for raw files.
     """
-    from bench.dataset import DATASETS
-
     roots = paths.data_roots(data_root)
 
+    from bench.dataset import DATASETS
     from bench.federation.build import build
     from bench.federation.exchange import export_federation
 

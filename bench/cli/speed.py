@@ -15,7 +15,6 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from bench.dataset import DATASETS
 from bench.errors import NotApplicableError, RequestError, unknown
 from bench.paths import data_roots
 from bench.sweep.devices import check_counts
@@ -71,6 +70,7 @@ def speed(
     """
     import torch
 
+    from bench.dataset import DATASETS
     from bench.speed import WHOLE_RUNS, Case, every_method, measure, measure_machine, measure_whole
 
     if whole and rounds is not None:

@@ -474,6 +474,7 @@ def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() ->
     assert {key: more[key] for key in more.keys() - settings_of(plain).keys()} == {
         "attack.kind": "same",
         "attack.ratio": 0.2,
+        "attack.target": "extras",
         "attack.tau": 5.0,
     }
     assert (special(more), special(settings_of(plain))) == (True, False)
