@@ -59,6 +59,10 @@ CLIENT: dict[Family, dict[str, Any]] = {
 """Client settings of every family's toys."""
 
 
+SHORT = {"warm_up_epochs": 5}
+"""Hyper-parameters that shorten what precedes the first round, for methods that have them."""
+
+
 class Broken(Exception):
     """A rule is not kept; the message says what to mend."""
 
@@ -94,7 +98,13 @@ class Subject:
         return replace(linked(drawn), family=self.family)
 
     def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
-        """A short run of the method; ``client`` settings are added to the method's own."""
+        """A short run of the method; ``client`` settings are added to the method's own.
+
+        A ``whole`` run has all of what precedes the first round.
+        """
+        fields = self.kind.Hyper.model_fields
+        short = {} if settings.pop("whole", False) else SHORT
+        hyper = {name: value for name, value in short.items() if name in fields} | settings.pop("hyper", {})
         client = {
             "hidden": HIDDEN,
             **CLIENT[self.family],
@@ -102,7 +112,11 @@ class Subject:
             **settings.pop("client", {}),
         }
         return make_spec(
-            self.method, federation or self.federation, client=client, **{"rounds": ROUNDS, **settings}
+            self.method,
+            federation or self.federation,
+            client=client,
+            hyper=hyper,
+            **{"rounds": ROUNDS, **settings},
         )
 
     def play(self, block_size: int | None = None, **settings: Any) -> Run:
@@ -407,7 +421,11 @@ def late_accuracy(subject: Subject, stage: str) -> float:
     """Mean test accuracy of the last quarter of the rounds on the learnable toy."""
     lessons = IMAGES if subject.family == "images" else NODES
     spec = subject.spec(
-        subject.learnable, rounds=lessons.rounds, local_epochs=lessons.local_epochs, client=lessons.client
+        subject.learnable,
+        rounds=lessons.rounds,
+        local_epochs=lessons.local_epochs,
+        client=lessons.client,
+        whole=True,
     )
     result = run(spec, subject.learnable)
     require(

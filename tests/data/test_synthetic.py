@@ -12,6 +12,7 @@ from bench.federation.graph import check_graph
 from bench.sources import Sources
 
 
+@pytest.mark.slow
 def test_arxiv_size_has_the_published_counts_and_is_one_seeded_graph() -> None:
     dataset = DATASETS.named("arxiv-size")
     graph = dataset().load(Sources(()))

@@ -256,6 +256,7 @@ def test_nothing_to_show_is_one_line(home: Path, tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedcog", "fedgcn_2hop"])
 def test_a_row_that_several_clients_get_is_sent_up_once(
     method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

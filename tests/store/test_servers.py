@@ -371,6 +371,7 @@ def test_a_run_is_claimed_once(url: str) -> None:
         assert ours.take("b")
 
 
+@pytest.mark.slow
 def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
     with open_store(url, create=True) as one, open_store(url, create=True) as other:
         ours, theirs = Claims(one, lease=3.0), Claims(other, lease=3.0)

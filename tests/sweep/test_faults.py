@@ -313,6 +313,7 @@ def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(asked) == 2, "whether another sweep has made it, in vain and again"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = expected(tmp_path / "alone", 6)
     with postgres_server() as new:

@@ -76,12 +76,12 @@ def test_minutes_that_are_not_positive_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "state", "stays"),
     [
-        ("hang", "failed", True),
+        pytest.param("hang", "failed", True, marks=pytest.mark.slow),
         ("signal 9", "failed", True),
         ("exit 3", "failed", True),
         ("unready", "failed", True),
         ("disk", "failed", True),
-        ("oom", "oom", True),
+        pytest.param("oom", "oom", True, marks=pytest.mark.slow),
         ("raise", "failed", False),
         ("leave", "failed", False),
         ("done", "done", False),

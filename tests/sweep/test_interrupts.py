@@ -67,6 +67,7 @@ def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signal
     assert list((tmp_path / "sweeps").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_sweep_leaves_no_process_and_goes_on(tmp_path: Path, undisturbed: dict[str, object]) -> None:
     folder = Folder(tmp_path)
     process = folder.start(seconds=0.5)
@@ -94,6 +95,7 @@ def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) 
     assert folder.kept() == 0
 
 
+@pytest.mark.slow
 def test_the_command_line_ends_with_130_and_says_meanwhile_what_it_is_at(tmp_path: Path) -> None:
     environment = {**os.environ, "BENCH_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
     environment.pop("BENCH_DATA", None)

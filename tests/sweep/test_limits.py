@@ -142,7 +142,7 @@ def test_a_failure_does_not_replace_the_run_that_was_to_be_redone(
     work.sweep(planned)
     before = stored_numbers(work.url)
     real = fingerprint.code("local")
-    monkeypatch.setattr(fingerprint, "code", lambda _: replace(real, source="edited"))
+    monkeypatch.setattr(fingerprint, "code", lambda *_: replace(real, source="edited"))
     result = work.sweep(planned, {"local 3 0": ["raise"]}, rerun="changed")
     assert (result.counts, result.failed, result.exit_code) == ({"done": 2}, 1, 1)
     assert stored_numbers(work.url) == before
@@ -211,7 +211,7 @@ def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.Monk
     real.cache_clear()
     other = {"fedavg": "other sources"}
 
-    def code(method: str) -> Code:
+    def code(method: str, model: str) -> Code:
         found = real(method)
         return replace(found, source=other.get(method, found.source))
 

@@ -132,6 +132,7 @@ def test_a_missing_extra_is_named(
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0, 1)))

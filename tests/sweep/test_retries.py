@@ -42,6 +42,7 @@ def test_out_of_memory_is_tried_alone_then_in_smaller_blocks(work: Scripted) -> 
     assert work.logs() == set()
 
 
+@pytest.mark.slow
 def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: Scripted) -> None:
     result = work.sweep(LOCAL[:2], {"local 3 0": ["oom"]})
     assert (result.counts, result.exit_code) == ({"oom": 1, "done": 1}, 1)
