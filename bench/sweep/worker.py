@@ -44,7 +44,7 @@ class Checkpoints:
 
     def path(self, spec_hash: str) -> Path:
         """The file of a run."""
-        return self.folder / f"{spec_hash}.npz"
+        return self.folder / f"{spec_hash}.pt"
 
     def tidy(self, spec_hash: str, over: bool) -> None:
         """Remove what a killed worker left half-written of a run, and the file of one that is ``over``."""

@@ -90,7 +90,7 @@ class Home:
         return Counter(re.findall(r"(\w+ cora .* seed \d+): done \d", self.output))
 
     def checkpoints(self) -> list[Path]:
-        return sorted((self.folder / "checkpoints").glob("*.npz"))
+        return sorted((self.folder / "checkpoints").glob("*.pt"))
 
     def stored(self) -> int:
         return len(numbers(self.database)) if self.database.exists() else 0

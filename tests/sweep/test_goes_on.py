@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from fake_runs import grid
 from processes import alive, below, wait_for
 from scripted import Scripted
@@ -34,9 +34,8 @@ def run(home: Path, *more: str) -> None:
 
 def saved(home: Path) -> dict[str, float]:
     """What the only checkpoint says of the run: the round that it follows and the seconds until then."""
-    (path,) = (home / "checkpoints").glob("*.npz")
-    with np.load(path, allow_pickle=False) as file:
-        state = json.loads(file["state"].tobytes())
+    (path,) = (home / "checkpoints").glob("*.pt")
+    state = torch.load(path, weights_only=True)
     return {"round": state["round"], "seconds": state["total"]}
 
 
@@ -46,7 +45,7 @@ def test_a_killed_sweep_goes_on_bit_equal(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command(killed, "--checkpoint-minutes", "1e-9"), env={**os.environ, "BENCH_HOME": str(killed)}
     )
-    wait_for(lambda: list((killed / "checkpoints").glob("*.npz")))
+    wait_for(lambda: list((killed / "checkpoints").glob("*.pt")))
     workers = below(process.pid)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -116,7 +115,7 @@ def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
     """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
     folder = home / "checkpoints"
     folder.mkdir(exist_ok=True)
-    found = (folder / f"{spec_hash}.npz", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
+    found = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
     for each in found:
         each.write_text("rounds of days")
     return found
