@@ -105,6 +105,7 @@ def holm(values: list[float]) -> list[float]:
     return corrected
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(st.integers(2, 4), st.integers(2, 6), st.integers(0, 10_000))
 def test_all_pairs_are_corrected_together_and_mirror_each_other(

@@ -34,6 +34,7 @@ def goes_on(folder: Folder, kept: int, undisturbed: dict[str, object]) -> None:
         assert list(store.runs()["state"]) == ["done"] * 12
 
 
+@pytest.mark.slow
 def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed: dict[str, object]) -> None:
     folder = Folder(tmp_path)
     process = folder.start(seconds=0.5)
