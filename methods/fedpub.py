@@ -170,9 +170,10 @@ class FedPubGradient(FedPub):
     as zero. The L1 term is a mean over all entries: with the released sum and strength 1e-3 its
     constant sign makes Adam take every mask to zero within some dozen rounds.
 
-    A round costs 6 to 9 times FedAvg's at 50 clients of Cora (4 to 5 without penalties): twice
-    the parameters are trained, every step passes over all of them again for each penalty, and the
-    embeddings take a dense product with 500 feature rows for every client.
+    A round costs between four and five times FedAvg's at 50 clients of Cora (about four without
+    penalties, ``bench speed``): twice the parameters are trained, every step passes over all of them
+    again for each penalty, and the embeddings take a dense product with 500 feature rows for every
+    client.
     """
 
     name = "fedpub_gradient"
