@@ -9,9 +9,12 @@ from bench.errors import RequestError
 
 ATTEMPTS = 1000
 
+Stream = np.random.Generator | np.random.RandomState
+"""A stream of the suite, or NumPy's legacy one, from which released partitions were drawn."""
+
 
 def _draw(
-    labels: NDArray[np.int64], clients: int, concentration: float, stream: np.random.Generator
+    labels: NDArray[np.int64], clients: int, concentration: float, stream: Stream
 ) -> list[NDArray[np.int64]]:
     """One draw, every class in turn; see ``label_dirichlet``."""
     pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
@@ -31,7 +34,7 @@ def _draw(
 
 
 def label_dirichlet(
-    labels: NDArray[np.int64], clients: int, concentration: float, least: int, stream: np.random.Generator
+    labels: NDArray[np.int64], clients: int, concentration: float, least: int, stream: Stream
 ) -> list[NDArray[np.int64]]:
     """Item ids of every client, ascending (hypergraph facts 1.2, image facts 1.5).
 
