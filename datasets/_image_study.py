@@ -6,6 +6,9 @@ from bench.spec import ClientSettings, Protocol
 
 SCENARIOS = (
     "dirichlet0.1",
+    "pathological",
+    "pathological-distinct",
+    "case-study",
 )
 
 PROTOCOL = Protocol(rounds=200, local_epochs=5, split=(70, 10, 20), initial="common")
