@@ -9,6 +9,8 @@ SCENARIOS = (
     "pathological",
     "pathological-distinct",
     "case-study",
+    "dirichlet0.1-released",
+    "pathological-released",
 )
 
 PROTOCOL = Protocol(rounds=200, local_epochs=5, split=(70, 10, 20), initial="common")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.dirichlet import Stream
-from bench.federation.images import ImageScenario
+from bench.federation.images import ImageScenario, ReleasedScenario
 
 GROUPS = 5
 """Groups of clients in the case study."""
@@ -87,6 +87,12 @@ class Pathological(_Shards):
         label, shard = np.divmod(np.arange(each * clients), each * clients // classes)
         order = stream.permutation(each * clients)
         return [(label[hand], shard[hand]) for hand in np.split(order, clients)]
+
+
+class PathologicalReleased(ReleasedScenario, Pathological):
+    """The released partition of the pathological setting."""
+
+    name = "pathological-released"
 
 
 class PathologicalDistinct(_Shards):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from bench.data import Family, Images
 from bench.errors import RequestError
 from bench.federation.dirichlet import Stream
 from bench.federation.scenario import Assignment, Scenario, Split
-from bench.federation.splits import ceiled_roles
+from bench.federation.splits import ceiled_roles, reseeded_roles
 from bench.federation.types import Client
 
 
@@ -80,6 +80,42 @@ class ImageScenario(Scenario[Images]):
             ids.append(held[order])
             roles.append(self.roles(len(held), split, partition_seed, client)[order])
         return Assignment(tuple(ids), tuple(roles))
+
+
+class ReleasedScenario(ImageScenario):
+    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (facts 1.7).
+
+    The seeds are those of the released scripts, which fix one partition and one split for each data
+    set: the partition seed of a run has no influence.
+    """
+
+    SEEDS: ClassVar[dict[int, int]] = {10: 66666, 100: 666, 200: 666}
+    """Seed of the partition by number of classes: CIFAR-10, CIFAR-100, Tiny-ImageNet."""
+
+    SPLIT_SEED: ClassVar[int] = 666
+
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """With the released seeds."""
+        seeds = {str(classes): seed for classes, seed in self.SEEDS.items()}
+        return super().recipe(partition_seed) | {"seeds by classes": seeds, "split seed": self.SPLIT_SEED}
+
+    def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
+        """``deal`` from the released seed.
+
+        Raises:
+            RequestError: also where there is no seed for so many classes.
+        """
+        classes = len(np.unique(labels))
+        if classes not in self.SEEDS:
+            raise RequestError(
+                f"released partitions are of data sets of {', '.join(map(str, self.SEEDS))} classes, got "
+                f"{classes}: use the scenario without '-released'"
+            )
+        return self.deal(labels, clients, np.random.RandomState(self.SEEDS[classes]))
+
+    def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
+        """The same cuts for every client of so many items."""
+        return reseeded_roles(items, split, self.SPLIT_SEED)
 
 
 def image_clients(images: Images, assignment: Assignment) -> tuple[Client, ...]:
