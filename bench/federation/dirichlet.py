@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
+from bench.streams import Stream
 
 ATTEMPTS = 1000
-
-Stream = np.random.Generator | np.random.RandomState
-"""A stream of the suite, or NumPy's legacy one, from which released partitions were drawn."""
 
 
 def _draw(

@@ -101,8 +101,8 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
         """One client holds everything; more share the nodes."""
         stream = streams.generator(partition_seed, "partition", "label-dirichlet")
         least = LEAST if clients > 1 else 1
-        dealt = label_dirichlet(data.labels, clients, self.concentration, least, stream)
-        ids = [np.sort(part) for part in dealt]
+        shares = label_dirichlet(data.labels, clients, self.concentration, least, stream)
+        ids = [np.sort(share) for share in shares]
         roles = [
             floored_roles(len(part), split, streams.generator(partition_seed, "split", client))
             for client, part in enumerate(ids)

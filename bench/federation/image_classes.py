@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
-from bench.federation.dirichlet import Stream
 from bench.federation.images import ImageScenario, ReleasedScenario
+from bench.streams import Stream
 
 GROUPS = 5
 """Groups of clients in the case study."""
 
+OWN = 80
+"""Percent of a class that its group has to itself, s in the paper."""
+
+FEWEST = 5
+"""Classes that a client of the pathological setting has where a fifth of all would be fewer."""
+
 
 def classes_a_client(classes: int) -> int:
     """Of so many classes, how many a client has in the pathological setting: 5 of 10, else a fifth."""
-    return min(classes, max(5, classes // 5))
+    return min(classes, max(FEWEST, classes // 5))
 
 
 def shuffled_classes(labels: NDArray[np.int64], stream: Stream) -> list[NDArray[np.int64]]:
@@ -34,10 +41,8 @@ class _Shards(ImageScenario):
     """
 
     @abstractmethod
-    def shards(
-        self, classes: int, clients: int, each: int, stream: Stream
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """For every client, the class and the number within it of its ``each`` shards."""
+    def hands(self, classes: int, cuts: int, clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """The shards of every client, equally many; class ``c`` has ``c * cuts .. (c + 1) * cuts - 1``."""
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
         """Classes are shuffled, cut and dealt.
@@ -46,29 +51,25 @@ class _Shards(ImageScenario):
             RequestError: the classes cannot be cut into so many equal shards.
         """
         items = shuffled_classes(labels, stream)
-        each = classes_a_client(len(items))
-        if each * clients % len(items):
-            step = len(items) // math.gcd(each, len(items))
+        classes = len(items)
+        per_client = classes_a_client(classes)
+        if per_client * clients % classes:
+            step = classes // math.gcd(per_client, classes)
             raise RequestError(
-                f"clients: expected a multiple of {step}, so that {each} shards of {len(items)} classes a "
-                f"client cut every class alike, got {clients}"
+                f"clients: expected a multiple of {step}, so that {per_client} shards a client cut "
+                f"each of {classes} classes alike, got {clients}"
             )
-        cuts = each * clients // len(items)
+        cuts = per_client * clients // classes
         fewest = min(map(len, items))
         if cuts > fewest:
             raise RequestError(
                 f"clients: {clients} of them cut every class into {cuts} shards, but a class has {fewest} "
                 f"images; ask for {clients * fewest // cuts} clients at most"
             )
-        sizes = [len(part) // cuts for part in items]
+        shards = [shard for part in items for shard in np.split(part[: len(part) // cuts * cuts], cuts)]
         return [
-            np.concatenate(
-                [
-                    items[label][shard * sizes[label] : (shard + 1) * sizes[label]]
-                    for label, shard in zip(*dealt, strict=True)
-                ]
-            )
-            for dealt in self.shards(len(items), clients, each, stream)
+            np.concatenate([shards[shard] for shard in hand])
+            for hand in self.hands(classes, cuts, clients, stream)
         ]
 
 
@@ -80,13 +81,9 @@ class Pathological(_Shards):
 
     name = "pathological"
 
-    def shards(
-        self, classes: int, clients: int, each: int, stream: Stream
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """All shards, class by class, in random order; every client gets the next ones."""
-        label, shard = np.divmod(np.arange(each * clients), each * clients // classes)
-        order = stream.permutation(each * clients)
-        return [(label[hand], shard[hand]) for hand in np.split(order, clients)]
+    def hands(self, classes: int, cuts: int, clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """All shards in random order; every client gets the next ones."""
+        return np.split(stream.permutation(classes * cuts), clients)
 
 
 class PathologicalReleased(ReleasedScenario, Pathological):
@@ -100,26 +97,23 @@ class PathologicalDistinct(_Shards):
 
     name = "pathological-distinct"
 
-    def shards(
-        self, classes: int, clients: int, each: int, stream: Stream
-    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def hands(self, classes: int, cuts: int, clients: int, stream: Stream) -> list[NDArray[np.int64]]:
         """Client after client draws distinct classes, with weights of what is left of them.
 
         A class of which every later client must get a shard is taken without a draw, so that no draw
         ends where a client could only get a class twice.
         """
-        cuts = each * clients // classes
         left = np.full(classes, cuts)
         hands = []
-        for later in range(clients, 0, -1):
-            forced = np.flatnonzero(left == later)
-            label = forced
-            if len(forced) < each:
-                weights = np.where(left < later, left, 0)
-                free = stream.choice(classes, each - len(forced), replace=False, p=weights / weights.sum())
-                label = np.concatenate([forced, free])
-            hands.append((label, cuts - left[label]))
-            left[label] -= 1
+        for clients_left in range(clients, 0, -1):
+            due = np.flatnonzero(left == clients_left)
+            drawn = classes * cuts // clients - len(due)
+            if drawn:
+                weights = np.where(left < clients_left, left, 0)
+                free = stream.choice(classes, drawn, replace=False, p=weights / weights.sum())
+                due = np.concatenate([due, free])
+            hands.append((due + 1) * cuts - left[due])
+            left[due] -= 1
         return hands
 
 
@@ -131,6 +125,10 @@ class CaseStudy(ImageScenario):
     """
 
     name = "case-study"
+
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """With the number of groups and what they have of their classes, in percent."""
+        return super().recipe(partition_seed) | {"groups": GROUPS, "own percent": OWN}
 
     def groups(self, clients: int) -> NDArray[np.int64]:
         """Clients ``0 .. clients / 5 - 1`` are group 0, and so on."""
@@ -157,12 +155,12 @@ class CaseStudy(ImageScenario):
         pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
         for rank, label in enumerate(stream.permutation(len(items)).tolist()):
             size = len(items[label])
-            own, rest = np.split(items[label], [size * 4 // 5])
+            own, rest = np.split(items[label], [size * OWN // 100])
             owners = np.flatnonzero(group == rank // (len(items) // GROUPS)).tolist()
             part = len(own) // len(owners)
             if part == 0:
                 raise RequestError(
-                    f"clients: {len(owners)} of {clients} share 80 % of a class, but it has {size} images; "
+                    f"clients: {len(owners)} of {clients} share {OWN} % of a class that has {size} images; "
                     f"ask for fewer clients"
                 )
             for client, piece in zip(owners, np.split(own, part * np.arange(1, len(owners))), strict=True):

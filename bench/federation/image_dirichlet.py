@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.federation.dirichlet import Stream, label_dirichlet
+from bench.federation.dirichlet import label_dirichlet
 from bench.federation.images import ImageScenario, ReleasedScenario
 from bench.federation.scenario import positive_number
+from bench.streams import Stream
 
 LEAST = 3
 """Fewest images that the split leaves one training image of. The released code asks for 1 and
@@ -44,8 +45,8 @@ class Dirichlet(ImageScenario):
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
         """See ``label_dirichlet``; ascending."""
-        dealt = label_dirichlet(labels, clients, self.concentration, LEAST, stream)
-        return [np.sort(share) for share in dealt]
+        shares = label_dirichlet(labels, clients, self.concentration, LEAST, stream)
+        return [np.sort(share) for share in shares]
 
 
 class DirichletReleased(ReleasedScenario, Dirichlet):

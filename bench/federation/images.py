@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from bench import streams
 from bench.data import Family, Images
 from bench.errors import RequestError
-from bench.federation.dirichlet import Stream
 from bench.federation.scenario import Assignment, Scenario, Split
 from bench.federation.splits import ceiled_roles, reseeded_roles
 from bench.federation.types import Client
+from bench.streams import Stream
 
 
 def check_images(images: Images, name: str) -> None:
@@ -74,11 +74,11 @@ class ImageScenario(Scenario[Images]):
         )
         ids, roles = [], []
         for client, share in enumerate(self.shares(population, clients, partition_seed)):
-            held = image[share]
-            held = held[held >= 0]
-            order = np.argsort(held)
-            ids.append(held[order])
-            roles.append(self.roles(len(held), split, partition_seed, client)[order])
+            own = image[share]
+            own = own[own >= 0]
+            order = np.argsort(own)
+            ids.append(own[order])
+            roles.append(self.roles(len(own), split, partition_seed, client)[order])
         return Assignment(tuple(ids), tuple(roles))
 
 
