@@ -42,13 +42,21 @@ def clustering(edges: NDArray[np.int64], nodes: int) -> float:
     return float(local_clustering(edges, nodes).mean())
 
 
+def class_counts(labels: Sequence[NDArray[np.int64]], classes: int) -> NDArray[np.int64]:
+    """How many items of every class each client has ``[clients, classes]``.
+
+    ``labels[c]`` are the classes of the items of client ``c``.
+    """
+    return np.stack([np.bincount(part, minlength=classes) for part in labels])
+
+
 def heterogeneity(labels: Sequence[NDArray[np.int64]], classes: int) -> float | None:
     """Median over pairs of clients of the Jensen-Shannon distance of their class shares.
 
     The distance is the square root of the divergence in natural logarithms, 0 to sqrt(ln 2).
     ``labels[c]`` are the classes of all items of client ``c``. None for a single client.
     """
-    counts = np.stack([np.bincount(part, minlength=classes) for part in labels])
+    counts = class_counts(labels, classes)
     shares = counts / counts.sum(axis=1, keepdims=True)
     first, second = np.triu_indices(len(shares), k=1)
     if not first.size:
