@@ -62,14 +62,16 @@ def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | N
 
     Args:
         stack: the models.
-        weights: ``[clients, clients]``; with ``layers`` one such matrix for every layer by name.
+        weights: ``[mixtures, clients]``; with ``layers`` one such matrix for every layer by name.
         layers: which parameters belong to which layer.
 
     Raises:
         ValueError: as ``by_layer``.
     """
     if isinstance(weights, Tensor):
-        return {name: (weights @ value.flatten(1)).view_as(value) for name, value in stack.items()}
+        return {
+            name: (weights @ value.flatten(1)).view(-1, *value.shape[1:]) for name, value in stack.items()
+        }
     if layers is None:
         raise ValueError("weights by layer need the layers")
     parts = {layer: mix(part, weights[layer]) for layer, part in by_layer(stack, layers).items()}

@@ -61,6 +61,15 @@ def test_one_matrix_mixes_all_parameters(stack: dict[str, Tensor]) -> None:
         assert torch.allclose(mixed[name], mixture(value, matrix(1)), atol=1e-6)
 
 
+def test_there_may_be_fewer_models_than_mixtures(stack: dict[str, Tensor]) -> None:
+    two = {name: value[:2] for name, value in stack.items()}
+    whole = matrix(1)
+    whole[:, 2] = 0
+    mixed = mix(two, whole[:, :2])
+    for name, value in stack.items():
+        assert torch.allclose(mixed[name], mixture(value, whole), atol=1e-6)
+
+
 def test_every_layer_has_a_mixture_of_its_own(stack: dict[str, Tensor]) -> None:
     weights = {"first": matrix(1), "second": matrix(2)}
     mixed = mix(stack, weights, LAYERS)
@@ -89,7 +98,7 @@ def test_weights_by_layer_are_of_named_layers(stack: dict[str, Tensor]) -> None:
         mix(stack, {"first": matrix(1), "second": matrix(2)})
 
 
-def inner_products(values: list[Tensor]) -> Tensor:
+def plain_products(values: list[Tensor]) -> Tensor:
     """Client by client and parameter by parameter, in float64."""
     result = torch.zeros(3, 3, dtype=torch.float64)
     for one in range(3):
@@ -102,15 +111,15 @@ def inner_products(values: list[Tensor]) -> Tensor:
 def test_inner_products_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
     products = gram(stack)
     assert products.dtype == torch.float64
-    assert torch.allclose(products, inner_products(list(stack.values())), atol=1e-5)
+    assert torch.allclose(products, plain_products(list(stack.values())), atol=1e-5)
 
 
 def test_inner_products_by_layer(stack: dict[str, Tensor]) -> None:
     """A layer that the stack holds nothing of (a head that stays at its client) has none."""
     products = {layer: gram(part) for layer, part in by_layer(stack, LAYERS).items()}
     assert set(products) == {"first", "second"}
-    assert torch.allclose(products["first"], inner_products([stack["a.weight"], stack["a.bias"]]), atol=1e-5)
-    assert torch.allclose(products["second"], inner_products([stack["b.weight"]]), atol=1e-5)
+    assert torch.allclose(products["first"], plain_products([stack["a.weight"], stack["a.bias"]]), atol=1e-5)
+    assert torch.allclose(products["second"], plain_products([stack["b.weight"]]), atol=1e-5)
 
 
 def test_sums_over_parameters_keep_float64() -> None:
@@ -120,7 +129,7 @@ def test_sums_over_parameters_keep_float64() -> None:
 
 
 def test_norms_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
-    expected = inner_products(list(stack.values())).diagonal().sqrt().float()
+    expected = plain_products(list(stack.values())).diagonal().sqrt().float()
     assert torch.allclose(norms(stack), expected, atol=1e-6)
 
 
