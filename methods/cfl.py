@@ -19,6 +19,10 @@ from bench.hyper import HyperParameters, tunable
 from ._mixing import Mixing
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class CFL(Mixing):
     """Clients of a cluster share a model; a cluster whose clients pull apart is split in two, for good.
 
@@ -56,7 +60,9 @@ class CFL(Mixing):
         eps1: float = tunable(0.5, search=[0.4, 0.5], ge=0)
         eps2: float = tunable(0.5, search=[0.5, 1.6], ge=0)
         min_cluster: int = Field(2, ge=1)
-        start_round: int | None = Field(None, ge=0)
+        start_round: int | None = Field(
+            None, ge=0, exclude_if=lambda round: round is None
+        )  # a spec has no null
 
     hyper: Hyper
 
