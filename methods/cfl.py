@@ -39,8 +39,9 @@ class CFL(Mixing):
     - How. Agglomeration by complete linkage on distance -cos, as in the released code; the paper's
       optimal bipartition is that of single linkage. (1 - cos is used, which merges the same.)
     - Means are not weighted by data. Norms are over whole models and all local epochs: thresholds
-      belong to a model, a learning rate and an amount of data. The norms of every round are kept, so that
-      they can be chosen anew.
+      belong to a model, a learning rate and an amount of data. So that they can be chosen anew, both norms
+      of every client's cluster before a split are kept with the run (``mean_norm_by_round`` and
+      ``largest_norm_by_round``, ``[rounds, clients]``).
     - Absent clients count in a split by their last update (one they never made has cosine 0); the
       thresholds and means are of the clients that took part.
     """
@@ -60,9 +61,7 @@ class CFL(Mixing):
         eps1: float = tunable(0.5, search=[0.4, 0.5], ge=0)
         eps2: float = tunable(0.5, search=[0.5, 1.6], ge=0)
         min_cluster: int = Field(2, ge=1)
-        start_round: int | None = Field(
-            None, ge=0, exclude_if=lambda round: round is None
-        )  # a spec has no null
+        start_round: int | None = Field(None, ge=0, exclude_if=_is_none)  # a spec holds no null
 
     hyper: Hyper
 
