@@ -5,11 +5,8 @@ Sattler et al., IEEE Transactions on Neural Networks and Learning Systems, 2020.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from pydantic import Field
-from scipy.cluster.hierarchy import cut_tree, linkage
-from scipy.spatial.distance import squareform
 from torch import Tensor
 
 from bench.engine.method import Message, Stack
@@ -111,7 +108,15 @@ class CFL(Mixing):
 
     def halves(self, members: Tensor) -> Tensor:
         """Which of two clusters each member falls into, bool ``[members]``."""
+        from scipy.cluster.hierarchy import (
+            cut_tree,
+            linkage,
+        )  # a sixth of a second whenever methods are named
+
         cosine = cosines({name: value[members] for name, value in self.updates.items()})
-        distance = squareform((1 - cosine).clamp_min(0).fill_diagonal_(0).cpu().numpy(), checks=False)
-        second = cut_tree(linkage(distance, "complete"), n_clusters=2).astype(np.bool_).ravel()
-        return torch.from_numpy(second).to(self.task.device)
+        first, second = torch.triu_indices(
+            len(members), len(members), 1
+        )  # every pair once, as SciPy has them
+        distances = (1 - cosine)[first, second].clamp_min(0).cpu().numpy()
+        halves = cut_tree(linkage(distances, "complete"), n_clusters=2).ravel() > 0
+        return torch.from_numpy(halves).to(self.task.device)
