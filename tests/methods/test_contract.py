@@ -42,6 +42,7 @@ CHECKED = {name for name, _ in CASES}
 BOUND_TO_ORDER = {
     "fggp": "every client samples its second view from the stream of its number",
     "fggp_released": "as fggp",
+    "pfedla": "every client number has its own random embedding, and every output of a head is a number's",
     "pfedhn": "every client number has its own random embedding in the hypernetwork",
     "pfedhn_pc": "as pfedhn",
     "pfedhn_one": "as pfedhn",
