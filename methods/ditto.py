@@ -26,7 +26,7 @@ class Ditto(FedAvg):
 
     In a round client i takes the global model w^t and
 
-    1. trains its personal model v_i on F_i(v_i) + lambda/2 ||v_i - w^t||^2 (Equation 2) for
+    1. trains its personal model v_i on F_i(v_i) + lambda/2 ||v_i - w^t||^2 (Ditto) for
        ``personal_epochs``, w^t being what was received; the gradient lambda (v_i - w^t) is added as it is;
     2. trains w from w^t on F_i for the protocol's local epochs and sends it; the server averages.
 
