@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import part, prefixed
 from bench.errors import NotApplicableError
 from bench.hyper import tunable
@@ -43,6 +43,7 @@ class Ditto(FedAvg):
     title = "Ditto"
     reference = "Li et al., ICML 2021"
     stage = "trained"
+    onboard = Method.onboard  # the paper has no newcomers, who would predict with a random model at first
 
     class Hyper(SampleWeights):
         """``mu``: the paper's lambda; ``personal_epochs``: the paper's s, in epochs on v_i a round."""

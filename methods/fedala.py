@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bench.engine.method import Batch, Clients, Message, Stack, Update
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.optimiser import Optimiser
 from bench.engine.stacks import part, prefixed
 from bench.hyper import tunable
@@ -60,6 +60,7 @@ class FedALA(FedAvg):
     title = "FedALA"
     reference = "Zhang et al., AAAI 2023"
     stage = "trained"
+    onboard = Method.onboard  # newcomers have no model of their own to aggregate the average with
 
     class Hyper(SampleWeights):
         """``share``: s; ``layers``: p; ``eta``: W's learning rate; ``max_passes`` of the first adaptation."""
