@@ -40,6 +40,7 @@ CASES = [
 ]
 CHECKED = {name for name, _ in CASES}
 BOUND_TO_ORDER = {
+    "fedcp": "masks and the first context are of the stream of the client's number",
     "fedala": "every client learns its weights on a slice of its data from the stream of its number",
     "fggp": "every client samples its second view from the stream of its number",
     "fggp_released": "as fggp",
