@@ -342,7 +342,7 @@ class _Watched(Clients):
 def received_model_stays(subject: Subject) -> None:
     """Training leaves the received model as it is, and ``aggregate`` gets what was received of an upload."""
     it = Run(subject.spec(), subject.federation, clients_type=_Watched)
-    aggregate, load = it.method.aggregate, it.method.load
+    aggregate, adapt = it.method.aggregate, it.method.adapt
     loaded: list[dict[str, Any]] = []
 
     def watched(participants: torch.Tensor, received: Stack, upload: Message) -> None:
@@ -353,13 +353,13 @@ def received_model_stays(subject: Subject) -> None:
                 )
         aggregate(participants, received, upload)
 
-    def loading(own: Stack, message: Message) -> Stack:
-        received = load(own, message)
+    def adapting(clients: Clients, received: Stack, message: Message) -> Stack:
+        received = adapt(clients, received, message)
         loaded.append(copied(received))
         return received
 
     it.method.aggregate = watched  # type: ignore[method-assign]
-    it.method.load = loading  # type: ignore[method-assign]
+    it.method.adapt = adapting  # type: ignore[method-assign]
     it.warm_up()
     for round in range(ROUNDS):
         it.step(round)

@@ -66,7 +66,8 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     with run.watch.part("server"), torch.no_grad():
         message = method.onboard(clients, enrolment.upload)
     run.traffic.bytes_down += message.bytes
-    received = method.load(enrolment.keep, message)
+    with run.watch.part("client"):
+        received = method.adapt(clients, method.load(enrolment.keep, message), message)
     with run.watch.part("evaluation"):
         welcomed = evaluator.all(method, clients, received)[None]
 

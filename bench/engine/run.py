@@ -144,6 +144,8 @@ class Run:
         with self.watch.part("server"), torch.no_grad():
             message = self.method.broadcast(round)
         received = self.method.load(self.own, message)
+        with self.watch.part("client"):
+            received = self.method.adapt(self.clients, received, message)
         self._evaluate("received", round, received)
         everybody = clients is self.clients
         if not everybody:

@@ -40,6 +40,8 @@ CASES = [
 ]
 CHECKED = {name for name, _ in CASES}
 BOUND_TO_ORDER = {
+    "fedcp": "masks and the first context are of the stream of the client's number",
+    "fedala": "every client learns its weights on a slice of its data from the stream of its number",
     "fggp": "every client samples its second view from the stream of its number",
     "fggp_released": "as fggp",
     "pfedla": "every client number has its own random embedding, and every output of a head is a number's",
