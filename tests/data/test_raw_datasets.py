@@ -249,7 +249,7 @@ def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.Monkey
     for fine in ([99, 3, 5], [7, 0]):
         data = np.array(fine, np.uint8)[:, None].repeat(3072, axis=1)
         both = {"data": data, "fine_labels": fine, "coarse_labels": [1] * len(fine), "filenames": []}
-        contents.append(pickle.dumps(both, 2))
+        contents.append(pickle.dumps(both, 4))
     kind = DATASETS.named("cifar100")
     replace_files(kind, tmp_path, contents, monkeypatch)
     images = kind().load(Sources((tmp_path,), download=False))
@@ -261,12 +261,12 @@ def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "content",
     [
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 2)[:-100],
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 2),
-        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 2),
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 2),
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 2),
-        pickle.dumps([1, 2], 2),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 4)[:-100],
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 4),
+        pickle.dumps([1, 2], 4),
         b"",
     ],
 )
