@@ -87,7 +87,7 @@ class _TinyImageNet(Dataset, ABC):
     homepage = "https://cs231n.stanford.edu/"
     scenarios = SCENARIOS
     protocol = PROTOCOL.model_copy(update={"rounds": 40})
-    client = CLIENT
+    client = CLIENT.model_copy(update={"model": "resnet18"})
     classes: ClassVar[int] = 200
     side: ClassVar[int] = 64
     complete: ClassVar[tuple[int, int]] = (500, 50)
