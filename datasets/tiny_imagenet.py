@@ -28,7 +28,7 @@ IDS, ANNOTATIONS = "wnids.txt", "val/val_annotations.txt"
 ARCHIVE = RawFile(
     path=f"tiny-imagenet/{FOLDER}.zip",
     sha256="6198c8ae015e2b3e007c7841da39ec069199b9aa3bfa943a462022fe5e43c821",
-    url=f"http://cs231n.stanford.edu/{FOLDER}.zip",
+    url=f"https://cs231n.stanford.edu/{FOLDER}.zip",
     also=(f"{FOLDER}.zip",),
 )
 
@@ -84,10 +84,10 @@ class _TinyImageNet(Dataset, ABC):
     """
 
     family = "images"
-    homepage = "http://cs231n.stanford.edu/"
+    homepage = "https://cs231n.stanford.edu/"
     scenarios = SCENARIOS
     protocol = PROTOCOL.model_copy(update={"rounds": 40})
-    client = CLIENT
+    client = CLIENT.model_copy(update={"model": "resnet18"})
     classes: ClassVar[int] = 200
     side: ClassVar[int] = 64
     complete: ClassVar[tuple[int, int]] = (500, 50)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from bench.report.dataset_tables import ImageClients
 from bench.report.layout import PaperTable, Reading, Row, Target
 from bench.report.published import Published
 from bench.report.settings import Column
@@ -54,6 +55,8 @@ class FedAGHN(Study):
     readings = (Reading("received", "best_val"), Reading("trained", "last"))
     titles: ClassVar[Mapping[str, str]] = {"cifar10": "CIFAR-10", "cifar10-sample": "CIFAR-10 sample"}
     remarks = ("FedAvg and FedProx are read from the received model, all others after local training.",)
+
+    data_table = ImageClients("fedaghn", clients=20)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs and split (section 4, appendices C.1 and C.3)."""

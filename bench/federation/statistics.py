@@ -78,6 +78,20 @@ def graph_statistics(federation: Federation) -> dict[str, float | None]:
     }
 
 
+def image_statistics(federation: Federation) -> dict[str, float | None]:
+    """Mean, fewest and most images of a client, mean number of its classes, and the heterogeneity."""
+    labels = [client.labels for client in federation.clients]
+    counts = class_counts(labels, federation.classes)
+    sizes = counts.sum(axis=1)
+    return {
+        "images": float(sizes.mean()),
+        "fewest": float(sizes.min()),
+        "most": float(sizes.max()),
+        "classes": float((counts > 0).sum(axis=1).mean()),
+        "heterogeneity": heterogeneity(labels, federation.classes),
+    }
+
+
 @dataclass(frozen=True)
 class Holdings:
     """What the clients of a federation hold of their data set's items.

@@ -249,7 +249,7 @@ def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.Monkey
     for fine in ([99, 3, 5], [7, 0]):
         data = np.array(fine, np.uint8)[:, None].repeat(3072, axis=1)
         both = {"data": data, "fine_labels": fine, "coarse_labels": [1] * len(fine), "filenames": []}
-        contents.append(pickle.dumps(both, 2))
+        contents.append(pickle.dumps(both, 4))
     kind = DATASETS.named("cifar100")
     replace_files(kind, tmp_path, contents, monkeypatch)
     images = kind().load(Sources((tmp_path,), download=False))
@@ -261,12 +261,12 @@ def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "content",
     [
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 2)[:-100],
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 2),
-        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 2),
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 2),
-        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 2),
-        pickle.dumps([1, 2], 2),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 4)[:-100],
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 4),
+        pickle.dumps([1, 2], 4),
         b"",
     ],
 )
@@ -310,3 +310,16 @@ def test_samples_know_all_labels(name: str, classes: int, images: int, data_root
     assert np.bincount(sample.labels).tolist() == [images] * classes
     assert np.bincount(sample.population).tolist() == [60_000 // classes] * classes
     np.testing.assert_array_equal(sample.population[sample.positions], sample.labels)
+
+
+@pytest.mark.parametrize(
+    ("family", "rounds", "model"),
+    [("cifar10", 200, "cnn"), ("cifar100", 200, "cnn"), ("tiny-imagenet", 40, "resnet18")],
+)
+def test_image_sets_have_the_study_s_protocol(family: str, rounds: int, model: str) -> None:
+    """Image facts 1.3 and 3; samples have the same."""
+    for kind in (DATASETS.named(family), DATASETS.named(f"{family}-sample")):
+        assert (kind.protocol.rounds, kind.protocol.local_epochs) == (rounds, 5)
+        assert (kind.protocol.split, kind.protocol.initial) == ((70, 10, 20), "common")
+        assert (kind.client.model, kind.client.batch_size, kind.client.learning_rate) == (model, 64, 0.01)
+        assert (kind.client.optimizer, kind.client.weight_decay, kind.client.dropout) == ("sgd", 0, 0)
