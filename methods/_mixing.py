@@ -38,8 +38,8 @@ class Mixing(Method):
         constant in each row, which weights of sum 1 do not feel: models are taken from their mean, so
         that their differences keep their digits. Rows of clients that did not take part are 0.
         """
-        ours, theirs = (by_layer(stack, self.task.layers) for stack in (updates, centred(self.models)))
-        products = torch.stack([inner_products(ours[layer], theirs[layer]) for layer in self.layers])
+        ours, theirs = by_layer(updates, self.task.layers), by_layer(self.models, self.task.layers)
+        products = torch.stack([inner_products(ours[layer], centred(theirs[layer])) for layer in self.layers])
         everybody = products.new_zeros(len(self.layers), self.task.clients, self.task.clients)
         return everybody.index_copy(1, participants, products)
 

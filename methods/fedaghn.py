@@ -46,7 +46,8 @@ class FedAGHN(Mixing):
       the same, too: everybody starts from the common initial model.
     - Clients are not weighted by their data. The server uses the last round's models and updates for
       all of them, then takes all steps.
-    - Absent clients keep model, update, p and q of the last round that they took part in.
+    - Absent clients keep model, update, p and q of the last round that they took part in; before any,
+      model and update are the initial model.
     """
 
     name = "fedaghn"
@@ -93,19 +94,19 @@ class FedAGHN(Mixing):
         """Step 4, on the models that were mixed; then Theta and Delta are those of this round."""
         updates = {name: trained - received[name] for name, trained in upload.model.items()}
         if self.hyper.trained != "none":
-            gradients = pulled_back(self.cosine, self.s, self.alpha, self.p, self.pull(participants, updates))
-            by_p, by_q = (self.step(gradient) for gradient in gradients)
+            pull = self.pull(participants, updates)
+            by_p, by_q = gradients(self.cosine, self.s, self.alpha, self.p, pull)
             if self.hyper.trained != "q" and not self.hyper.self_in_softmax:
-                self.p = (self.p - by_p).clamp_min(0)
+                self.p = (self.p - self.step(by_p)).clamp_min(0)
             if self.hyper.trained != "p":
-                self.q = self.q - by_q
+                self.q = self.q - self.step(by_q)
         self.keep(participants, upload.model)
         self.updates = {
             name: replaced(self.updates[name], participants, value) for name, value in updates.items()
         }
 
     def step(self, gradient: Tensor) -> Tensor:
-        """What is subtracted, ``[layers or 1, clients]``, from the gradients ``[layers, clients]``."""
+        """What is subtracted from p or q, of their shape, for gradients ``[layers, clients]``."""
         direction = 1 if self.hyper.sign == "paper" else -1
         whole = gradient if self.hyper.layerwise_pq else gradient.sum(dim=0, keepdim=True)
         return direction * self.hyper.learning_rate * whole
@@ -122,7 +123,7 @@ def attention(cosine: Tensor, p: Tensor, q: Tensor, self_in_softmax: bool = Fals
     return s, (s + torch.diag_embed(p)) / (1 + p[:, :, None])
 
 
-def pulled_back(cosine: Tensor, s: Tensor, alpha: Tensor, p: Tensor, pull: Tensor) -> tuple[Tensor, Tensor]:
+def gradients(cosine: Tensor, s: Tensor, alpha: Tensor, p: Tensor, pull: Tensor) -> tuple[Tensor, Tensor]:
     """(d bar_i / d p_i)^T Delta'_i and (d bar_i / d q_i)^T Delta'_i, ``[layers, clients]``.
 
     ``pull`` ``[layers, clients, clients]`` is G_ij = <Delta'_i, Theta_j>. With

@@ -16,7 +16,7 @@ from toy_federations import copied, furthest, make_spec, permuted, play, random_
 from bench.engine.message import Message
 from bench.engine.run import Run
 from bench.federation.types import Federation
-from bench.methods.fedaghn import FedAGHN, attention, pulled_back
+from bench.methods.fedaghn import FedAGHN, attention, gradients
 
 CLIENT = {"dropout": 0.0, "learning_rate": 0.02}
 N = 5
@@ -72,7 +72,7 @@ def test_closed_forms_are_the_gradients(inside: bool, layers: int) -> None:
     s, alpha = attention(cosine, p, q, inside)
     by_autograd = torch.autograd.grad((alpha @ theta * update).sum(), [p, q])
     with torch.no_grad():
-        closed = pulled_back(cosine, s, alpha, p, update @ theta.transpose(1, 2))
+        closed = gradients(cosine, s, alpha, p, update @ theta.transpose(1, 2))
     for gradient, value in zip(by_autograd, closed, strict=True):
         whole = value if layers == 3 else value.sum(dim=0, keepdim=True)
         if not (inside and gradient is by_autograd[0]):  # there p is no number of the graph
@@ -85,7 +85,7 @@ def test_a_common_shift_of_all_models_changes_no_gradient() -> None:
     s, alpha = attention(cosine, p, q)
     shifted = theta + drawn(8, 3, 1, 11)
     one, other = (
-        pulled_back(cosine, s, alpha, p, update @ models.transpose(1, 2)) for models in (theta, shifted)
+        gradients(cosine, s, alpha, p, update @ models.transpose(1, 2)) for models in (theta, shifted)
     )
     assert all(torch.allclose(a, b, atol=1e-10) for a, b in zip(one, other, strict=True))
 
