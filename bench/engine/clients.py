@@ -401,7 +401,9 @@ def _step(models: Mapping[str, Tensor], batch: Batch, job: Training) -> Tensor:
     batch.logged = None
     leaves = {name: models[name].detach().requires_grad_() for name in job.names}
     losses = job.objective({**models, **leaves}, batch)
-    gradients = dict(zip(leaves, torch.autograd.grad(losses.sum(), list(leaves.values())), strict=True))
+    slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
+    # fused optimisers go through memory: a gradient must lie there as its parameter does
+    gradients = {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}
     with torch.no_grad():
         trained = {name: models[name] for name in job.names}
         if job.adjust is not None:
