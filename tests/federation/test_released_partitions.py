@@ -115,6 +115,24 @@ def test_items_are_dealt_as_the_released_loop_deals_them() -> None:
     assert [part.tolist() for part in shares("dirichlet0.5-released", labels)] == buckets
 
 
+def test_shards_are_dealt_as_the_released_steps_deal_them() -> None:
+    """Facts 1.4 written down as they read: ten classes of 47 images, ten shards of four of each."""
+    labels = np.random.default_rng(4).permutation(np.arange(470) % 10)
+    state = np.random.RandomState(66666)
+    shards = []
+    for label in range(10):
+        items = np.flatnonzero(labels == label)
+        state.shuffle(items)
+        shards += [items[4 * number : 4 * number + 4].tolist() for number in range(10)]
+    order = np.arange(100)
+    state.shuffle(order)
+    hands = [
+        [item for number in order[5 * client : 5 * client + 5] for item in shards[number]]
+        for client in range(20)
+    ]
+    assert [part.tolist() for part in shares("pathological-released", labels)] == hands
+
+
 @pytest.mark.parametrize(
     ("images", "counts"),
     [(3000, (2100, 300, 600)), (5400, (3780, 540, 1080)), (5480, (3836, 548, 1096)), (4, (2, 1, 1))],
