@@ -20,6 +20,7 @@ from bench.engine.message import Message
 from bench.engine.method import Stack
 from bench.engine.run import Run
 from bench.federation.types import Federation
+from bench.resolve import resolve
 from bench.spec import RunSpec
 
 RESIDUAL = {
@@ -96,12 +97,14 @@ def test_a_sum_is_so_many_means(images: Federation) -> None:
         torch.testing.assert_close(total, mean, rtol=1e-3, atol=1e-6)
 
 
-def test_settings_of_the_graph_studies_are_not_in_a_spec() -> None:
-    from bench.methods.pfedhn import PFedHN
-
-    dumped = PFedHN.Hyper().model_dump()
-    assert {"output", "combine"}.isdisjoint(dumped)
-    assert PFedHN.Hyper.model_validate(RESIDUAL).model_dump()["output"] == "residual"
+def test_what_stored_runs_did_not_have_is_in_a_spec_only_where_it_is_set() -> None:
+    plain = resolve("cora", "non-overlapping", 5, "pfedhn", 0, {})
+    assert set(plain.hyper) == {"learning_rate", "momentum", "weight_decay", "clip"}
+    spelt_out = resolve("cora", "non-overlapping", 5, "pfedhn", 0, {"method.output": "whole"})
+    assert spelt_out.hash == plain.hash
+    other = resolve("cora", "non-overlapping", 5, "pfedhn", 0, {"method.output": "residual"})
+    assert other.hyper == {**plain.hyper, "output": "residual"}
+    assert other.hash != plain.hash
 
 
 def test_a_model_of_eleven_million_weights_is_refused_on_a_cpu(images: Federation) -> None:
@@ -113,7 +116,7 @@ def test_a_model_of_eleven_million_weights_is_refused_on_a_cpu(images: Federatio
     assert "GiB" in result.reason
 
 
-def test_the_image_studys_settings_learn() -> None:
+def test_a_residual_learns_from_summed_steps() -> None:
     subject = Subject("pfedhn", "images")
     fields = {name: RESIDUAL[name] for name in ("output", "combine")}
     original = subject.spec
