@@ -66,8 +66,13 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     with run.watch.part("server"), torch.no_grad():
         message = method.onboard(clients, enrolment.upload)
     run.traffic.bytes_down += message.bytes
+    received = method.load(enrolment.keep, message)
+    if run.statistics is not None:
+        handed_out = run.statistics.hand_out(received, message.model)
+        received = {**received, **handed_out.model}
+        run.traffic.bytes_down += handed_out.bytes
     with run.watch.part("client"):
-        received = method.adapt(clients, method.load(enrolment.keep, message), message)
+        received = method.adapt(clients, received, message)
     with run.watch.part("evaluation"):
         welcomed = evaluator.all(method, clients, received)[None]
 

@@ -20,6 +20,7 @@ from bench.engine.evaluation import Evaluator
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
+from bench.engine.running_statistics import AveragedStatistics
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
@@ -91,6 +92,8 @@ class Run:
         task = Task(
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
+        averaged = spec.client.bn_stats == "averaged"
+        self.statistics = AveragedStatistics(self.model, task.train_sizes) if averaged else None
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         if spec.newcomers and (reason := self.method.refuses_newcomers()):
             raise NotApplicableError(reason)
@@ -150,6 +153,10 @@ class Run:
         with self.watch.part("server"), torch.no_grad():
             message = self.method.broadcast(round)
         received = self.method.load(self.own, message)
+        if self.statistics is not None:
+            handed_out = self.statistics.hand_out(received, message.model)
+            received = {**received, **handed_out.model}
+            self.traffic.bytes_down += handed_out.of(participants).bytes
         with self.watch.part("client"):
             received = self.method.adapt(self.clients, received, message)
         self._evaluate("received", round, received)
@@ -164,6 +171,9 @@ class Run:
         with self.watch.part("client"):
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
+        if self.statistics is not None:
+            sent = self.statistics.collect(participants, update.keep, update.upload.model)
+            self.traffic.bytes_up += sent.bytes
         self.loss[round] = clients.loss
         if everybody:
             self.own = update.keep

@@ -40,4 +40,9 @@ def build_model(settings: ClientSettings, federation: Federation) -> ClientModel
         raise RequestError(
             f"client.model '{settings.model}' has no dropout in mini-batches: set client.dropout=0"
         )
+    if settings.bn_stats == "averaged" and not model.buffers:
+        raise RequestError(
+            f"client.bn_stats: client.model '{settings.model}' has no running statistics to average: "
+            f"leave it out"
+        )
     return model
