@@ -114,7 +114,8 @@ class FedALA(FedAvg):
 
     def learn(self, clients: Clients, received: Stack, message: Message) -> Stack:
         """W after this round's passes."""
-        names = list(prefixed(WEIGHTS, dict.fromkeys(self.upper, received[ADAPTED])))
+        names = [WEIGHTS + name for name in self.upper]
+        theta_g = {name: message.model[name] for name in self.upper}
         weights = {name: received[name] for name in names}
         items, none = self.slices(clients), np.zeros(0, np.int64)
         unsettled = torch.ones_like(received[ADAPTED], dtype=torch.bool)
@@ -123,7 +124,7 @@ class FedALA(FedAvg):
             loss = received[ADAPTED].new_zeros(clients.count)
 
             def objective(models: Stack, batch: Batch, loss: Tensor = loss) -> Tensor:
-                theta_hat = self.theta_hat(models, batch.of(message.model))
+                theta_hat = self.theta_hat(models, batch.of(theta_g))
                 entropy = batch.cross_entropy(batch.forward({**models, **theta_hat}).logits)
                 loss[batch.rows] = entropy.detach()
                 return entropy
@@ -135,9 +136,7 @@ class FedALA(FedAvg):
                 project=clip,
                 trainable=names,
                 epochs=1,
-                items=[
-                    own if is_learning else none for own, is_learning in zip(items, learning, strict=True)
-                ],
+                items=[some if learns else none for some, learns in zip(items, learning, strict=True)],
                 short_batch=True,
                 optimiser=Optimiser("sgd", self.hyper.eta),
                 copy="weights",
