@@ -70,7 +70,9 @@ class ClientSettings(_Part):
     last round (``keep``, absent from the canonical form) or starts anew in every round (``reset``).
     ``bn_stats``: running statistics of batch normalisation stay at their client (``local``, absent from the
     canonical form), or those of layers that a method uploads are ``averaged`` over a round's clients,
-    weighted by training items, and handed out with the layers.
+    weighted by training items, and handed out with the layers. ``precision``: what the client model computes
+    in, forwards and backwards; ``float32`` (absent from the canonical form) in everything that is compared,
+    ``bfloat16`` (parameters, losses and steps stay float32) for a faster look at what a run does.
     """
 
     model: str = "gcn"
@@ -82,6 +84,7 @@ class ClientSettings(_Part):
     batch_size: Annotated[int, Field(ge=1)] | None = None
     optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is("keep"))] = "keep"
     bn_stats: Annotated[Literal["local", "averaged"], Field(exclude_if=_is("local"))] = "local"
+    precision: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is("float32"))] = "float32"
 
 
 class Attack(_Part):

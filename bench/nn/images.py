@@ -110,6 +110,7 @@ class ImageModel(ClientModel):
     families = ("images",)
     batches = True
     one_by_one = True
+    precisions = ("float32", "bfloat16")
     head = frozenset({"fc.weight", "fc.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
@@ -118,6 +119,7 @@ class ImageModel(ClientModel):
                 f"client.model '{self.name}' normalises by the statistics of a batch, got "
                 f"client.batch_size=None: set client.batch_size=64"
             )
+        self._reduced = settings.precision == "bfloat16"
         self.channels, self.height, self.width = clients[0].features.shape[1:]
         if min(self.height, self.width) < SMALLEST:
             raise RequestError(
@@ -144,7 +146,14 @@ class ImageModel(ClientModel):
         Training takes a batch of the same size from every client (``ImageInputs.select``). Evaluation goes
         through all items in pieces; it leaves zeros where there is no item.
         """
-        if drop is None:
+        with self._precision(inputs):
+            return self._embed(stack, inputs, drop is not None).float()
+
+    def _precision(self, inputs: ImageInputs) -> torch.autocast:
+        return torch.autocast(inputs.pixels.device.type, torch.bfloat16, enabled=self._reduced)
+
+    def _embed(self, stack: Stack, inputs: ImageInputs, training: bool) -> Tensor:
+        if not training:
             embeddings = []
             for row, one in enumerate(unstacked(stack)):
                 pieces = inputs.of(row).split(PIECE)
@@ -162,9 +171,11 @@ class ImageModel(ClientModel):
 
     def classify(self, stack: Stack, embedding: Tensor, inputs: ImageInputs, drop: Drop | None) -> Tensor:
         """The last linear layer."""
-        if not embedding.is_cpu:
-            return _classify(stack, embedding)
-        return torch.cat([_classify(*one) for one in zip(unstacked(stack), embedding.split(1), strict=True)])
+        with self._precision(inputs):
+            if not embedding.is_cpu:
+                return _classify(stack, embedding).float()
+            pairs = zip(unstacked(stack), embedding.split(1), strict=True)
+            return torch.cat([_classify(*one) for one in pairs]).float()
 
 
 def _classify(stack: Stack, embedding: Tensor) -> Tensor:

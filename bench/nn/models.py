@@ -29,6 +29,11 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
             f"client.batch_size: client.model '{settings.model}' trains on all of a client's items "
             f"together, got {settings.batch_size}; leave it out"
         )
+    if settings.precision not in kind.precisions:
+        raise RequestError(
+            f"client.precision: client.model '{settings.model}' computes in {' or '.join(kind.precisions)}, "
+            f"got {settings.precision}"
+        )
     return kind
 
 
