@@ -126,12 +126,8 @@ def plain_fedaghn(start: list[Network], clients: Sequence[Client]) -> list[Netwo
                 attention = torch.softmax(factor * cosine, dim=0)
                 rest = torch.stack([theta[j][layer].double() for j in others])
                 mixed[i].append((weight * theta[i][layer].double() + attention @ rest) / (1 + weight))
-        received = [
-            loaded(own[i], [value.detach().float() for value in mixed[i]]) for i in range(count)
-        ]
-        own = [
-            plain_training(received[i], clients[i], (i, round, 0)) for i in range(count)
-        ]
+        received = [loaded(own[i], [value.detach().float() for value in mixed[i]]) for i in range(count)]
+        own = [plain_training(received[i], clients[i], (i, round, 0)) for i in range(count)]
         change = [
             [after - before for after, before in zip(vectors(own[i]), vectors(received[i]), strict=True)]
             for i in range(count)
