@@ -72,14 +72,17 @@ def _compact(value: Tensor) -> Tensor:
 
 
 def decode(node: Node, device: torch.device, now: Any = None) -> Any:
-    """The value of a node. Parameters, modules, optimisers and generators of ``now`` are set in place."""
+    """The value of a node, a tensor on the device that its like in ``now`` is on, if there is one.
+
+    Parameters, modules, optimisers and generators of ``now`` are set in place.
+    """
     kind, content = node
     if kind == "tensor":
         if isinstance(now, Tensor) and now.is_leaf and now.requires_grad:
             with torch.no_grad():
                 now.copy_(content)
             return now
-        return content.to(device)
+        return content.to(now.device if isinstance(now, Tensor) else device)
     if kind in ("array", "scalar"):
         return content.numpy() if kind == "array" else content.numpy()[()]
     if kind == "generator":

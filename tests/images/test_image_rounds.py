@@ -19,8 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench import streams
+from bench.contract.toys import furthest, play
 from bench.engine.clients import Clients
 from bench.engine.execute import run
+from bench.engine.reference import SequentialClients
 from bench.engine.run import Run, default_block_size
 from bench.federation.types import SPLITS, TRAIN, Client
 from bench.nn.cnn import CNN
@@ -100,6 +102,18 @@ def test_fedavg_keeps_running_statistics_at_their_clients() -> None:
         for role in range(len(SPLITS)):
             right = ((predicted == client.labels) & (client.roles == role)).sum()
             assert it.counts["received"][1][role, number] == right
+
+
+@pytest.mark.parametrize("model", ["cnn", pytest.param("resnet18", marks=pytest.mark.slow)])
+def test_rounds_equal_those_of_the_reference_for_speed(model: str) -> None:
+    """One epoch of few steps: a difference of one digit grows from step to step."""
+    toy = federation(12, 40)
+    request = spec("fedavg", len(toy), rounds=2, epochs=1).with_settings({"client.model": model})
+    stacked, plain = (play(request, toy, clients_type=kind) for kind in (Clients, SequentialClients))
+    assert furthest(stacked.own, plain.own) < 1e-5
+    np.testing.assert_allclose(stacked.loss, plain.loss, rtol=1e-4)
+    for key, counts in stacked.correct().items():
+        assert np.array_equal(counts, plain.correct()[key])
 
 
 @pytest.mark.parametrize("method", ["local", "fedavg"])
