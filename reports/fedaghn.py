@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.experiment import Comparison, Experiment, Line, Target
 from bench.report.published import Published
-from bench.report.settings import Column
+from bench.report.settings import Column, Reading
 from bench.report.study import Study
 
 
@@ -17,38 +17,40 @@ class FedAGHN(Study):
     name = "fedaghn"
     title = "FedAGHN"
     grids = ("images_smoke",)
-    tables = (
-        PaperTable(
+    experiments = (
+        Experiment(
             "table1",
             "Table 1 (CIFAR-10, Dirichlet 0.1)",
-            (Target("Table 1", "fedaghn", "Table 1"),),
-            (Column("cifar10", "dirichlet0.1", 20),),
+            (Comparison("Table 1", (Target("Table 1", "fedaghn", "Table 1"),)),),
+            main=True,
+            columns=(Column("cifar10", "dirichlet0.1", 20),),
         ),
-        PaperTable(
+        Experiment(
             "sample",
             "smoke test on a sample of CIFAR-10",
-            (Target("sample", "fedaghn", "Table 1"),),
-            (Column("cifar10-sample", "dirichlet0.1", 20),),
+            (Comparison("sample", (Target("sample", "fedaghn", "Table 1"),)),),
+            main=True,
+            columns=(Column("cifar10-sample", "dirichlet0.1", 20),),
         ),
     )
-    rows = (
-        Row("local", "Local"),
-        Row("fedavg", "FedAvg", stage="received"),
-        Row("fedavg_ft", "FedAvg + tuning", reads="fedavg", stage="trained"),
-        Row("fedprox", "FedProx", stage="received"),
-        Row("fedprox_ft", "FedProx + tuning", reads="fedprox", stage="trained"),
-        Row("ditto", "Ditto"),
-        Row("fedrep", "FedRep"),
-        Row("pfedhn", "pFedHN"),
-        Row("fedcp", "FedCP"),
-        Row("fedpac", "FedPAC"),
-        Row("cfl", "CFL"),
-        Row("fedamp", "FedAMP"),
-        Row("h_fedamp", "HeurFedAMP"),
-        Row("pfedla", "pFedLA"),
-        Row("fedala", "FedALA"),
-        Row("fedaghn", "FedAGHN"),
-        Row("majority", "Majority class"),
+    lines = (
+        Line("local", "Local"),
+        Line("fedavg", "FedAvg", stage="received"),
+        Line("fedavg_ft", "FedAvg + tuning", reads="fedavg", stage="trained"),
+        Line("fedprox", "FedProx", stage="received"),
+        Line("fedprox_ft", "FedProx + tuning", reads="fedprox", stage="trained"),
+        Line("ditto", "Ditto"),
+        Line("fedrep", "FedRep"),
+        Line("pfedhn", "pFedHN"),
+        Line("fedcp", "FedCP"),
+        Line("fedpac", "FedPAC"),
+        Line("cfl", "CFL"),
+        Line("fedamp", "FedAMP"),
+        Line("h_fedamp", "HeurFedAMP"),
+        Line("pfedla", "pFedLA"),
+        Line("fedala", "FedALA"),
+        Line("fedaghn", "FedAGHN"),
+        Line("majority", "Majority class"),
     )
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"), Reading("trained", "last"))

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 from bench.report import measures
 from bench.report.dataset_tables import PartitionCounts
-from bench.report.experiment import Experiment, Line
-from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.experiment import Comparison, Experiment, Line, Target
 from bench.report.measures import Measure, Measured, Values
 from bench.report.published import Key, Published
-from bench.report.settings import Column, Settings
+from bench.report.settings import Column, Reading, Settings
 from bench.report.study import Study
 
 WHOLE = 1
@@ -100,8 +99,8 @@ def _exposed(name: str, title: str, meaning: str) -> Measure:
 
 CONVERGENCE = Experiment(
     name="convergence",
-    label="Fig. 3",
     title="Fig. 3 (accuracy by local steps, training loss by round)",
+    comparisons=(Comparison("Fig. 3"),),
     grid="fedhgn_convergence",
     measures=(measures.TEST,),
     by_epochs=True,
@@ -127,8 +126,8 @@ def _completed(method: str, title: str, how: str) -> Line:
 
 TRIMMING = Experiment(
     name="trimming",
-    label="trimming",
     title="What completion buys (border hyperedges trimmed in four ways, and completed in two)",
+    comparisons=(Comparison("trimming"),),
     grid="fedhgn_trimming",
     measures=(measures.TEST,),
     lines=(
@@ -149,8 +148,8 @@ TRIMMING = Experiment(
 
 REPEATS = Experiment(
     name="repeats",
-    label="Table 2, members repeated",
     title="Table 2 with DBLP4k's hyperedges as the released code reads them",
+    comparisons=(Comparison("Table 2, members repeated", (Target("Table 2", "fedhgn", "Table 2"),)),),
     grid="fedhgn_repeats",
     measures=(measures.TEST,),
     lines=(
@@ -162,7 +161,6 @@ REPEATS = Experiment(
         Line("fedhgn_trim1", "FedHGN w/o HC, worded"),
         Line("majority", "Majority class"),
     ),
-    targets=(Target("Table 2", "fedhgn", "Table 2"),),
     remarks=(
         "A term's hyperedge names an author once for each of his papers with the term, and he counts as "
         "often. In the table above every author counts once. That the released file has these repeats is "
@@ -173,8 +171,8 @@ REPEATS = Experiment(
 
 LONGER = Experiment(
     name="longer",
-    label="longer training",
     title="What completion buys once training has converged (DBLP4k)",
+    comparisons=(Comparison("longer training"),),
     grid="fedhgn_longer",
     measures=(measures.TEST,),
     lines=tuple(
@@ -189,8 +187,8 @@ LONGER = Experiment(
 
 COST = Experiment(
     name="cost",
-    label="cost",
     title="What completion costs (bytes exchanged before training and in all)",
+    comparisons=(Comparison("cost"),),
     grid="fedhgn_cost",
     measures=(
         measures.TEST,
@@ -207,8 +205,8 @@ COST = Experiment(
 
 PRIVACY = Experiment(
     name="privacy",
-    label="privacy",
     title="What completion reveals (first exchange; everybody honest but curious)",
+    comparisons=(Comparison("privacy"),),
     grid="fedhgn_privacy",
     measures=(
         measures.TEST,
@@ -256,40 +254,38 @@ PRIVACY = Experiment(
 )
 
 
+def _table(
+    name: str, number: str, title: str, datasets: tuple[str, ...], clients: tuple[int, ...]
+) -> Experiment:
+    return Experiment(
+        name,
+        f"{number} ({title})",
+        (Comparison(number, (Target(number, "fedhgn", number),)),),
+        main=True,
+        columns=tuple(Column(dataset, "label-dirichlet", n) for dataset in datasets for n in clients),
+    )
+
+
 class FedHGN(Study):
     """Local and federated HGNN with and without hyperedge completion, against one global model."""
 
     name = "fedhgn"
     title = "FedHGN"
     grids = ("fedhgn_tables", "fedhgn_simple")
-    tables = (
-        PaperTable(
-            "table2",
-            "Table 2 (hypergraphs)",
-            (Target("Table 2", "fedhgn", "Table 2"),),
-            tuple(Column(name, "label-dirichlet", n) for name in HYPERGRAPHS for n in (3, 6, 9, WHOLE)),
-        ),
-        PaperTable(
-            "table3",
-            "Table 3 (simple graphs)",
-            (Target("Table 3", "fedhgn", "Table 3"),),
-            tuple(Column(name, "label-dirichlet", n) for name in GRAPHS for n in (3, 8)),
-        ),
-    )
-    rows = (
-        Row("local_hgnn", "Local HGNN"),
-        Row("local_hgnn_hc", "Local HGNN with HC"),
-        Row("fedsage", "FedSage"),
-        Row("fedgcn_0hop", "FedGCN (0-hop)"),
-        Row("fedhgn", "FedHGN w/o HC, released"),
-        Row("fedsage_plus_standin", "FedSage+ stand-in", published=STAND_IN),
-        Row("fedgcn_2hop", "FedGCN (2-hop)"),
-        Row("fedcog", "FedCog"),
-        Row("fedhgn_hc", "FedHGN with HC"),
-        Row("global_hgnn", "Global HGNN", ranked=False),
-        Row("fedhgn_trim1", "FedHGN w/o HC, worded"),
-        Row("fedsage_plus", "FedSage+ with a generator", published="none"),
-        Row("majority", "Majority class"),
+    lines = (
+        Line("local_hgnn", "Local HGNN"),
+        Line("local_hgnn_hc", "Local HGNN with HC"),
+        Line("fedsage", "FedSage"),
+        Line("fedgcn_0hop", "FedGCN (0-hop)"),
+        Line("fedhgn", "FedHGN w/o HC, released"),
+        Line("fedsage_plus_standin", "FedSage+ stand-in", published=STAND_IN),
+        Line("fedgcn_2hop", "FedGCN (2-hop)"),
+        Line("fedcog", "FedCog"),
+        Line("fedhgn_hc", "FedHGN with HC"),
+        Line("global_hgnn", "Global HGNN", ranked=False),
+        Line("fedhgn_trim1", "FedHGN w/o HC, worded"),
+        Line("fedsage_plus", "FedSage+ with a generator", published="none"),
+        Line("majority", "Majority class"),
     )
     primary = Reading("trained", "client_best_val")
     readings = (Reading("received", "best_val"), Reading("trained", "best_val"))
@@ -318,7 +314,16 @@ class FedHGN(Study):
             "hypergraph": "The paper counts hyperedges before cleaning, border hyperedges after it.",
         },
     )
-    experiments = (CONVERGENCE, TRIMMING, REPEATS, LONGER, COST, PRIVACY)
+    experiments = (
+        _table("table2", "Table 2", "hypergraphs", HYPERGRAPHS, (3, 6, 9, WHOLE)),
+        _table("table3", "Table 3", "simple graphs", GRAPHS, (3, 8)),
+        CONVERGENCE,
+        TRIMMING,
+        REPEATS,
+        LONGER,
+        COST,
+        PRIVACY,
+    )
     remarks = (
         "'Released' drops a border hyperedge with one own node, as the authors' code does; 'worded' "
         "keeps it, as the paper's text says.",
@@ -330,7 +335,7 @@ class FedHGN(Study):
         "5.9 points (4.9 from the table), completion 6.8 more (7.8), FedHGN w/o HC 10.3 below Global (11.2).",
     )
 
-    def key(self, source: Target, column: Column, row: Row) -> Key:
+    def key(self, source: Target, column: Column, row: Line) -> Key:
         """The paper prints Global once, for the whole data set."""
         key = super().key(source, column, row)
         return key._replace(scenario="global", clients=None) if column.clients == WHOLE else key

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from bench.report import measures
 from bench.report.dataset_tables import ClientMeans
-from bench.report.experiment import Experiment, Line, Point
-from bench.report.layout import PaperTable, Reading, Row, Target
+from bench.report.experiment import Comparison, Experiment, Line, Point, Target
 from bench.report.published import Published
-from bench.report.settings import Column, Settings
+from bench.report.settings import Column, Reading, Settings
 from bench.report.study import Study
 
 DATASETS = ("cora", "citeseer", "pubmed", "computers", "photo", "ogbn-arxiv")
@@ -75,15 +74,13 @@ def fed_pub_protocol(dataset: str) -> dict[str, Any]:
     return {"protocol.split": split, "protocol.local_epochs": 1}
 
 
-def _table(name: str, number: str, title: str, scenario: str, clients: tuple[int, ...]) -> PaperTable:
-    return PaperTable(
+def _table(name: str, number: str, title: str, scenario: str, clients: tuple[int, ...]) -> Experiment:
+    return Experiment(
         name,
         f"{number} ({title})",
-        (
-            Target(number, "fedsheafhn_final", number),
-            Target(f"earlier {number}", "fedsheafhn_earlier", number),
-        ),
-        tuple(Column(dataset, scenario, n) for dataset in DATASETS for n in clients),
+        tuple(Comparison(target.label, (target,)) for target in (_paper(number), _paper(number, EARLIER))),
+        main=True,
+        columns=tuple(Column(dataset, scenario, n) for dataset in DATASETS for n in clients),
     )
 
 
@@ -127,8 +124,8 @@ def _base(stage: str = "") -> Line:
 
 VARIANCE = Experiment(
     name="variance",
-    label="Table 3",
     title="Table 3, Fig. 1 (accuracy over clients)",
+    comparisons=(Comparison("Table 3", (_paper("Table 3"), _paper("Fig. 1 (caption)"))),),
     grid="variance",
     measures=(measures.TEST, measures.STD_OVER_CLIENTS, measures.BELOW_LOCAL),
     lines=(
@@ -139,13 +136,12 @@ VARIANCE = Experiment(
         _part("w/o sheaf collaboration", ONE_HOT, "FedSheafHN w/o sheaf collaboration"),
         *CONTROLS,
     ),
-    targets=(_paper("Table 3"), _paper("Fig. 1 (caption)")),
 )
 
 ABLATION = Experiment(
     name="ablation",
-    label="Table 4",
     title="Table 4 (ablation)",
+    comparisons=(Comparison("Table 4", (_paper("Table 4"),)),),
     grid="ablation",
     measures=(measures.TEST, measures.BEST_TEST),
     lines=(
@@ -161,7 +157,6 @@ ABLATION = Experiment(
         _part("+ Dynamic embedding", {}),
         *CONTROLS,
     ),
-    targets=(_paper("Table 4"),),
     by_line=True,
     remarks=(
         "Every row adds one part to the row above it, the last is the whole method. The paper does not say "
@@ -171,8 +166,8 @@ ABLATION = Experiment(
 
 COLLABORATION_GNN = Experiment(
     name="collaboration_gnn",
-    label="Table 5",
     title="Table 5 (networks on the collaboration graph)",
+    comparisons=(Comparison("Table 5", (_paper("Table 5"),)),),
     grid="collaboration_gnn",
     measures=(measures.TEST, measures.BEST_TEST),
     lines=(
@@ -182,14 +177,13 @@ COLLABORATION_GNN = Experiment(
         _part("w/ Sheaf diffusion", {}),
         *CONTROLS,
     ),
-    targets=(_paper("Table 5"),),
     by_line=True,
 )
 
 SERVER_COST = Experiment(
     name="server_cost",
-    label="Table 6",
     title="Table 6 (cost of the server)",
+    comparisons=(Comparison("Table 6", (_paper("Table 6"),)),),
     grid="server_cost",
     measures=(measures.SERVER_SECONDS, measures.PEAK_MEMORY),
     lines=(
@@ -203,14 +197,13 @@ SERVER_COST = Experiment(
         _base(),
         _part("+ Hypernetwork", ONE_HOT),
     ),
-    targets=(_paper("Table 6"),),
     remarks=("Ten rounds a run: seconds are means over them.",),
 )
 
 CONVERGENCE = Experiment(
     name="convergence",
-    label="Fig. 4",
     title="Fig. 4 (convergence)",
+    comparisons=(Comparison("Fig. 4"),),
     grid="convergence",
     measures=(measures.TEST,),
     lines=tuple(Line(method) for method in METHODS),
@@ -219,8 +212,8 @@ CONVERGENCE = Experiment(
 
 NEW_CLIENTS = Experiment(
     name="new_clients",
-    label="Fig. 5",
     title="Fig. 5 (new clients)",
+    comparisons=(Comparison("Fig. 5"),),
     grid="new_clients",
     measures=(measures.NEWCOMERS_TRAINED, measures.NEWCOMERS_RECEIVED),
     lines=(
@@ -245,8 +238,8 @@ NEW_CLIENTS = Experiment(
 
 LOCAL_EPOCHS_VARIED = Experiment(
     name="local_epochs",
-    label="Fig. 6",
     title="Fig. 6 (local epochs)",
+    comparisons=(Comparison("Fig. 6"),),
     grid="local_epochs",
     measures=(measures.TEST,),
     lines=(Line("local"), Line("fedavg"), Line("fedpub"), Line("fedsheafhn"), Line("majority")),
@@ -259,8 +252,10 @@ LOCAL_EPOCHS_VARIED = Experiment(
 
 MALICIOUS = Experiment(
     name="malicious",
-    label="earlier Tables 6, 7",
     title="Fig. 7, earlier Tables 6 and 7 (malicious clients)",
+    comparisons=(
+        Comparison("earlier Tables 6, 7", (_paper("Table 6", EARLIER), _paper("Table 7", EARLIER))),
+    ),
     grid="malicious",
     measures=(measures.TEST, measures.HONEST),
     lines=(
@@ -281,7 +276,6 @@ MALICIOUS = Experiment(
         Point(f"{ratio:g}", {"attack.ratio": ratio}, f"ratio={ratio:g}", x=ratio)
         for ratio in (0.0, 0.2, 0.4, 0.6, 0.8)
     ),
-    targets=(_paper("Table 6", EARLIER), _paper("Table 7", EARLIER)),
     axis="share of malicious clients",
     remarks=(
         "Rows: method, kind of attack and tau; columns: share of clients whose reports are replaced. A "
@@ -292,13 +286,12 @@ MALICIOUS = Experiment(
 
 ROBUST = Experiment(
     name="robust",
-    label="Tables 1, 2 (robust)",
     title="Tables 1 and 2 with a partition and split for every seed",
+    comparisons=(Comparison("Tables 1, 2 (robust)", (_paper("Table 1"), _paper("Table 2"))),),
     grid="robust",
     measures=(measures.TEST,),
     lines=tuple(Line(method) for method in METHODS),
     points=(Point("one partition", grid="paper_tables"), Point("one a seed")),
-    targets=(_paper("Table 1"), _paper("Table 2")),
     remarks=(
         "'One partition' are the runs of the main tables, whose deviation is that of training alone; in "
         "'one a seed' partition and split are drawn from the run's seed, too. Verdicts are the latter's.",
@@ -307,8 +300,8 @@ ROBUST = Experiment(
 
 CHOICES = Experiment(
     name="choices",
-    label="choices",
     title="open choices of FedSheafHN and its controls",
+    comparisons=(Comparison("choices"),),
     grid="fedsheafhn_choices",
     measures=(measures.VALIDATION, measures.TEST),
     remarks=(
@@ -338,24 +331,20 @@ class FedSheafHN(Study):
     name = "fedsheafhn"
     title = "FedSheafHN"
     grids = ("paper_tables", "quickstart", "fedpub_split")
-    tables = (
-        _table("table1", "Table 1", "non-overlapping", "non-overlapping", (10, 20)),
-        _table("table2", "Table 2", "overlapping", "overlapping", (30, 50)),
-    )
-    rows = (
-        Row("local", "Local"),
-        Row("fedavg", "FedAvg"),
-        Row("fedprox", "FedProx"),
-        Row("fedper", "FedPer"),
-        Row("fedsage_plus", "FedSage+"),
-        Row("pfedhn", "pFedHN"),
-        Row("fggp", "FGGP"),
-        Row("pfedgraph", "pFedGraph"),
-        Row("fedpub", "FED-PUB"),
-        Row("flow", "Flow"),
-        Row("fedsheafhn", "FedSheafHN"),
-        Row("majority", "Majority class"),
-        Row("fedavg_ft", "FedAvg + fine-tuning", reads="fedavg", stage="trained"),
+    lines = (
+        Line("local", "Local"),
+        Line("fedavg", "FedAvg"),
+        Line("fedprox", "FedProx"),
+        Line("fedper", "FedPer"),
+        Line("fedsage_plus", "FedSage+"),
+        Line("pfedhn", "pFedHN"),
+        Line("fggp", "FGGP"),
+        Line("pfedgraph", "pFedGraph"),
+        Line("fedpub", "FED-PUB"),
+        Line("flow", "Flow"),
+        Line("fedsheafhn", "FedSheafHN"),
+        Line("majority", "Majority class"),
+        Line("fedavg_ft", "FedAvg + fine-tuning", reads="fedavg", stage="trained"),
     )
     data_table = ClientMeans(
         "fedsheafhn_final",
@@ -396,7 +385,11 @@ class FedSheafHN(Study):
         "were fixed once, by validation accuracy on Cora (experiment 'choices')"
     )
     settings: ClassVar[Mapping[str, str]] = FED_PUB_SETTINGS
-    experiments = EXPERIMENTS
+    experiments = (
+        _table("table1", "Table 1", "non-overlapping", "non-overlapping", (10, 20)),
+        _table("table2", "Table 2", "overlapping", "overlapping", (30, 50)),
+        *EXPERIMENTS,
+    )
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """A value that the paper took over, unless the runs follow the protocol that it came from."""

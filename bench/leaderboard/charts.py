@@ -89,14 +89,16 @@ def write(survey: StudySurvey, dataset: str, results: Results, folder: Path, nam
     Nothing is written where nothing was run.
     """
     made: dict[str, list[figures.Figure]] = {kind: [] for kind in TITLES}
-    for board in survey.boards:
-        columns = tuple(column for column in board.columns if column.dataset == dataset)
-        part = replace(board, columns=columns)
+    for cells in survey.experiments:
+        if not cells.experiment.main:
+            continue
+        columns = tuple(column for column in cells.columns if column.dataset == dataset)
+        part = replace(cells, columns=columns)
         found = {
-            "clients": accuracies(survey.study, part, results),
-            "megabytes": megabytes(survey.study, part),
-            "seconds": seconds(survey.study, part),
-            "rounds": convergence(survey.study, part, results),
+            "clients": accuracies(part, results),
+            "megabytes": megabytes(part),
+            "seconds": seconds(part),
+            "rounds": convergence(part, results),
         }
         for kind, figure in found.items():
             if figure is not None:

@@ -80,7 +80,6 @@ def unranked(found: Ranking) -> list[str]:
 
 def elsewhere(survey: Sequence[StudySurvey], results: Results) -> list[tuple[str, int]]:
     """Columns with runs that no table or experiment of any study has, and how many runs."""
-    shown = {column for each in survey for board in each.boards for column in board.columns}
-    shown |= {column for each in survey for outcome in each.outcomes for column in outcome.columns}
+    shown = {column for each in survey for cells in each.experiments for column in cells.columns}
     counts = Counter(column for column in results.runs["column"] if column not in shown)
     return [(column.described(column.dataset), count) for column, count in sorted(counts.items())]

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from bench.leaderboard.survey import StudySurvey
-from bench.report.cells import Board, Cell, Line
-from bench.report.layout import Reading
+from bench.report.cells import Cell, Cells
 from bench.report.measures import PEAK_MEMORY, TOTAL_MEGABYTES, Measure, Measured
-from bench.report.outcome import Outcome
-from bench.report.results import PARTITION, Aggregate, Group, Results
-from bench.report.settings import Column, Settings, special
+from bench.report.results import Aggregate, Group, Results
+from bench.report.settings import PARTITION, Column, Reading, Settings, special
 from bench.report.spread import MEASURES, baseline_of
 from bench.report.study import Study
 from bench.report.wording import printed
@@ -125,8 +123,15 @@ def rows(survey: StudySurvey, dataset: str, results: Results) -> list[Row]:
     Within a table by scenario and clients as the paper has them, then by measured mean, the best
     first; cells without numbers come last, in the order of the table.
     """
-    made = [row for board in survey.boards for row in _board(survey, board, dataset, results)]
-    made += [row for outcome in survey.outcomes for row in _outcome(survey.study, outcome, dataset, results)]
+    made = [
+        row
+        for cells in survey.experiments
+        for row in (
+            _board(survey, cells, dataset, results)
+            if cells.experiment.main
+            else _outcome(survey.study, cells, dataset, results)
+        )
+    ]
     places = {key: place for place, key in enumerate(dict.fromkeys((row.table, row.column) for row in made))}
     made.sort(
         key=lambda row: (
@@ -138,50 +143,48 @@ def rows(survey: StudySurvey, dataset: str, results: Results) -> list[Row]:
     return made
 
 
-def _board(survey: StudySurvey, board: Board, dataset: str, results: Results) -> Iterator[Row]:
-    study, target = survey.study, board.table.targets[0]
-    for column in board.columns:
+def _board(survey: StudySurvey, cells: Cells, dataset: str, results: Results) -> Iterator[Row]:
+    study = survey.study
+    for column in cells.columns:
         if column.dataset != dataset:
             continue
         groups = survey.groups.get(column, {})
-        for line in board.rows:
-            cell = board.cells.get((target, study.primary, column, line))
+        for line in cells.lines:
+            cell = cells.at(column, line)
             if cell is None:
                 continue
-            beside = [board.cells.get((target, reading, column, line)) for reading in study.readings]
-            settings = cell.group.settings if cell.group else results.expected(column, line.row.runs).settings
+            beside = [cells.at(column, line, measure=measure) for measure in cells.measures[1:]]
+            planned = results.usual(column, line.runs)
+            settings = cell.group.settings if cell.group else planned.settings if planned else {}
+            name = study.settings.get(line.setting, "")
             yield _row(
                 study,
                 cell,
                 results,
                 main=not line.setting,
-                title=line.row.title,
-                setting=_setting(line),
-                runs_of=line.row.runs,
-                group=None if line.setting else groups.get(line.row.method),
+                title=line.title,
+                setting=f"{name} ({line.setting})" if name else line.setting,
+                runs_of=line.runs,
+                group=None if line.setting else groups.get(line.method),
                 others=tuple(other.measured.mean if other and other.measured else None for other in beside),
                 settings=settings,
             )
 
 
-def _setting(line: Line) -> str:
-    return f"{line.name} ({line.setting})" if line.name else line.setting
-
-
-def _outcome(study: Study, outcome: Outcome, dataset: str, results: Results) -> Iterator[Row]:
+def _outcome(study: Study, cells: Cells, dataset: str, results: Results) -> Iterator[Row]:
     """An experiment's own cells in columns where it was run, read by its first test accuracy."""
-    first = next((each for each in outcome.experiment.measures if each.metric == ACCURACY), None)
-    for (column, line, point, measure), cell in outcome.cells.items():
-        if column.dataset != dataset or column not in outcome.ran or measure is not first or point.grid:
+    first = next((each for each in cells.measures if each.metric == ACCURACY), None)
+    for cell in cells.own:
+        if cell.column.dataset != dataset or cell.column not in cells.ran or cell.measure is not first:
             continue
         yield _row(
             study,
             cell,
             results,
             main=False,
-            title=outcome.titles[line],
+            title=cells.title(cell.line),
             setting=cell.setting,
-            runs_of=line.method,
+            runs_of=cell.line.runs,
             group=None,
             others=tuple(_mean(study, cell.group, reading, results) for reading in study.readings),
             settings=cell.group.settings if cell.group else {},

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.report.cells import Board, Cell
-from bench.report.results import PARTITION, Group, Results
-from bench.report.settings import PER_SEED
+from bench.report.cells import Cell, Cells
+from bench.report.results import Group, Results
+from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
 from bench.report.tuned import Search, budget, mark
 from bench.report.verdicts import LEAST_PARTITIONS
@@ -101,18 +101,19 @@ def describe(environment: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
+def caption(board: Cells, results: Results) -> tuple[str, ...]:
     """What a reader must know of a table: comparison, protocol, seeds, partitions, environment."""
+    study = board.study
     lines = [
         f"Test accuracy in percent, {AVERAGES[study.average]}; mean ± sample standard deviation over seeds.",
         f"Primary comparison: {STAGES[study.primary.stage]}, {RULES[study.primary.rule]} "
         f"(stage {study.primary.stage}, rule {study.primary.rule}).",
         *study.remarks,
         LEGEND,
-        tolerances(study, (cell for key, cell in board.cells.items() if key[1] == study.primary)),
+        tolerances(study, board.primary),
         PLACES,
     ]
-    return (*lines, *circumstances(study, board.groups(), results))
+    return (*lines, *circumstances(study, board.groups, results))
 
 
 def tolerances(study: Study, cells: Iterable[Cell]) -> str:

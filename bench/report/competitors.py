@@ -9,27 +9,27 @@ import numpy as np
 import pandas as pd
 
 from bench.federation.scenarios import parse
-from bench.report.cells import Board, Cell, Line, Selection
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.experiment import Line
 from bench.report.results import Average, Results
 from bench.report.settings import Column
 from bench.report.study import Study
 from bench.statistics.paired import COLUMNS, Comparison, compare
 
 
-def competitors(study: Study, boards: Sequence[Board], selection: Selection) -> dict[str, Line]:
+def competitors(study: Study, boards: Sequence[Cells], selection: Selection) -> dict[str, Line]:
     """Method -> its line in its usual setting, in the order of the boards' rows.
 
     The study's own rows, and other methods that the request names; no references, and of rows that
     show the same runs at the same stage the first.
     """
-    own = {row.method for row in study.rows} | (selection.methods or frozenset())
+    own = {line.method for line in study.lines} | (selection.methods or frozenset())
     found: dict[tuple[str, str], Line] = {}
     for board in boards:
-        for line in board.rows:
-            row = line.row
-            if not line.setting and row.ranked and row.method in own and row.method not in study.references:
-                found.setdefault((row.runs, row.stage or study.primary.stage), line)
-    return {line.row.method: line for line in found.values()}
+        for line in board.lines:
+            if not line.setting and line.ranked and line.method in own - set(study.references):
+                found.setdefault((line.runs, line.stage or study.primary.stage), line)
+    return {line.method: line for line in found.values()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +51,14 @@ class Task:
 
 
 def tasks(
-    study: Study, boards: Sequence[Board], lines: dict[str, Line], results: Results
+    study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results
 ) -> tuple[Task, ...]:
     """Every column that has a cell of a competitor, once, in the order of the boards."""
     made: dict[Column, Task] = {}
     for board in boards:
-        main = board.table.targets[0]
         for column in board.columns:
             cells = {
-                method: cell
-                for method, line in lines.items()
-                if (cell := board.cells.get((main, study.primary, column, line))) is not None
+                method: cell for method, line in lines.items() if (cell := board.at(column, line)) is not None
             }
             if cells and column not in made:
                 measured = {

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.report import style
+from bench.report.cells import Cells
 from bench.report.experiment import Line
 from bench.report.figures import Figure
 from bench.report.measures import Measure
-from bench.report.outcome import Outcome
 from bench.report.panels.curves import Curve, CurvePanel
 from bench.report.panels.pairs import Pair, PairPanel
 from bench.report.panels.panel import ACCURACY
@@ -28,23 +28,23 @@ WARM_UP = "method.warm_up_epochs"
 """Local epochs that a method trains before the first round."""
 
 
-def _look(outcome: Outcome, line: Line) -> style.Look | None:
+def _look(outcome: Cells, line: Line) -> style.Look | None:
     return None if outcome.by_method else style.nth(outcome.lines.index(line))
 
 
-def _along_points(outcome: Outcome, measure: Measure, column: Column, line: Line) -> Curve | None:
+def _along_points(outcome: Cells, measure: Measure, column: Column, line: Line) -> Curve | None:
     cells = [
         (point.x, cell.measured)
         for point in outcome.experiment.points
         if point.x is not None
-        and (cell := outcome.cells.get((column, line, point, measure))) is not None
+        and (cell := outcome.at(column, line, point, measure)) is not None
         and cell.measured is not None
     ]
     if len(cells) < 2:
         return None
     return Curve(
-        line.method if outcome.by_method else outcome.titles[line],
-        outcome.titles[line],
+        line.method if outcome.by_method else outcome.title(line),
+        outcome.title(line),
         np.array([x for x, _ in cells]),
         np.array([found.mean for _, found in cells]),
         np.array([np.nan if found.std is None else found.std for _, found in cells]),
@@ -54,7 +54,7 @@ def _along_points(outcome: Outcome, measure: Measure, column: Column, line: Line
 
 
 def _along_epochs(
-    study: Study, outcome: Outcome, column: Column, line: Line, group: Group, results: Results
+    study: Study, outcome: Cells, column: Column, line: Line, group: Group, results: Results
 ) -> Curve | None:
     accuracy = results.curves(group, study.primary.stage, study.average)
     if not accuracy.size:
@@ -65,19 +65,19 @@ def _along_epochs(
     return _over_seeds(outcome, line, first, epochs, accuracy)
 
 
-def _along_rounds(outcome: Outcome, line: Line, group: Group, results: Results) -> Curve | None:
+def _along_rounds(outcome: Cells, line: Line, group: Group, results: Results) -> Curve | None:
     """None for a method that trains nothing: its losses are no numbers."""
     kept = (results.artefact(int(run), LOSS) for run in group.done["id"])
     losses = [np.asarray(loss, np.float64) for loss in kept if loss is not None and np.isfinite(loss).all()]
     return _over_seeds(outcome, line, 0, 1, np.stack(losses)) if losses else None
 
 
-def _over_seeds(outcome: Outcome, line: Line, first: int, step: int, values: NDArray[np.float64]) -> Curve:
+def _over_seeds(outcome: Cells, line: Line, first: int, step: int, values: NDArray[np.float64]) -> Curve:
     """The curve of ``values`` ``[seeds, points]``, the points ``step`` apart behind ``first``."""
     n, points = values.shape
     return Curve(
         line.method,
-        outcome.titles[line],
+        outcome.title(line),
         first + step * np.arange(1, points + 1, dtype=np.float64),
         values.mean(axis=0),
         values.std(axis=0, ddof=1) if n > 1 else np.full(points, np.nan),
@@ -88,7 +88,7 @@ def _over_seeds(outcome: Outcome, line: Line, first: int, step: int, values: NDA
 
 def _panels(
     study: Study,
-    outcome: Outcome,
+    outcome: Cells,
     axis: str,
     curve: Callable[[Column, Line], Curve | None],
     measured: str = ACCURACY,
@@ -105,8 +105,8 @@ def _title(study: Study, column: Column) -> str:
     return column.described(study.title_of(column.dataset))
 
 
-def _seeds(outcome: Outcome) -> str:
-    return f"Seeds: {ranges(seed for group in outcome.groups() for seed in group.seeds)}."
+def _seeds(outcome: Cells) -> str:
+    return f"Seeds: {ranges(seed for group in outcome.groups for seed in group.seeds)}."
 
 
 def _read(study: Study, measure: Measure) -> str:
@@ -115,7 +115,7 @@ def _read(study: Study, measure: Measure) -> str:
     return f"{measure.meaning.capitalize()}: {how}, {AVERAGES[study.average]}"
 
 
-def _by_points(study: Study, outcome: Outcome, measure: Measure) -> Figure:
+def _by_points(study: Study, outcome: Cells, measure: Measure) -> Figure:
     axis = outcome.experiment.axis
     panels = _panels(study, outcome, axis, partial(_along_points, outcome, measure))
     caption = (
@@ -126,13 +126,13 @@ def _by_points(study: Study, outcome: Outcome, measure: Measure) -> Figure:
     return Figure(name, f"{name}_{measure.name}", caption, panels)
 
 
-def _first_group(outcome: Outcome, column: Column, line: Line) -> Group | None:
+def _first_group(outcome: Cells, column: Column, line: Line) -> Group | None:
     """The runs of a line's first cell, where it has numbers."""
-    cell = outcome.cells.get((column, line, outcome.experiment.points[0], outcome.experiment.measures[0]))
+    cell = outcome.at(column, line)
     return cell.group if cell and cell.measured else None
 
 
-def _by_epochs(study: Study, outcome: Outcome, results: Results) -> Figure:
+def _by_epochs(study: Study, outcome: Cells, results: Results) -> Figure:
     def curve(column: Column, line: Line) -> Curve | None:
         group = _first_group(outcome, column, line)
         return _along_epochs(study, outcome, column, line, group, results) if group else None
@@ -147,7 +147,7 @@ def _by_epochs(study: Study, outcome: Outcome, results: Results) -> Figure:
     return Figure(name, f"{name}_epochs", caption, _panels(study, outcome, "local epochs", curve))
 
 
-def _losses(study: Study, outcome: Outcome, results: Results) -> Figure:
+def _losses(study: Study, outcome: Cells, results: Results) -> Figure:
     def curve(column: Column, line: Line) -> Curve | None:
         group = _first_group(outcome, column, line)
         return _along_rounds(outcome, line, group, results) if group else None
@@ -161,23 +161,22 @@ def _losses(study: Study, outcome: Outcome, results: Results) -> Figure:
     return Figure(name, f"{name}_loss", caption, _panels(study, outcome, "round", curve, "Training loss"))
 
 
-def _pair(outcome: Outcome, column: Column, line: Line) -> Pair | None:
-    point, measure = outcome.experiment.points[0], outcome.experiment.measures[0]
-    cell = outcome.cells.get((column, line, point, measure))
+def _pair(outcome: Cells, column: Column, line: Line) -> Pair | None:
+    cell = outcome.at(column, line)
     if cell is None:
         return None
     measured, target = cell.measured, cell.target
     return Pair(
         line.method,
-        line.method if outcome.by_method else outcome.titles[line],
-        outcome.titles[line],
+        line.method if outcome.by_method else outcome.title(line),
+        outcome.title(line),
         measured.n if measured else 0,
         (measured.mean, measured.std) if measured else None,
         (target.mean, target.std) if target and target.mean is not None else None,
     )
 
 
-def _by_line(study: Study, outcome: Outcome) -> Figure:
+def _by_line(study: Study, outcome: Cells) -> Figure:
     """Columns of which nothing was run are shown where the paper prints them."""
     panels = []
     for column in outcome.columns if outcome.ran else ():
@@ -195,7 +194,7 @@ def _by_line(study: Study, outcome: Outcome) -> Figure:
     return Figure(name, f"{name}_lines", caption, tuple(panels))
 
 
-def figures(study: Study, outcome: Outcome, results: Results) -> list[Figure]:
+def figures(study: Study, outcome: Cells, results: Results) -> list[Figure]:
     """The experiment's figures: along its axis (one a measure), by local epochs, losses, by line."""
     experiment = outcome.experiment
     made = [_by_points(study, outcome, measure) for measure in experiment.measures if experiment.axis]

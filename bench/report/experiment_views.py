@@ -6,14 +6,12 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from bench.report.captions import LEGEND, PLACES, circumstances, tolerances
-from bench.report.cells import Cell
+from bench.report.cells import Cell, Cells
 from bench.report.experiment import Line, Point
 from bench.report.measures import Measure
-from bench.report.outcome import Outcome
 from bench.report.places import compared_seeds, measured_places, other_seeds
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.study import Study
 from bench.report.table import NOWHERE, Document, Entry, Summary, Table
 from bench.report.views import noted
 from bench.report.wording import AVERAGES, RULES, STAGES, label, printed, signed, with_std
@@ -45,8 +43,7 @@ def _verdict(cell: Cell, measure: Measure) -> str:
 
 
 def _table(
-    study: Study,
-    outcome: Outcome,
+    outcome: Cells,
     columns: Collection[Column],
     measures: Collection[Measure],
     points: Collection[Point],
@@ -67,7 +64,7 @@ def _table(
             here = {
                 line: cell
                 for line in outcome.lines
-                if (cell := outcome.cells.get((column, line, point, measure))) is not None
+                if (cell := outcome.at(column, line, point, measure)) is not None
             }
             seeds = compared_seeds(here.values()) if ranked else ()
             ranks = measured_places(here) if ranked and measure.ranked else {}
@@ -76,26 +73,28 @@ def _table(
                 made[line, column, point, measure] = Entry(shown, ranks.get(line, 0))
     rows = tuple(
         (
-            outcome.titles[line],
+            outcome.title(line),
             tuple(made.get((line, column, *head), NOWHERE) for column in columns for head in heads),
         )
         for line in outcome.lines
         if any(key[0] is line and entry.text != "-" for key, entry in made.items())
     )
     if wide:
-        groups = tuple((column.described(study.title_of(column.dataset)), len(heads)) for column in columns)
+        groups = tuple(
+            (column.described(outcome.study.title_of(column.dataset)), len(heads)) for column in columns
+        )
         titles = tuple(
             " ".join(part for part in (point.label, measure.title if len(measures) > 1 else "") if part)
             for _ in columns
             for point, measure in heads
         )
     else:
-        groups = tuple((study.title_of(column.dataset), 1) for column in columns)
+        groups = tuple((outcome.study.title_of(column.dataset), 1) for column in columns)
         titles = tuple(f"{column.scenario} {column.clients}" for column in columns)
     return Table(name, title, "Method" if outcome.by_method else "Variant", groups, titles, rows)
 
 
-def _layers(outcome: Outcome) -> Iterator[tuple[str, str, tuple[Measure, ...]]]:
+def _layers(outcome: Cells) -> Iterator[tuple[str, str, tuple[Measure, ...]]]:
     """Which measures share a table: all of them where a column has one point, else each has its own."""
     own = tuple(measure for measure in outcome.experiment.measures if not measure.other)
     if len(outcome.experiment.points) == 1:
@@ -108,19 +107,18 @@ def _layers(outcome: Outcome) -> Iterator[tuple[str, str, tuple[Measure, ...]]]:
             yield f"_{measure.name}", f": {measure.title}", (measure,)
 
 
-def _with(outcome: Outcome, measures: Collection[Measure], wanted: Callable[[Cell], bool]) -> list[Column]:
-    found = {key[0] for key, cell in outcome.cells.items() if key[3] in measures and wanted(cell)}
+def _with(outcome: Cells, measures: Collection[Measure], wanted: Callable[[Cell], bool]) -> list[Column]:
+    found = {cell.column for cell in outcome if cell.measure in measures and wanted(cell)}
     return [column for column in outcome.columns if column in found]
 
 
-def _views(study: Study, outcome: Outcome) -> Iterator[Table]:
+def _views(outcome: Cells) -> Iterator[Table]:
     points = outcome.experiment.points
     judged = [point for point in points if not point.grid]
     for suffix, title, measures in _layers(outcome):
         ran = [column for column in outcome.ran if column in _with(outcome, measures, lambda _: True)]
         if ran:
             yield _table(
-                study,
                 outcome,
                 ran,
                 measures,
@@ -139,9 +137,8 @@ def _views(study: Study, outcome: Outcome) -> Iterator[Table]:
                 for measure in measures
                 if _with(outcome, (measure,), lambda cell: cell.target is not None)
             )
-            named = ", ".join(target.label for target in outcome.experiment.targets)
+            named = ", ".join(target.label for target in outcome.experiment.comparisons[0].targets)
             yield _table(
-                study,
                 outcome,
                 beside,
                 with_target,
@@ -151,7 +148,6 @@ def _views(study: Study, outcome: Outcome) -> Iterator[Table]:
                 _published,
             )
             yield _table(
-                study,
                 outcome,
                 beside,
                 with_target,
@@ -162,7 +158,7 @@ def _views(study: Study, outcome: Outcome) -> Iterator[Table]:
             )
 
 
-def _summary(study: Study, outcome: Outcome, notes: tuple[str, ...]) -> Summary | None:
+def _summary(outcome: Cells, notes: tuple[str, ...]) -> Summary | None:
     """What a terminal shows: the measured part, with deviations where it is one number a cell."""
     if not outcome.ran:
         return None
@@ -171,30 +167,30 @@ def _summary(study: Study, outcome: Outcome, notes: tuple[str, ...]) -> Summary 
         outcome.experiment.points,
     )
     if len(own) * len(points) == 1:
-        whole = _table(study, outcome, outcome.ran, own, points, "", "Measured", _measured, True)
+        whole = _table(outcome, outcome.ran, own, points, "", "Measured", _measured, True)
         return Summary(tuple(whole.blocks(SHOWN)), None, notes)
     tables = []
     for _, title, measures in _layers(outcome):
         for column in () if measures[0].other else outcome.ran:
-            table = _table(study, outcome, [column], measures, points, "", "", _brief, True)
+            table = _table(outcome, [column], measures, points, "", "", _brief, True)
             ((where, width),) = table.groups
             tables.append(replace(table, title=f"{where}{title}", groups=(("", width),)))
     return Summary(tuple(tables), None, notes)
 
 
-def _notes(study: Study, outcome: Outcome) -> tuple[str, ...]:
+def _notes(outcome: Cells) -> tuple[str, ...]:
     """Why cells are missing or not comparable; columns of which nothing was run are named once."""
     idle = [column for column in outcome.columns if column not in outcome.ran]
 
     def name(column: Column, point: Point | None = None) -> str:
-        where = f"{label(study, column)} {column.scenario}"
+        where = f"{label(outcome.study, column)} {column.scenario}"
         return f"{where} at {point.label}" if point and point.label else where
 
     own = [point for point in outcome.experiment.points if not point.grid]
     cells = [
-        (outcome.titles[line], name(column, point), cell)
-        for (column, line, point, measure), cell in outcome.cells.items()
-        if column not in idle and point in own and not measure.other
+        (outcome.title(cell.line), name(cell.column, cell.point), cell)
+        for cell in outcome.primary
+        if cell.column not in idle
     ]
     found = noted(cells, [name(column, point) for column in outcome.ran for point in own])
     if idle:
@@ -202,11 +198,11 @@ def _notes(study: Study, outcome: Outcome) -> tuple[str, ...]:
     return found
 
 
-def _caption(study: Study, outcome: Outcome, results: Results) -> tuple[str, ...]:
+def _caption(outcome: Cells, results: Results) -> tuple[str, ...]:
     experiment = outcome.experiment
     lines = []
     for measure in experiment.measures:
-        reading = measure.reading or study.primary
+        reading = measure.reading or outcome.study.primary
         lines.append(
             f"{measure.title}: {measure.meaning}; {STAGES[reading.stage]}, {RULES[reading.rule]} "
             f"(stage {reading.stage}, rule {reading.rule})."
@@ -214,29 +210,28 @@ def _caption(study: Study, outcome: Outcome, results: Results) -> tuple[str, ...
             else f"{measure.title}: {measure.meaning}."
         )
     lines.append(
-        f"Accuracies are the {AVERAGES[study.average]}; ± is the sample standard deviation over seeds."
+        f"Accuracies are the {AVERAGES[outcome.study.average]}; ± is the sample standard deviation over "
+        "seeds."
     )
     if any(measure.ranked for measure in experiment.measures):
         lines.append(PLACES)
     lines += experiment.remarks
-    if experiment.targets:
-        judged = (cell for key, cell in outcome.cells.items() if not key[2].grid)
-        lines += [LEGEND, tolerances(study, judged)]
-    return (*lines, *circumstances(study, outcome.groups(), results))
+    if experiment.comparisons[0].targets:
+        lines += [LEGEND, tolerances(outcome.study, outcome.own)]
+    return (*lines, *circumstances(outcome.study, outcome.groups, results))
 
 
-def document(study: Study, outcome: Outcome, results: Results) -> Document:
+def document(outcome: Cells, results: Results) -> Document:
     """Everything about one experiment."""
-    notes = _notes(study, outcome)
-    own = {key: cell for key, cell in outcome.cells.items() if not key[2].grid}
+    notes = _notes(outcome)
     return Document(
-        name=f"{study.name}_{outcome.experiment.name}",
-        title=f"{study.title}: {outcome.experiment.title}",
-        caption=_caption(study, outcome, results),
+        name=f"{outcome.study.name}_{outcome.experiment.name}",
+        title=f"{outcome.study.title}: {outcome.experiment.title}",
+        caption=_caption(outcome, results),
         notes=notes,
-        views=tuple(view for view in _views(study, outcome) if view.rows),
+        views=tuple(view for view in _views(outcome) if view.rows),
         details=(),
-        summary=_summary(study, outcome, notes),
-        primary=tuple(cell for key, cell in own.items() if not key[3].other),
-        cells=tuple(own.values()),
+        summary=_summary(outcome, notes),
+        primary=tuple(outcome.primary),
+        cells=tuple(outcome.own),
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bench.report.captions import circumstances
-from bench.report.cells import Board, Selection
+from bench.report.cells import Cells, Selection
 from bench.report.competitors import Task
 from bench.report.figures import Figure
 from bench.report.panels.ranks import RankPanel
@@ -311,7 +311,7 @@ def _summary(found: Ranking, notes: tuple[str, ...], name: str) -> Summary:
 
 
 def ranking(
-    study: Study, boards: Sequence[Board], results: Results, selection: Selection
+    study: Study, boards: Sequence[Cells], results: Results, selection: Selection
 ) -> Statistic | None:
     """The ranking of a study's methods over all its tasks; None where no task has two with numbers."""
     found = rank(study, boards, results, selection)

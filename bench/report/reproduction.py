@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from bench.report.captions import LEGEND, circumstances
-from bench.report.cells import Board, Cell, Selection
-from bench.report.layout import Target
-from bench.report.outcome import Outcome
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.experiment import Comparison
 from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -41,49 +40,45 @@ Judged = dict[Published, Cell]
 class Agreement:
     """Kendall's tau of measured and published order of the methods of one column."""
 
-    target: Target
+    comparison: Comparison
     column: Column
     methods: int
     tau: float | None
 
 
-def judged(study: Study, boards: Iterable[Board], outcomes: Iterable[Outcome]) -> Judged:
+def judged(experiments: Iterable[Cells]) -> Judged:
     """Every published value beside its cell, once, under the primary reading and the usual setting.
 
     A value that several tables show is judged in the first: main tables come before experiments.
     """
     found: Judged = {}
-    for board in boards:
-        for (_, reading, _, line), cell in board.cells.items():
-            if reading == study.primary and not line.setting and cell.target:
-                found.setdefault(cell.target, cell)
-    for outcome in outcomes:
-        for (_, _, point, measure), cell in outcome.cells.items():
-            if cell.target and not point.grid and not measure.other:
+    for experiment in experiments:
+        for cell in experiment.primary:
+            if cell.target and not cell.line.setting:
                 found.setdefault(cell.target, cell)
     return found
 
 
-def agreements(study: Study, boards: Iterable[Board]) -> list[Agreement]:
+def agreements(tables: Iterable[Cells]) -> list[Agreement]:
     """Tau of every published column of the main tables, over its comparable methods.
 
     Comparable is a cell whose verdict is reproduced, above or below.
     """
     made = []
-    for board in boards:
-        for target in board.table.targets:
-            for column in board.columns:
+    for table in tables:
+        for comparison in table.experiment.comparisons:
+            for column in table.columns:
                 pairs = [
                     (cell.measured.mean, cell.target.mean)
-                    for (own, reading, where, line), cell in board.cells.items()
-                    if (own, reading, where, line.setting) == (target, study.primary, column, "")
+                    for cell in table.primary
+                    if (cell.comparison, cell.column, cell.line.setting) == (comparison, column, "")
                     and cell.verdict in COMPARED
                     and cell.measured
                     and cell.target
                     and cell.target.mean is not None
                 ]
                 tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-                made.append(Agreement(target, column, len(pairs), tau))
+                made.append(Agreement(comparison, column, len(pairs), tau))
     return made
 
 
@@ -115,7 +110,9 @@ def _score_table(papers: Sequence[str], counts: dict[str, Counter[str]], every: 
 
     verdicts = [name for name in ORDER if name in ALWAYS or any(counts[paper][name] for paper in papers)]
     taus = {
-        paper: [each.tau for each in every if each.target.paper == paper and each.tau is not None]
+        paper: [
+            each.tau for each in every if each.comparison.targets[0].paper == paper and each.tau is not None
+        ]
         for paper in papers
     }
     rows = [
@@ -164,7 +161,7 @@ def _tau_table(study: Study, every: Sequence[Agreement]) -> Table:
     """Tau of every column with an order to compare."""
     rows = tuple(
         (
-            f"{each.target.label}, {each.column.described(study.title_of(each.column.dataset))}",
+            f"{each.comparison.label}, {each.column.described(study.title_of(each.column.dataset))}",
             (Entry(str(each.methods)), Entry("-" if each.tau is None else f"{each.tau:+.2f}")),
         )
         for each in every
@@ -174,16 +171,16 @@ def _tau_table(study: Study, every: Sequence[Agreement]) -> Table:
 
 
 def reproduction(
-    study: Study, boards: Sequence[Board], outcomes: Sequence[Outcome], results: Results, selection: Selection
+    study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
 ) -> Statistic | None:
     """The score of a study's papers; None for fewer than two published cells."""
-    values = judged(study, boards, outcomes)
+    values = judged(experiments)
     if len(values) < 2:
         return None
     papers = list(dict.fromkeys(value.paper for value in values))
     unshown = {paper: _unshown(paper, values, selection) for paper in papers}
     counts = {paper: _counts(values, unshown, paper) for paper in papers}
-    every = agreements(study, boards)
+    every = agreements([each for each in experiments if each.experiment.main])
     score = _score_table(papers, counts, every)
     views = (score, _by_table(papers, values, unshown), _tau_table(study, every))
     filtered = "" if selection == Selection() else " Only the cells that the report's filters leave."
@@ -217,8 +214,8 @@ def reproduction(
     ]
     tau_rows = [
         (
-            each.target.paper,
-            each.target.table,
+            each.comparison.targets[0].paper,
+            each.comparison.targets[0].table,
             each.column.dataset,
             each.column.scenario,
             str(each.column.clients),

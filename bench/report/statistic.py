@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report.figures import Figure, write_csv
-from bench.report.layout import Reading
+from bench.report.settings import Reading
 from bench.report.study import Study
 from bench.report.table import Document
 from bench.report.wording import AVERAGES, RULES, STAGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.report.captions import circumstances
-from bench.report.cells import Board, Selection
+from bench.report.cells import Cells, Selection
 from bench.report.places import places
 from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
@@ -201,7 +201,7 @@ def _record(found: Found) -> tuple[tuple[str, ...], ...]:
     return (HEADER, *rows)
 
 
-def tuning(study: Study, boards: Sequence[Board], results: Results, selection: Selection) -> Statistic | None:
+def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Statistic | None:
     """Default against tuned in every column of a study; None where no method was tuned."""
     found = tuned_pairs(study, boards, results, selection)
     if not found:

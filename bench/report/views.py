@@ -8,11 +8,12 @@ from dataclasses import replace
 from itertools import groupby
 
 from bench.report.captions import caption
-from bench.report.cells import Board, Cell, Line
-from bench.report.layout import Reading, Target
+from bench.report.cells import Cell, Cells
+from bench.report.experiment import Comparison, Line
+from bench.report.measures import Measure
 from bench.report.places import compared_seeds, measured_places, other_seeds, places
-from bench.report.results import PARTITION, Results
-from bench.report.settings import Column
+from bench.report.results import Results
+from bench.report.settings import PARTITION, Column
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.verdicts import STATES
@@ -69,10 +70,9 @@ def _groups(study: Study, columns: Iterable[Column]) -> tuple[tuple[str, int], .
 
 
 def _view(
-    study: Study,
-    board: Board,
-    target: Target,
-    reading: Reading,
+    board: Cells,
+    comparison: Comparison,
+    measure: Measure,
     name: str,
     title: str,
     of: Entries,
@@ -82,17 +82,17 @@ def _view(
     for column in board.columns:
         cells = {
             line: cell
-            for line in board.rows
-            if (cell := board.cells.get((target, reading, column, line))) is not None
+            for line in board.lines
+            if (cell := board.at(column, line, None, measure, comparison)) is not None
         }
         entries.update({(line, column): entry for line, entry in of(cells).items()})
     rows = tuple(
-        (line.title, tuple(entries.get((line, column), Entry("-")) for column in board.columns))
-        for line in board.rows
+        (board.title(line), tuple(entries.get((line, column), Entry("-")) for column in board.columns))
+        for line in board.lines
         if any((line, column) in entries for column in board.columns)
     )
     columns = tuple(str(column.clients) for column in board.columns)
-    return Table(name, title, "Method", _groups(study, board.columns), columns, rows)
+    return Table(name, title, "Method", _groups(board.study, board.columns), columns, rows)
 
 
 def _measured_text(cell: Cell) -> str:
@@ -105,30 +105,30 @@ def _verdict_text(cell: Cell) -> str:
     return f"{signed(cell.difference)} {cell.verdict}"
 
 
-def verdict_view(study: Study, board: Board, target: Target) -> Table:
+def verdict_view(board: Cells, beside: Comparison) -> Table:
     """Difference and verdict of every cell beside one published table."""
-    title = f"Measured minus published ({target.label}), and verdict"
-    return _view(study, board, target, study.primary, f"verdict_{_slug(target)}", title, _verdict_entries)
+    title = f"Measured minus published ({beside.label}), and verdict"
+    return _view(board, beside, board.measures[0], f"verdict_{_slug(beside)}", title, _verdict_entries)
 
 
-def measured_view(study: Study, board: Board, reading: Reading) -> Table:
+def measured_view(board: Cells, measure: Measure) -> Table:
     """Measured mean and standard deviation under a reading."""
-    first = board.table.targets[0]
+    reading = measure.reading or board.study.primary
     title = f"Measured: {STAGES[reading.stage]}, {RULES[reading.rule]}"
     name = f"measured_{reading.stage}_{reading.rule}"
-    return _view(study, board, first, reading, name, title, _measured_entries)
+    return _view(board, board.experiment.comparisons[0], measure, name, title, _measured_entries)
 
 
-def published_view(study: Study, board: Board, target: Target) -> Table:
+def published_view(board: Cells, beside: Comparison) -> Table:
     """The published numbers."""
-    name, title = f"published_{_slug(target)}", f"Published ({target.label})"
-    view = _view(study, board, target, study.primary, name, title, _published_entries)
+    name, title = f"published_{_slug(beside)}", f"Published ({beside.label})"
+    view = _view(board, beside, board.measures[0], name, title, _published_entries)
     rows = tuple(row for row in view.rows if any(entry.text != "-" for entry in row[1]))
     return Table(view.name, view.title, view.stub, view.groups, view.columns, rows)
 
 
-def _slug(target: Target) -> str:
-    return target.label.lower().replace(" ", "_")
+def _slug(beside: Comparison) -> str:
+    return beside.label.lower().replace(" ", "_")
 
 
 def _seeds_text(cell: Cell) -> str:
@@ -138,20 +138,19 @@ def _seeds_text(cell: Cell) -> str:
     return f"{cell.measured.n} of {cell.planned}" if cell.measured.n < cell.planned else str(cell.measured.n)
 
 
-def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
+def detail(board: Cells, column: Column, full: bool) -> Table:
     """One column of a table with everything beside each other, a row a method.
 
     ``full`` adds the number of seeds, the spread over partitions and how many there are, the other readings
     and further published tables.
     """
-    main, *others = board.table.targets
+    study, others = board.study, board.experiment.comparisons[1:]
     heads = ["Measured", "Published", "Difference" if full else "Diff.", "Verdict"]
     if full:
         heads = ["Seeds", "Measured", "s_d", "Partitions", *heads[1:]]
-        heads += [f"{reading.stage}, {reading.rule}" for reading in study.readings]
-        heads += [f"Published ({target.label})" for target in others]
-    lines = [line for line in board.rows if (main, study.primary, column, line) in board.cells]
-    cells = {line: board.cells[main, study.primary, column, line] for line in lines}
+        heads += [measure.title for measure in board.measures[1:]]
+        heads += [f"Published ({beside.label})" for beside in others]
+    cells = {line: cell for line in board.lines if (cell := board.at(column, line)) is not None}
     measured = _measured_entries(cells)
     rows = []
     for line, cell in cells.items():
@@ -162,8 +161,8 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
             Entry(verdict),
         ]
         if full:
-            beside = [board.cells.get((main, reading, column, line)) for reading in study.readings]
-            earlier = [board.cells.get((target, study.primary, column, line)) for target in others]
+            beside = [board.at(column, line, measure=measure) for measure in board.measures[1:]]
+            earlier = [board.at(column, line, comparison=other) for other in others]
             entries = [
                 Entry(_seeds_text(cell)),
                 measured[line],
@@ -175,25 +174,21 @@ def detail(study: Study, board: Board, column: Column, full: bool) -> Table:
             ]
         else:
             entries = [measured[line], *entries]
-        rows.append((line.title, tuple(entries)))
+        rows.append((board.title(line), tuple(entries)))
     title = column.described(study.title_of(column.dataset))
     name = f"{column.dataset}_{column.scenario}_{column.clients}"
     return Table(name, title, "Method", (("", len(heads)),), tuple(heads), tuple(rows))
 
 
-def notes(study: Study, board: Board) -> tuple[str, ...]:
+def notes(board: Cells) -> tuple[str, ...]:
     """Why cells are missing or not comparable: one note a verdict and reason, with its cells."""
-    main = board.table.targets[0]
-    cells = [
-        (line.title, label(study, column), cell)
-        for (target, reading, column, line), cell in board.cells.items()
-        if target is main and reading == study.primary
-    ]
+    study = board.study
+    cells = [(board.title(cell.line), label(study, cell.column), cell) for cell in board.main]
     found = noted(cells, [label(study, column) for column in board.columns])
-    if board.beside:
+    if board.other_runs:
         found = (
             *found,
-            f"{board.beside} further runs of these columns stand in the tables of their experiments, or "
+            f"{board.other_runs} further runs of these columns stand in the tables of their experiments, or "
             "were made under attack or with newcomers",
         )
     return found
@@ -229,65 +224,60 @@ def _heads(cell: Cell) -> Iterator[str]:
         yield f"older numbers ({cell.group.older}; a sweep makes them again)"
 
 
-def _with_runs(board: Board) -> Board:
-    """The board's columns where anything was run."""
-    ran = {group.column for group in board.groups()}
-    columns = tuple(column for column in board.columns if column in ran)
+def _with_runs(board: Cells) -> Cells:
+    """The table's columns where anything was run."""
     return replace(
-        board, columns=columns, cells={key: cell for key, cell in board.cells.items() if key[2] in ran}
+        board,
+        columns=board.ran,
+        by_key={key: cell for key, cell in board.by_key.items() if cell.column in board.ran},
     )
 
 
-def _without_other_partitions(board: Board) -> Board:
-    """The board without rows that differ in the partition alone; they give s_d, and stand in the files."""
+def _without_other_partitions(board: Cells) -> Cells:
+    """The table without rows that differ in the partition alone; they give s_d, and stand in the files."""
 
     def kept(line: Line) -> bool:
         return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION}
 
     return replace(
         board,
-        rows=tuple(line for line in board.rows if kept(line)),
-        cells={key: cell for key, cell in board.cells.items() if kept(key[3])},
+        lines=tuple(line for line in board.lines if kept(line)),
+        by_key={key: cell for key, cell in board.by_key.items() if kept(cell.line)},
     )
 
 
-def summary(study: Study, board: Board) -> Summary | None:
+def summary(board: Cells) -> Summary | None:
     """What a terminal shows of a table; None where nothing was run."""
     ran = _without_other_partitions(_with_runs(board))
     if not ran.columns:
         return None
     overview = _view(
-        study,
         ran,
-        board.table.targets[0],
-        study.primary,
+        board.experiment.comparisons[0],
+        board.measures[0],
         "overview",
         "Measured; against published: " + ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items()),
         _overview_entries,
     )
-    details = tuple(detail(study, ran, column, full=False) for column in ran.columns)
-    return Summary(details, overview, notes(study, ran))
+    details = tuple(detail(ran, column, full=False) for column in ran.columns)
+    return Summary(details, overview, notes(ran))
 
 
-def document(study: Study, board: Board, results: Results) -> Document:
+def document(board: Cells, results: Results) -> Document:
     """Everything about one table of the paper."""
-    main, *others = board.table.targets
-    views = [
-        measured_view(study, board, study.primary),
-        published_view(study, board, main),
-        verdict_view(study, board, main),
-    ]
-    for target in others:
-        views += [published_view(study, board, target), verdict_view(study, board, target)]
-    views += [measured_view(study, board, reading) for reading in study.readings]
+    study = board.study
+    views = [measured_view(board, board.measures[0])]
+    for beside in board.experiment.comparisons:
+        views += [published_view(board, beside), verdict_view(board, beside)]
+    views += [measured_view(board, measure) for measure in board.measures[1:]]
     return Document(
-        name=f"{study.name}_{board.table.name}",
-        title=f"{study.title}: {board.table.title}",
-        caption=caption(study, board, results),
-        notes=notes(study, board),
+        name=f"{study.name}_{board.experiment.name}",
+        title=f"{study.title}: {board.experiment.title}",
+        caption=caption(board, results),
+        notes=notes(board),
         views=tuple(view for view in views if view.rows),
-        details=tuple(detail(study, board, column, full=True) for column in _with_runs(board).columns),
-        summary=summary(study, board),
-        primary=tuple(cell for key, cell in board.cells.items() if key[1] == study.primary),
-        cells=tuple(board.cells.values()),
+        details=tuple(detail(board, column, full=True) for column in _with_runs(board).columns),
+        summary=summary(board),
+        primary=tuple(board.primary),
+        cells=tuple(board),
     )

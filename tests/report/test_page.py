@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_database import FakeDatabase
+from study_cells import tables
 
 from bench.report import page
 from bench.report import report as building
@@ -35,8 +36,8 @@ def database(name: str = "fedavg") -> FakeDatabase:
 
 def report(out: Path, source: FakeDatabase | None = None) -> Report:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "planned", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", ())
+        patch.setattr(building, "usual", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
         return build(source or database(), Request(), {"fedsheafhn": FedSheafHN}, out)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from fake_database import CORA, FakeDatabase
 from rich.console import Console
+from study_cells import tables
 
 from bench.errors import RequestError
 from bench.report import report as building
 from bench.report import style
 from bench.report.captions import describe
 from bench.report.cells import HEADER
-from bench.report.expected import planned
+from bench.report.planned import usual
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.report import Report, Request, build
 from bench.report.settings import Column
@@ -29,8 +30,8 @@ STUDIES = {"fedsheafhn": FedSheafHN}
 
 @pytest.fixture(autouse=True)
 def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "planned", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(building, "usual", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 def database() -> FakeDatabase:
@@ -433,11 +434,11 @@ def test_the_report_imports_without_torch() -> None:
 
 
 def test_grids_plan_the_papers_cells() -> None:
-    cells = planned(["paper_tables"])
+    cells = usual(["paper_tables"])
     columns = {column for column, _ in cells}
-    assert {column for table in FedSheafHN.tables for column in table.columns} == columns
+    assert set(FedSheafHN().columns) == columns
     cora = cells[Column("cora", "non-overlapping", 10), "fedavg"]
     assert cora.settings["protocol.rounds"] == 100
     assert not cora.per_seed
     assert all(cell.settings or cell.state == "not_implemented" for cell in cells.values())
-    assert all(cell.per_seed for cell in planned(["fedhgn_tables"]).values() if cell.settings)
+    assert all(cell.per_seed for cell in usual(["fedhgn_tables"]).values() if cell.settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.clients import accuracies, differences
 from bench.report.charts.collaboration import collaboration
 from bench.report.charts.convergence import convergence
@@ -11,19 +11,18 @@ from bench.report.charts.counts import counts
 from bench.report.charts.stages import stages
 from bench.report.figures import Figure
 from bench.report.results import Results
-from bench.report.study import Study
 
 
-def figures(study: Study, board: Board, results: Results) -> list[Figure]:
+def figures(board: Cells, results: Results) -> list[Figure]:
     """Every figure that there is something to draw in."""
     made = (
-        convergence(study, board, results),
-        accuracies(study, board, results),
-        differences(study, board, results),
-        stages(study, board, results),
-        counts(study, board),
-        megabytes(study, board),
-        seconds(study, board),
-        collaboration(study, board, results),
+        convergence(board, results),
+        accuracies(board, results),
+        differences(board, results),
+        stages(board, results),
+        counts(board),
+        megabytes(board),
+        seconds(board),
+        collaboration(board, results),
     )
     return [figure for figure in made if figure is not None]

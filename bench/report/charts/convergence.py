@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.shown import Shown, each_column, figure, shown, title
 from bench.report.figures import Figure
 from bench.report.panels.curves import Curve, CurvePanel
@@ -27,11 +27,12 @@ def _curve(study: Study, each: Shown, results: Results) -> Curve | None:
     return Curve(each.method, each.label, x, values.mean(axis=0), std, n)
 
 
-def convergence(study: Study, board: Board, results: Results) -> Figure | None:
+def convergence(board: Cells, results: Results) -> Figure | None:
     """Test accuracy by round: mean over clients, then mean and std over seeds."""
+    study = board.study
 
     def panel(column: Column) -> CurvePanel | None:
-        found = (_curve(study, each, results) for each in shown(study, board, column))
+        found = (_curve(study, each, results) for each in shown(board, column))
         curves = tuple(curve for curve in found if curve is not None)
         return CurvePanel(title(study, column), column, curves) if curves else None
 
@@ -40,4 +41,4 @@ def convergence(study: Study, board: Board, results: Results) -> Figure | None:
         f"every round is shown), {AVERAGES[study.average]}; line: mean over seeds, band: one sample standard "
         "deviation."
     )
-    return figure(study, board, "convergence", caption, each_column(study, board, panel))
+    return figure(board, "convergence", caption, each_column(board, panel))

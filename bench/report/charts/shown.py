@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from bench.report.cells import Board, Cell
+from bench.report.cells import Cell, Cells
 from bench.report.figures import Figure
 from bench.report.panels.panel import Panel
 from bench.report.results import Aggregate, Group
@@ -28,20 +28,19 @@ class Shown(NamedTuple):
         return self.cell.method
 
 
-def shown(study: Study, board: Board, column: Column) -> list[Shown]:
+def shown(board: Cells, column: Column) -> list[Shown]:
     """Rows of a column with numbers, each run once, under the usual settings."""
-    main = board.table.targets[0]
     found = []
-    for line in board.rows:
-        cell = board.cells.get((main, study.primary, column, line))
-        if cell and cell.measured and cell.group and not (line.setting or line.row.reads):
-            found.append(Shown(line.title, cell, cell.measured, cell.group))
+    for line in board.lines:
+        cell = board.at(column, line)
+        if cell and cell.measured and cell.group and not (line.setting or line.reads):
+            found.append(Shown(board.title(line), cell, cell.measured, cell.group))
     return found
 
 
-def contenders(study: Study, board: Board, column: Column) -> list[Shown]:
+def contenders(board: Cells, column: Column) -> list[Shown]:
     """The same without the references that train nothing."""
-    return [each for each in shown(study, board, column) if each.method not in study.references]
+    return [each for each in shown(board, column) if each.method not in board.study.references]
 
 
 def title(study: Study, column: Column) -> str:
@@ -49,7 +48,7 @@ def title(study: Study, column: Column) -> str:
     return column.described(study.title_of(column.dataset))
 
 
-def each_column(study: Study, board: Board, panel: Callable[[Column], Panel | None]) -> list[Panel]:
+def each_column(board: Cells, panel: Callable[[Column], Panel | None]) -> list[Panel]:
     """A panel a column, of those that have one."""
     return [made for column in board.columns if (made := panel(column)) is not None]
 
@@ -65,16 +64,16 @@ def reading(study: Study) -> str:
     return f"{comparison(study)}, {AVERAGES[study.average]}"
 
 
-def seeds(study: Study, board: Board, columns: Iterable[Column]) -> str:
+def seeds(board: Cells, columns: Iterable[Column]) -> str:
     """``Seeds: 0-4.`` of what is shown."""
-    every = {seed for column in columns for each in shown(study, board, column) for seed in each.group.seeds}
+    every = {seed for column in columns for each in shown(board, column) for seed in each.group.seeds}
     return f"Seeds: {ranges(every)}."
 
 
-def figure(study: Study, board: Board, kind: str, caption: str, panels: Sequence[Panel]) -> Figure | None:
+def figure(board: Cells, kind: str, caption: str, panels: Sequence[Panel]) -> Figure | None:
     """The figure of that kind; None where there is no panel. The caption gets the seeds."""
     if not panels:
         return None
-    document = f"{study.name}_{board.table.name}"
-    caption = f"{caption} {seeds(study, board, board.columns)}"
+    document = f"{board.study.name}_{board.experiment.name}"
+    caption = f"{caption} {seeds(board, board.columns)}"
     return Figure(document, f"{document}_{kind}", caption, panels)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.shown import Shown, contenders, each_column, figure, title
 from bench.report.figures import Figure
 from bench.report.panels.pairs import Pair, PairPanel
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES
 
 
-def stages(study: Study, board: Board, results: Results) -> Figure | None:
+def stages(board: Cells, results: Results) -> Figure | None:
     """Both models of every method, each at the step that the primary rule chooses for it."""
+    study = board.study
     rule = study.primary.rule
 
     def pair(each: Shown) -> Pair | None:
@@ -26,7 +26,7 @@ def stages(study: Study, board: Board, results: Results) -> Figure | None:
         return Pair(each.method, each.method, each.label, trained.n, *both)
 
     def panel(column: Column) -> PairPanel | None:
-        pairs = tuple(found for each in contenders(study, board, column) if (found := pair(each)) is not None)
+        pairs = tuple(found for each in contenders(board, column) if (found := pair(each)) is not None)
         if not pairs:
             return None
         return PairPanel(title(study, column), column, pairs, "trained", "received", joined=True)
@@ -36,4 +36,4 @@ def stages(study: Study, board: Board, results: Results) -> Figure | None:
         f"{RULES[rule]} (rule {rule}, for each stage by itself), {AVERAGES[study.average]}; point: mean over "
         "seeds, bar: one sample standard deviation."
     )
-    return figure(study, board, "stages", caption, each_column(study, board, panel))
+    return figure(board, "stages", caption, each_column(board, panel))
