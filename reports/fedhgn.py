@@ -103,8 +103,7 @@ CONVERGENCE = Experiment(
     comparisons=(Comparison("Fig. 3"),),
     grid="fedhgn_convergence",
     measures=(measures.TEST,),
-    by_epochs=True,
-    losses=True,
+    figures=("epochs", "loss"),
     remarks=("Accuracies of the table are those of the checkpoint; their figure shows every local step.",),
 )
 
@@ -139,7 +138,7 @@ TRIMMING = Experiment(
         _completed("fedhgn_hc", "Federated", "released"),
         _completed("fedhgn_hc", "Federated", "exact"),
     ),
-    by_line=True,
+    figures=("lines",),
     remarks=(
         "The paper credits completion with its lead over the released trimming, which empties every node "
         "whose hyperedges keep no other own node. The fair baseline is the paper's own wording.",
@@ -181,7 +180,7 @@ LONGER = Experiment(
         for rounds in (200, 600)
         for method, title in (("fedhgn_trim1", "single nodes kept"), ("fedhgn_hc", "completed"))
     ),
-    by_line=True,
+    figures=("lines",),
     remarks=("200 rounds with ReLU are the released reading, and so the runs of Table 2.",),
 )
 

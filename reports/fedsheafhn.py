@@ -157,7 +157,7 @@ ABLATION = Experiment(
         _part("+ Dynamic embedding", {}),
         *CONTROLS,
     ),
-    by_line=True,
+    figures=("lines",),
     remarks=(
         "Every row adds one part to the row above it, the last is the whole method. The paper does not say "
         "whether its base is the received or the trained model, and gives no deviations.",
@@ -177,7 +177,7 @@ COLLABORATION_GNN = Experiment(
         _part("w/ Sheaf diffusion", {}),
         *CONTROLS,
     ),
-    by_line=True,
+    figures=("lines",),
 )
 
 SERVER_COST = Experiment(
@@ -207,7 +207,7 @@ CONVERGENCE = Experiment(
     grid="convergence",
     measures=(measures.TEST,),
     lines=tuple(Line(method) for method in METHODS),
-    by_epochs=True,
+    figures=("epochs",),
 )
 
 NEW_CLIENTS = Experiment(
@@ -230,6 +230,7 @@ NEW_CLIENTS = Experiment(
         Point(f"{ratio:g}", {"newcomers.ratio": ratio}, x=ratio) for ratio in (0.1, 0.2, 0.3, 0.4, 0.5)
     ),
     axis="share of new clients",
+    figures=("points",),
     remarks=(
         "Rows: epochs that a new client trains, before it is served and after; columns: share of clients "
         "that are held out while the server learns. Numbers are those of the new clients alone.",
@@ -247,6 +248,7 @@ LOCAL_EPOCHS_VARIED = Experiment(
         Point(f"{epochs}", {"protocol.local_epochs": epochs}, x=epochs) for epochs in (1, 3, 5, 10, 20)
     ),
     axis="local epochs a round",
+    figures=("points",),
     remarks=("Columns: local epochs a round; the number of rounds stays.",),
 )
 
@@ -277,6 +279,7 @@ MALICIOUS = Experiment(
         for ratio in (0.0, 0.2, 0.4, 0.6, 0.8)
     ),
     axis="share of malicious clients",
+    figures=("points",),
     remarks=(
         "Rows: method, kind of attack and tau; columns: share of clients whose reports are replaced. A "
         "share of 0 is the plain run, the same for every attack, and all that there is of the references, "

@@ -16,8 +16,8 @@ from bench.leaderboard.script import call
 from bench.leaderboard.survey import StudySurvey
 from bench.report import figures, style
 from bench.report.charts.clients import accuracies
-from bench.report.charts.convergence import convergence
 from bench.report.charts.costs import megabytes, seconds
+from bench.report.charts.curves import rounds
 from bench.report.charts.shown import reading
 from bench.report.panels.boxes import BoxPanel
 from bench.report.panels.costs import CostPanel
@@ -96,9 +96,9 @@ def write(survey: StudySurvey, dataset: str, results: Results, folder: Path, nam
         part = replace(cells, columns=columns)
         found = {
             "clients": accuracies(part, results),
-            "megabytes": megabytes(part),
-            "seconds": seconds(part),
-            "rounds": convergence(part, results),
+            "megabytes": megabytes(part, results),
+            "seconds": seconds(part, results),
+            "rounds": rounds(part, results),
         }
         for kind, figure in found.items():
             if figure is not None:

@@ -41,7 +41,7 @@ class Ranked:
 def coverage(survey: StudySurvey, dataset: str, rows: Sequence[Row]) -> Coverage:
     """Of the rows of main tables in their usual setting."""
     main = [row for row in rows if row.main]
-    lost = Counter(row.verdict for row in main if row.measured is None)
+    lost = Counter(row.cell.verdict for row in main if row.cell.measured is None)
     measured = len(main) - lost.total()
     return Coverage(dataset, survey.study.title_of(dataset), measured, len(main), tuple(sorted(lost.items())))
 

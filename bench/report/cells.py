@@ -10,32 +10,12 @@ from bench.report.measures import Measure, Measured
 from bench.report.planned import PlannedCell
 from bench.report.published import Published, values
 from bench.report.results import Aggregate, Group, PartitionSpread, Results
-from bench.report.settings import Column, Reading, difference
+from bench.report.settings import Column, Reading, Settings, difference
 from bench.report.study import Study
 from bench.report.verdicts import Verdict, judge, missing
 
-HEADER = (
-    "study",
-    "table",
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "setting",
-    "stage",
-    "rule",
-    "n",
-    "mean",
-    "std",
-    "s_d",
-    "partitions",
-    "published_mean",
-    "published_std",
-    "difference",
-    "verdict",
-    "reason",
-)
-"""Columns of ``cells.csv``; accuracies and differences in percent and points."""
+DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
+"""Whether a cell has the settings that the study's grids plan, those that tuning found, or others."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +46,16 @@ class Selection:
 class Cell:
     """One number of a table under one measure, beside one comparison's published value.
 
-    ``table`` names table and measure in ``cells.csv``; ``setting`` is what its runs have other than the
-    method's usual settings. ``spread`` is what its verdict's tolerance holds of other partitions, ``planned``
-    the number of seeds that a grid plans for it (0: none does).
+    ``document`` is its experiment; ``table`` names table and measure for readers, ``title`` its line.
+    ``setting`` is what its runs have other than the method's usual settings, ``settings`` all that its runs
+    have, or are planned with. ``spread`` is what its verdict's tolerance holds of other partitions,
+    ``planned`` the number of seeds that a grid plans for it (0: none does).
     """
 
     study: str
+    document: str
     table: str
+    title: str
     comparison: Comparison
     measure: Measure
     column: Column
@@ -86,6 +69,7 @@ class Cell:
     verdict: str
     reason: str
     group: Group | None = field(repr=False, default=None)
+    settings: Settings = field(repr=False, default_factory=dict)
     spread: PartitionSpread = field(default_factory=PartitionSpread)
     planned: int = 0
 
@@ -111,34 +95,12 @@ class Cell:
             return None
         return self.measured.mean - self.target.mean
 
-    def row(self) -> tuple[str, ...]:
-        """The cell as a row of ``cells.csv``; empty where there is no value."""
-
-        def number(value: float | None) -> str:
-            return "" if value is None else f"{value:.4f}"
-
-        measured, target = self.measured, self.target
-        return (
-            self.study,
-            self.table,
-            self.column.dataset,
-            self.column.scenario,
-            str(self.column.clients),
-            self.method,
-            self.setting,
-            self.stage,
-            self.rule,
-            str(measured.n if measured else 0),
-            number(measured.mean if measured else None),
-            number(measured.std if measured else None),
-            number(self.spread.std),
-            str(self.spread.partitions or ""),
-            number(target.mean if target else None),
-            number(target.std if target else None),
-            number(self.difference),
-            self.verdict,
-            self.reason,
-        )
+    @property
+    def tuning(self) -> str:
+        """``DEFAULT``, ``TUNED`` or ``OTHER``."""
+        if self.group and self.group.tuned:
+            return TUNED
+        return OTHER if self.setting else DEFAULT
 
 
 Key = tuple[Comparison, Measure, Column, Line, Point]
@@ -281,7 +243,7 @@ class _Maker:
         self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
     ) -> Cell | None:
         """The cell at a place; None where nothing is planned, published or run."""
-        reading = self._reading(measure, line)
+        reading = read_as(self._study, measure.reading or self._study.primary, line)
         if reading is None:
             return None
         planned, group = self._planned(column, line, point), self._group(column, line, point)
@@ -315,6 +277,8 @@ class _Maker:
         label = comparison.label
         return Cell(
             study=self._study.name,
+            document=self._experiment.name,
+            title=self._study.line_title(line),
             table=label if measure is self.measures[0] or measure.other else f"{label} ({measure.title})",
             comparison=comparison,
             measure=measure,
@@ -329,18 +293,10 @@ class _Maker:
             verdict=verdict.name,
             reason=verdict.reason,
             group=group,
+            settings=group.settings if group else planned.settings,
             spread=spread,
             planned=len(planned.seeds),
         )
-
-    def _reading(self, measure: Measure, line: Line) -> Reading | None:
-        """How a line is read under a measure; None where it has no place: a line of one stage stands where
-        that stage is asked for, and in place of the primary one.
-        """
-        reading = measure.reading or self._study.primary
-        if not line.stage or line.stage == reading.stage:
-            return reading
-        return Reading(line.stage, reading.rule) if reading.stage == self._study.primary.stage else None
 
     def _planned(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
         if not self._experiment.main:
@@ -413,6 +369,15 @@ class _Maker:
             or self._study.barred(target, group.column, group.settings)
             or _protocol_differs(self._study, target, group, {*line.settings, *point.settings})
         )
+
+
+def read_as(study: Study, reading: Reading, line: Line) -> Reading | None:
+    """How a line is read where a reading is asked for; None where it has no place: a line of one stage stands
+    where that stage is asked for, and in place of the study's primary one.
+    """
+    if not line.stage or line.stage == reading.stage:
+        return reading
+    return Reading(line.stage, reading.rule) if reading.stage == study.primary.stage else None
 
 
 def _printed_settings(line: Line, point: Point) -> list[str]:

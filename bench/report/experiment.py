@@ -99,9 +99,7 @@ class Experiment:
     Without ``measures`` it has the study's; without ``columns`` there is one for every federation of the
     grid, without ``lines`` one for every method and variant. Cells stand beside the first of
     ``comparisons``, and again beside each further one that prints a value. ``axis`` names the points'
-    ``x``. With ``by_epochs`` a figure shows accuracy by local epochs, with ``losses`` one the training
-    loss by round; with ``by_line`` one shows the first measure of every line at the first point, the
-    published value beside it.
+    ``x``, ``figures`` what is drawn (see ``bench.report.charts.every``).
     """
 
     name: str
@@ -114,9 +112,7 @@ class Experiment:
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)
     axis: str = ""
-    by_epochs: bool = False
-    losses: bool = False
-    by_line: bool = False
+    figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 

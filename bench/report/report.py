@@ -8,10 +8,11 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.report import experiment_figures, experiment_views, figures, page, render, views
+from bench.report import figures, page, render, tables
+from bench.report import frame as frames
 from bench.report import statistic as statistics_files
 from bench.report.cells import Cells, Selection, cells_of
-from bench.report.charts import board as charts
+from bench.report.charts import every as charts
 from bench.report.experiment import Plan
 from bench.report.planned import Usual, usual
 from bench.report.ranking_views import ranking
@@ -189,13 +190,13 @@ def _statistics(
 
     ``experiments`` are all those selected, run or not. Nothing without a main table.
     """
-    tables = [cells for cells in experiments if cells.experiment.main]
-    if not tables:
+    main = [cells for cells in experiments if cells.experiment.main]
+    if not main:
         return []
     every = [
-        *(spread(table, results) for table in tables),
-        ranking(study, tables, results, selection),
-        tuning(study, tables, results, selection),
+        *(spread(table, results) for table in main),
+        ranking(study, main, results, selection),
+        tuning(study, main, results, selection),
         reproduction(study, experiments, results, selection),
     ]
     return [statistic for statistic in every if statistic is not None]
@@ -208,22 +209,11 @@ def _part(
     return page.Part(
         study.title,
         [
-            *(
-                (views if each.experiment.main else experiment_views).document(each, results)
-                for each in experiments
-            ),
+            *(tables.document(each, results) for each in experiments),
             *(statistic.document for statistic in statistics),
         ],
         [
-            *(
-                figure
-                for each in experiments
-                for figure in (
-                    charts.figures(each, results)
-                    if each.experiment.main
-                    else experiment_figures.figures(study, each, results)
-                )
-            ),
+            *(figure for each in experiments for figure in charts.figures(each, results)),
             *(figure for statistic in statistics for figure in statistic.figures),
         ],
     )
@@ -296,7 +286,7 @@ def write(report: Report, out: Path) -> Report:
             for path in _save(part, records, out)
         ]
         paths.append(out / "cells.csv")
-        render.cells_csv(paths[-1], (cell for each in report.documents for cell in each.primary))
+        frames.write(paths[-1], frames.frame(cell for each in report.documents for cell in each.primary))
         paths.append(page.save([part for part in report.parts if part.documents], out))
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None

@@ -18,7 +18,7 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.report.planned import PlannedCell, Usual, alike
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
-from bench.report.source import Source
+from bench.report.source import OWN, Source
 from bench.report.tuned import Search, Searches, mark
 from bench.report.verdicts import LEAST_PARTITIONS
 from bench.spec import RunSpec
@@ -105,6 +105,32 @@ class Group:
                 found.append(f"{name} numerics {made.min()}, now {now}")
         return " and ".join(found)
 
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of a run, median over those with numbers."""
+        return float(self.done["seconds_total"].median())
+
+    @cached_property
+    def megabytes(self) -> float:
+        """Megabytes that clients and server exchange in a run, mean over those with numbers."""
+        return float((self.done["bytes_up"] + self.done["bytes_down"]).mean()) / 1e6
+
+    @cached_property
+    def peak_mib(self) -> float:
+        """Peak memory of a run in MiB, mean over those with numbers."""
+        return float(self.done["peak_memory"].mean()) / 2**20
+
+    @cached_property
+    def origin(self) -> str:
+        """Where the runs come from: ``shipped: NAME``, ``own``, ``bundle NAME: verified``."""
+        origins = {
+            f"bundle {bundle}: {state}" if bundle else f"shipped: {shipped}" if shipped else "own"
+            for bundle, state, shipped in zip(
+                self.runs["bundle"], self.runs["bundle_state"], self.runs["origin"], strict=True
+            )
+        }
+        return "; ".join(sorted(origins))
+
     def failure(self) -> tuple[str, str]:
         """State and reason that stand for the runs without numbers: the most frequent, then by name."""
         lost = self.runs[self.runs["state"] != "done"]
@@ -143,6 +169,8 @@ class Results:
 
     def _load(self) -> pd.DataFrame:
         runs = self._source.runs()
+        if "origin" not in runs:
+            runs = runs.assign(origin=OWN)
         runs = runs.sort_values(["dataset", "scenario", "clients", "method", "seed", "id"], ignore_index=True)
         per_seed = {column for (column, _), cell in self._usual.items() if cell.per_seed}
         where = [

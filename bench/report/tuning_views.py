@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from bench.report.captions import circumstances
 from bench.report.cells import Cells, Selection
-from bench.report.places import places
 from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
+from bench.report.tables import places
 from bench.report.tuned import client_epochs, trials
 from bench.report.tuning import Found, Pair, methods, tuned_pairs, winners_ranking
 from bench.report.wording import label, signed, with_std

@@ -8,15 +8,16 @@ from study_cells import main_tables
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.report import captions, views
-from bench.report.cells import HEADER, Cell, Cells, Selection
+from bench.report import captions, tables
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.frame import frame
 from bench.report.planned import PlannedCell, Usual
 from bench.report.published import accuracies
 from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
 from bench.report.study import STUDIES
-from bench.report.views import notes
+from bench.report.tables import notes
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
 from bench.spec import Protocol, RunSpec
@@ -268,8 +269,8 @@ def test_spread_over_partitions_widens_the_tolerance() -> None:
     expected = {(CORA_10, "pfedhn"): usual()}
 
     def judged() -> list[tuple[str, str, str, str]]:
-        rows = [dict(zip(HEADER, c.row(), strict=True)) for c in find(board(database, expected), "pfedhn")]
-        return [(row["setting"], row["verdict"], row["s_d"], row["partitions"]) for row in rows]
+        rows = frame(find(board(database, expected), "pfedhn"))[["setting", "verdict", "s_d", "partitions"]]
+        return [tuple(row) for row in rows.round(4).astype(object).fillna("").astype(str).to_numpy()]
 
     assert judged() == [("", "above", "", "1")]
     for seed in (0, 1):
@@ -280,9 +281,9 @@ def test_spread_over_partitions_widens_the_tolerance() -> None:
     # Means 68, 64 and 66: s_d = 2, tolerance 2 * sqrt(0.21² + 2²) = 4.02 > 2.76.
     assert 2 * math.hypot(0.21, 2) > 68 - 65.24
     assert judged() == [
-        ("", "reproduced", "2.0000", "3"),
-        ("protocol.partition_seed=1", "reproduced", "2.0000", "3"),
-        ("protocol.partition_seed=2", "not comparable", "2.0000", "3"),
+        ("", "reproduced", "2.0", "3"),
+        ("protocol.partition_seed=1", "reproduced", "2.0", "3"),
+        ("protocol.partition_seed=2", "not comparable", "2.0", "3"),
     ]
 
 
@@ -297,7 +298,7 @@ def test_the_spread_over_partitions_stands_in_details_and_caption() -> None:
         database.add("fedavg", seed, [70], dataset="citeseer")
     results = Results(database, expected)
     made = main_tables(FedSheafHN(), results, Selection())[0]
-    (table, _) = views.document(made, results).details
+    (table, _) = tables.document(made, results).details
     texts = {
         title: dict(zip(table.columns, (entry.text for entry in entries), strict=True))
         for title, entries in table.rows

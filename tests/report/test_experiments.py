@@ -10,7 +10,7 @@ from fake_database import CORA, FakeDatabase
 from study_cells import cells_in, experiments, main_tables, plan_of
 
 from bench.grids import expand, load_grid, plan
-from bench.report import experiment_views, views
+from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.experiment import Experiment
 from bench.report.planned import usual
@@ -269,7 +269,7 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
     add("majority", 0, 90)
     results = Results(database, {})
     found = cells_in(FedSheafHN, "robust", results)
-    document = experiment_views.document(found, results)
+    document = tables.document(found, results)
     entries = {name: row[1] for name, row in marks(document, "Measured").items()}
     assert entries == {
         "Local": ("80.00 ± 0.00", 1),
@@ -291,12 +291,12 @@ def test_attacks_of_unequal_seeds_say_so() -> None:
         if seed:
             database.add("", 0, [70], spec=spec("malicious", "fedpub", seed, attack=attack))
     found = out("malicious", database)
-    document = experiment_views.document(found, Results(database, {}))
+    document = tables.document(found, Results(database, {}))
     entries = marks(document, "Measured: Test")
     assert entries["FedSheafHN (same, tau 5)"][1] == ("60.00 ± 0.00", 1)
     assert entries["FED-PUB (same, tau 5)"][1] == ("70.00 ± 0.00 (n=2)", 0)
     head = "not comparable (published on ogbn-arxiv; 2 of 3 planned seeds): "
-    assert f"{head}FED-PUB (same, tau 5) (Cora 20 non-overlapping at 0.2)" in document.notes
+    assert f"{head}FED-PUB (same, tau 5) (Cora non-overlapping 20 at 0.2)" in document.notes
 
 
 def test_only_the_values_without_attack_were_taken_over() -> None:
@@ -366,7 +366,7 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
 
     def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
         board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
-        table = views.detail(board, CORA_20, full=True)
+        table = tables.detail(board, CORA_20, full=True)
         place = table.columns.index("Measured")
         return {
             title: (entries[place].text, entries[place].place)
@@ -396,10 +396,10 @@ def test_main_tables_count_the_planned_seeds() -> None:
             database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
     results = Results(database, usual(FedSheafHN.grids))
     board = main_tables(FedSheafHN(), results, Selection())[0]
-    table = views.detail(board, CORA_20, full=True)
+    table = tables.detail(board, CORA_20, full=True)
     seeds = {title: entries[0].text for title, entries in table.rows if entries[0].text != "-"}
     assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}
-    noted = [note for note in views.notes(board) if "FedAvg (Cora 20)" in note]
+    noted = [note for note in tables.notes(board) if "FedAvg (Cora 20)" in note]
     assert all("(3 of 5 planned seeds)" in note for note in noted)
     assert noted
 
@@ -556,7 +556,7 @@ def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
     assert document.summary is None
     assert "Nothing of this table has been run yet." in document.caption
     assert {each.verdict for each in document.cells} == {"not run"}
-    assert document.notes == ("nothing run yet: ogbn-arxiv 20 non-overlapping, ogbn-arxiv 30 overlapping",)
+    assert document.notes == ("nothing run yet: ogbn-arxiv non-overlapping 20, ogbn-arxiv overlapping 30",)
     assert [view.name for view in document.views] == ["published", "verdict"]
 
 

@@ -11,10 +11,10 @@ from fake_database import FakeDatabase
 from study_cells import cells_in, experiments, main_tables
 
 from bench.grids import expand, load_grid
-from bench.report import experiment_views, measures
+from bench.report import measures, tables
 from bench.report.cells import Cell, Cells, Selection, cells_of
+from bench.report.charts.every import figures
 from bench.report.experiment import Comparison, Experiment, Plan, Target
-from bench.report.experiment_figures import figures
 from bench.report.figures import draw, save
 from bench.report.planned import usual
 from bench.report.published import published
@@ -137,7 +137,7 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
     database.add("", 0, [60, 60, 60], spec=spec("fedhgn_cost", "fedhgn_hc", 0))
     database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn_hc", 0, CORA))
     database.add("", 0, [40, 40, 40], spec=spec("fedhgn_cost", "fedcog", 0, CORA))
-    made = experiment_views.document(out("cost", database), Results(database, {}))
+    made = tables.document(out("cost", database), Results(database, {}))
     graph, hypergraph = sorted(made.views[0].blocks(1), key=lambda block: block.groups)
     assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
     assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
@@ -182,7 +182,7 @@ def test_convergence_counts_local_steps() -> None:
     made = spec("fedhgn_convergence", "fedhgn", 0, Column("coraca", "label-dirichlet", 6))
     curve = np.arange(600 * 6).reshape(600, 6) % 100
     database.add("", 0, [50] * 6, spec=made, curve=curve.tolist())
-    (figure,) = figures(STUDY, out("convergence", database), Results(database, {}))
+    (figure,) = figures(out("convergence", database), Results(database, {}))
     ((drawn,),) = [panel.curves for panel in figure.panels]
     np.testing.assert_array_equal(drawn.x, np.arange(1, 601))
 
@@ -194,7 +194,7 @@ def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
     for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
         made = spec("fedhgn_convergence", "fedhgn", seed, column)
         database.add("", 0, [50] * 6, spec=made, artefacts={"loss": loss})
-    (figure,) = figures(STUDY, out("convergence", database), Results(database, {}))
+    (figure,) = figures(out("convergence", database), Results(database, {}))
     assert "mean over clients" in figure.caption
     assert {path.name for path in save(figure, tmp_path)} == {
         f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")

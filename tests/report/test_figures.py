@@ -279,8 +279,8 @@ def test_the_accuracy_axis_of_pairs_says_where_it_starts() -> None:
 
 
 def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:
-    assert {each.name for each in FedHGN.experiments if each.by_line} == {"trimming", "longer"}
-    assert {each.name for each in FedSheafHN.experiments if each.by_line} == {
+    assert {each.name for each in FedHGN.experiments if "lines" in each.figures} == {"trimming", "longer"}
+    assert {each.name for each in FedSheafHN.experiments if "lines" in each.figures} == {
         "ablation",
         "collaboration_gnn",
     }

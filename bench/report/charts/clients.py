@@ -35,13 +35,13 @@ def _box(each: Shown, results: Results) -> Box:
     return Box(each.method, each.label, tuple(values.index), np.asarray(values, np.float64))
 
 
-def accuracies(board: Cells, results: Results) -> Figure | None:
+def accuracies(cells: Cells, results: Results) -> Figure | None:
     """Test accuracy of every client (mean over seeds) by method, against the baseline's median."""
-    study = board.study
+    study = cells.study
     baseline = study.title_of(study.baseline)
 
     def panel(column: Column) -> BoxPanel | None:
-        boxes = tuple(_box(each, results) for each in shown(board, column))
+        boxes = tuple(_box(each, results) for each in shown(cells, column))
         alone = [box.values for box in boxes if box.method == study.baseline]
         mark = float(np.median(alone[0])) if alone else None
         made = BoxPanel(title(study, column), column, boxes, mark, f"median of {baseline}")
@@ -51,7 +51,7 @@ def accuracies(board: Cells, results: Results) -> Figure | None:
         f"Test accuracy of every client: {comparison(study)}, mean over seeds that share a partition; "
         f"box: quartiles, whiskers: worst and best client, dashed: median of {baseline}."
     )
-    return figure(board, "clients", caption, each_column(board, panel))
+    return figure(cells, "clients", caption, each_column(cells, panel))
 
 
 def _sorted(study: Study, each: Shown, results: Results) -> Sorted | None:
@@ -67,13 +67,13 @@ def _sorted(study: Study, each: Shown, results: Results) -> Sorted | None:
     return Sorted(each.method, each.label, tuple(values.index), np.asarray(values, np.float64))
 
 
-def differences(board: Cells, results: Results) -> Figure | None:
+def differences(cells: Cells, results: Results) -> Figure | None:
     """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much."""
-    study = board.study
+    study = cells.study
     baseline = study.title_of(study.baseline)
 
     def panel(column: Column) -> DifferencePanel | None:
-        found = (_sorted(study, each, results) for each in contenders(board, column))
+        found = (_sorted(study, each, results) for each in contenders(cells, column))
         curves = tuple(curve for curve in found if curve is not None)
         return DifferencePanel(title(study, column), column, curves, baseline) if curves else None
 
@@ -82,4 +82,4 @@ def differences(board: Cells, results: Results) -> Figure | None:
         f"over seeds that share a partition, sorted for each method by itself: {comparison(study)}; "
         f"below 0: clients that are better off with {baseline}."
     )
-    return figure(board, "differences", caption, each_column(board, panel))
+    return figure(cells, "differences", caption, each_column(cells, panel))

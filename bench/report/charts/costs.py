@@ -8,7 +8,7 @@ from bench.report.cells import Cells
 from bench.report.charts.shown import contenders, each_column, figure, reading, title
 from bench.report.figures import Figure
 from bench.report.panels.costs import CostPanel, Priced
-from bench.report.results import Group
+from bench.report.results import Group, Results
 from bench.report.settings import Column
 
 
@@ -21,14 +21,14 @@ def _seconds(group: Group) -> float:
 
 
 def _figure(
-    board: Cells, name: str, axis: str, caption: str, cost: Callable[[Group], float]
+    cells: Cells, name: str, axis: str, caption: str, cost: Callable[[Group], float]
 ) -> Figure | None:
-    study = board.study
+    study = cells.study
 
     def panel(column: Column) -> CostPanel | None:
         points = tuple(
             Priced(each.method, each.label, each.measured.n, each.measured.mean, each.measured.std, price)
-            for each in contenders(board, column)
+            for each in contenders(cells, column)
             if (price := cost(each.group)) == price
         )
         if len(points) < 2 or not any(point.cost for point in points):
@@ -40,18 +40,18 @@ def _figure(
         "seeds, bar: one sample standard deviation of the accuracy; grey: Pareto front, the best accuracy at "
         "no more cost. Points whose costs differ by less than 1 % are set apart sideways."
     )
-    return figure(board, name, whole, each_column(board, panel))
+    return figure(cells, name, whole, each_column(cells, panel))
 
 
-def megabytes(board: Cells) -> Figure | None:
+def megabytes(cells: Cells, results: Results) -> Figure | None:
     """Accuracy against what clients and server exchange."""
     caption = "the megabytes that a run exchanges in both directions"
-    return _figure(board, "megabytes", "Megabytes exchanged", caption, _megabytes)
+    return _figure(cells, "megabytes", "Megabytes exchanged", caption, _megabytes)
 
 
-def seconds(board: Cells) -> Figure | None:
+def seconds(cells: Cells, results: Results) -> Figure | None:
     """Accuracy against what a run takes."""
     caption = (
         "the seconds that a run takes, evaluation included (machines may be shared, and differ between runs)"
     )
-    return _figure(board, "seconds", "Seconds", caption, _seconds)
+    return _figure(cells, "seconds", "Seconds", caption, _seconds)
