@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -41,6 +42,19 @@ class Ragged:
 
 
 @dataclass(frozen=True, eq=False)
+class PublishedParts:
+    """Clients of a graph that papers have published.
+
+    ``parts`` ``[nodes]`` the client of every node; ``roles`` ``[nodes]`` int8 (``bench.federation.types``)
+    for the shares ``split`` of training, validation and test nodes in percent.
+    """
+
+    parts: NDArray[np.int64]
+    roles: NDArray[np.int8]
+    split: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """An undirected simple graph with one class per node.
 
@@ -48,7 +62,7 @@ class Graph:
     ``edges`` ``[2, m]`` int64 holding both directions of every edge, without self-loops or
     repeats, sorted by (source, target). ``hyperedges`` are derived from the edges, for studies that
     set hypergraph methods beside graph methods; clients of such a graph know them, and their edges
-    to nodes of other clients.
+    to nodes of other clients. ``published`` are clients that papers have published, by their number.
     """
 
     features: sparse.csr_matrix | NDArray[np.float32]
@@ -56,6 +70,7 @@ class Graph:
     edges: NDArray[np.int64]
     classes: int
     hyperedges: Ragged | None = None
+    published: Mapping[int, PublishedParts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,18 +41,24 @@ def _deal(order: NDArray[np.int64], train: int, validation: int, test: int) -> N
     return roles
 
 
-def global_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
-    """One split of the whole graph (FedSheafHN, FED-PUB; subgraph facts 1.6).
+def roles_in_order(order: NDArray[np.int64], split: Split) -> NDArray[np.int8]:
+    """One split of the whole graph, dealt in the given order of all its items (FedSheafHN, FED-PUB).
 
-    The first ``round(train)`` of a permutation train, the next ``round(test)`` test, and all the
-    rest validate, or ``round(validation)`` of it where the shares leave items over. Not stratified.
+    The first ``round(train)`` train, the next ``round(test)`` test, and all the rest validate, or
+    ``round(validation)`` of it where the shares leave items over. Not stratified (subgraph facts 1.6).
     """
     train, validation, test = _exact(split)
+    items = len(order)
     n_train = round(train * items)
     n_test = round(test * items)
     whole = train + validation + test == 1
     n_validation = items - n_train - n_test if whole else round(validation * items)
-    return _deal(stream.permutation(items), n_train, n_validation, n_test)
+    return _deal(order, n_train, n_validation, n_test)
+
+
+def global_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
+    """``roles_in_order`` of a random permutation."""
+    return roles_in_order(stream.permutation(items), split)
 
 
 def floored_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:

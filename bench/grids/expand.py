@@ -10,7 +10,7 @@ from bench import registry
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
-from bench.grids.grid import Grid, Setting
+from bench.grids.grid import MODEL, Grid, Setting
 from bench.grids.published import published_names
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec
@@ -181,8 +181,9 @@ def plan(
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},
     }
+    model = variant.get(MODEL, values.get(MODEL, DATASETS.named(dataset).client.model))
     for block in grid.override:
-        if block.match.applies(dataset, scenario, clients, method):
+        if block.match.applies(dataset, scenario, clients, method, model):
             values |= block.set
     values |= variant
     if grid.partition_per_seed:

@@ -12,7 +12,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from bench.dataset import DATASETS
 from bench.errors import RequestError, unknown
+
+MODEL = "client.model"
+"""The setting that ``Match.model`` is about."""
 
 
 def _several(value: Any) -> Any:
@@ -52,16 +56,23 @@ class Setting(_Part):
 
 
 class Match(_Part):
-    """Which runs an override is for; what is left out matches everything."""
+    """Which runs an override is for; what is left out matches everything. ``model`` is the client model."""
 
     dataset: Names | None = None
     scenario: Names | None = None
     clients: Counts | None = None
     method: Names | None = None
+    model: Names | None = None
 
-    def applies(self, dataset: str, scenario: str, clients: int, method: str) -> bool:
+    def applies(self, dataset: str, scenario: str, clients: int, method: str, model: str) -> bool:
         """Whether a run is one of those meant."""
-        have = {"dataset": dataset, "scenario": scenario, "clients": clients, "method": method}
+        have: dict[str, str | int] = {
+            "dataset": dataset,
+            "scenario": scenario,
+            "clients": clients,
+            "method": method,
+            "model": model,
+        }
         return all(have[key] in wanted for key, wanted in self.model_dump(exclude_none=True).items())
 
 
@@ -180,9 +191,20 @@ def _check_matches(grid: Grid, name: str) -> None:
         "scenario": {setting.scenario for setting in grid.settings},
         "clients": {str(clients) for setting in grid.settings for clients in setting.clients},
         "method": {method for setting in grid.settings for method in grid.methods_of(setting)},
+        "model": set(_models(grid)),
     }
     for index, override in enumerate(grid.override):
         for key, wanted in override.match.model_dump(exclude_none=True).items():
             for value in map(str, wanted):
                 if value not in have[key]:
                     raise unknown(f"override.{index}.match.{key} of grid {name}:", value, have[key])
+
+
+def _models(grid: Grid) -> Iterator[str]:
+    """The client models that a grid or its data sets name."""
+    for setting in grid.settings:
+        datasets = [DATASETS.all().get(name) for name in setting.datasets]
+        yield from (dataset.client.model for dataset in datasets if dataset)
+        yield from (str(some[MODEL]) for some in setting.variations() if MODEL in some)
+    if "model" in grid.client:
+        yield str(grid.client["model"])

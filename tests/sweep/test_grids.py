@@ -84,6 +84,33 @@ clients = [5]
     ]
 
 
+def test_an_override_may_be_for_the_runs_of_one_client_model() -> None:
+    text = """
+title = "models"
+methods = ["fedprox", "local"]
+seeds = [0]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+variants = [{}, { "client.model" = "sage" }]
+[[override]]
+match = { model = "sage", method = "fedprox" }
+set = { "method.mu" = 0.5 }
+[[override]]
+match = { model = "gcn" }
+set = { "protocol.rounds" = 3 }
+"""
+    plans = expand(parse_grid(text, "models"))
+    specs = {(plan.method, plan.spec.client.model): plan.spec for plan in plans if plan.spec}
+    assert specs["fedprox", "sage"].hyper["mu"] == 0.5 != specs["fedprox", "gcn"].hyper["mu"]
+    rounds = {names: spec.protocol.rounds for names, spec in specs.items()}
+    assert rounds["local", "gcn"] == rounds["fedprox", "gcn"] == 3, "cora's own model"
+    assert rounds["local", "sage"] == rounds["fedprox", "sage"] != 3
+    with pytest.raises(RequestError, match="did you mean 'gcn'"):
+        parse_grid(text.replace('{ model = "gcn" }', '{ model = "gnc" }'), "models")
+
+
 def test_command_line_overrides_come_last(small: Grid) -> None:
     planned = expand(small, overrides={"protocol.rounds": 2, "protocol.local_epochs": 1})
     trained = [plan.spec for plan in planned if plan.spec and plan.method != "majority"]
