@@ -11,10 +11,10 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.report.cells import Selection
+from bench.report.collect import selected
 from bench.report.experiment import Plan as Experiments
 from bench.report.planned import PlannedCell, Usual, usual
 from bench.report.ranking import Ranking, rank
-from bench.report.report import selected
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of
 from bench.report.source import Source

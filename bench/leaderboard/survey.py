@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.errors import RequestError
 from bench.report.cells import Cells, Selection
-from bench.report.experiment import Plan
-from bench.report.planned import usual
+from bench.report.collect import collect
 from bench.report.ranking import Ranking, cell_groups, rank
-from bench.report.report import selected
 from bench.report.reproduction import reproduction
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.source import Source
 from bench.report.study import Study
 from bench.report.table import Table
-from bench.report.tuned import Searches
-from bench.tune.apply import configurations
 
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
@@ -62,20 +57,16 @@ def survey(source: Source, studies: Mapping[str, type[Study]], suite: Collection
     Raises:
         RequestError: the source has no runs.
     """
-    made = [study() for study in studies.values()]
-    plans = {study.name: [Plan(each, study.lines) for each in study.experiments] for study in made}
-    apart = {digest for each in plans.values() for plan in each for digest in plan.hashes}
-    results = Results(
-        source, usual(grid for study in made for grid in study.grids), apart, Searches(configurations())
+    found = collect(source, [study() for study in studies.values()])
+    return Survey(
+        found.results, tuple(_study(study, every, found.results, suite) for study, every in found.studies)
     )
-    if results.runs.empty:
-        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
-    return Survey(results, tuple(_study(study, plans[study.name], results, suite) for study in made))
 
 
-def _study(study: Study, plans: Sequence[Plan], results: Results, suite: Collection[str]) -> StudySurvey:
+def _study(
+    study: Study, experiments: Sequence[Cells], results: Results, suite: Collection[str]
+) -> StudySurvey:
     everything = Selection()
-    experiments = selected(study, plans, results, everything)
     tables = [cells for cells in experiments if cells.experiment.main]
     guests, waiting = _guests(study, tables, suite)
     # A selection by methods only adds them to the competitors here: the tables are made already.

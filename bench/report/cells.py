@@ -340,7 +340,7 @@ class _Maker:
         for target in comparison.targets:
             key = self._study.key(target, column, self._study.row(line))
             for setting in _printed_settings(line, point):
-                value = values(target.paper).get((key, setting, measure.metric))
+                value = values(target.paper, self._study.published).get((key, setting, measure.metric))
                 if value:
                     return value
         return None
@@ -354,7 +354,7 @@ class _Maker:
         datasets = {
             key.dataset
             for target in comparison.targets
-            for (key, setting, metric) in values(target.paper)
+            for (key, setting, metric) in values(target.paper, study.published)
             if (key.table, key.method, metric) == (target.table, name, measure.metric) and setting in settings
         }
         # Of several data sets that one name stands for, the main tables' own gives it its title.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from bench.errors import RequestError
 from bench.grids import Grid, Planned, expand, load_grid, plan
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, planned_cell
@@ -77,13 +78,15 @@ class Line:
 class Point:
     """A column within each federation: settings added to every line's, and their place on an axis.
 
-    With ``grid`` the runs are those that another grid plans. They are shown for comparison; their
-    verdicts stand in that grid's own table.
+    ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
+    where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
+    comparison; their verdicts stand in that grid's own table.
     """
 
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     printed: str = ""
+    datasets: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
     grid: str = ""
 
@@ -147,7 +150,11 @@ class Plan:
 
     @cached_property
     def runs(self) -> dict[Place, PlannedCell]:
-        """The planned runs by column, line and point; only where the grid plans some."""
+        """The planned runs by column, line and point; only where the grid plans some.
+
+        Raises:
+            RequestError: a line of which the grid plans nothing.
+        """
         cells = {}
         for point in () if self.experiment.main else self.experiment.points:
             grid, expansion = self._grid(point.grid)
@@ -161,6 +168,14 @@ class Plan:
                     if _key(runs[0]) in known:  # then with every seed
                         runs += [plan(grid, *where, variant, seed) for seed in others]
                         cells[column, line, point] = planned_cell(grid, runs)
+        shown = {line for _, line, _ in cells}
+        for line in () if self.experiment.main else self.lines:
+            if line not in shown:
+                settings = difference(line.settings, {})
+                raise RequestError(
+                    f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
+                    f"line {line.title or line.method}{f' [{settings}]' if settings else ''}"
+                )
         return cells
 
     @cached_property

@@ -248,3 +248,18 @@ TOTAL_MEGABYTES_CODED = Measure(
     digits=1,
     by_reading=False,
 )
+MEASURES = (
+    TEST,
+    VALIDATION,
+    BEST_TEST,
+    STD_OVER_CLIENTS,
+    BELOW_LOCAL,
+    HONEST,
+    NEWCOMERS_TRAINED,
+    NEWCOMERS_RECEIVED,
+    SERVER_SECONDS,
+    PEAK_MEMORY,
+    TOTAL_MEGABYTES,
+    TOTAL_MEGABYTES_CODED,
+)
+"""What experiments of any study may measure, by name."""

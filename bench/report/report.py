@@ -11,8 +11,9 @@ from bench.grids import load_grid
 from bench.report import figures, page, render, tables
 from bench.report import frame as frames
 from bench.report import statistic as statistics_files
-from bench.report.cells import Cells, Selection, cells_of
+from bench.report.cells import Cells, Selection
 from bench.report.charts import every as charts
+from bench.report.collect import selected
 from bench.report.experiment import Plan
 from bench.report.planned import Usual, usual
 from bench.report.ranking_views import ranking
@@ -176,14 +177,8 @@ def _usual(request: Request, studies: Iterable[Study]) -> Usual:
     return own | {key: cell for key, cell in asked.items() if cell.settings == own[key].settings}
 
 
-def selected(study: Study, plans: Iterable[Plan], results: Results, selection: Selection) -> list[Cells]:
-    """The selected cells of every experiment that has some."""
-    every = [cells_of(study, plan, results, selection) for plan in plans]
-    return [cells for cells in every if cells.by_key]
-
-
 def _statistics(
-    study: Study, experiments: list[Cells], results: Results, selection: Selection
+    study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
 ) -> list[Statistic]:
     """Spread of every main table, ranking of the methods, what tuning changes, and how much of the
     papers comes out.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 
 from bench.report.captions import LEGEND, circumstances
@@ -94,11 +95,11 @@ def _counts(values: Judged, unshown: dict[str, int], paper: str, table: str = ""
     return counts
 
 
-def _unshown(paper: str, values: Judged, selection: Selection) -> int:
+def _unshown(paper: str, folder: Path, values: Judged, selection: Selection) -> int:
     """Published accuracies without a cell; a filtered report leaves cells out on purpose."""
     if selection != Selection():
         return 0
-    return sum(value.metric == "accuracy" and value not in values for value in published(paper))
+    return sum(value.metric == "accuracy" and value not in values for value in published(paper, folder))
 
 
 def _score_table(papers: Sequence[str], counts: dict[str, Counter[str]], every: list[Agreement]) -> Table:
@@ -178,7 +179,7 @@ def reproduction(
     if len(values) < 2:
         return None
     papers = list(dict.fromkeys(value.paper for value in values))
-    unshown = {paper: _unshown(paper, values, selection) for paper in papers}
+    unshown = {paper: _unshown(paper, study.published, values, selection) for paper in papers}
     counts = {paper: _counts(values, unshown, paper) for paper in papers}
     every = agreements([each for each in experiments if each.experiment.main])
     score = _score_table(papers, counts, every)

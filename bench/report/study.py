@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from bench.engine.methods import METHODS
@@ -10,7 +11,7 @@ from bench.registry import Kind
 from bench.report.dataset_tables import DataTable
 from bench.report.experiment import Experiment, Line, Target
 from bench.report.measures import TEST, Measure, another
-from bench.report.published import Key, Published
+from bench.report.published import FOLDER, Key, Published
 from bench.report.results import Average
 from bench.report.settings import Column, Reading, Settings, difference
 
@@ -27,7 +28,8 @@ class Study:
     ``references`` are methods that compete with no other and have no rank. ``datasets`` and
     ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
-    the main tables. ``data_table`` describes the paper's statistics of its data sets.
+    the main tables. ``data_table`` describes the paper's statistics of its data sets. ``published`` is the
+    folder with the papers' numbers, ``PAPER.csv`` each (see ``bench.report.published.COLUMNS``).
     """
 
     name: ClassVar[str]
@@ -47,6 +49,7 @@ class Study:
     tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
     data_table: ClassVar[DataTable | None] = None
+    published: ClassVar[Path] = FOLDER
 
     @property
     def measures(self) -> tuple[Measure, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from bench.report.cells import Cells, Selection, cells_of
+from bench.report.collect import selected
 from bench.report.experiment import Experiment, Plan
-from bench.report.report import selected
 from bench.report.results import Results
 from bench.report.study import Study
 
@@ -28,7 +28,7 @@ def tables(study: type[Study]) -> tuple[Experiment, ...]:
     return tuple(each for each in study.experiments if each.main)
 
 
-def main_tables(study: Study, results: Results, selection: Selection | None = None) -> list[Cells]:
+def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:
     """The cells of every main table."""
     plans = [Plan(each, study.lines) for each in tables(type(study))]
     return selected(study, plans, results, selection or Selection())

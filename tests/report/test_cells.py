@@ -12,14 +12,15 @@ from bench.report import captions, tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.frame import frame
 from bench.report.planned import PlannedCell, Usual
-from bench.report.published import accuracies
+from bench.report.published import published
 from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
 from bench.report.study import STUDIES
 from bench.report.tables import notes
 from bench.reports.fedhgn import FedHGN
-from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.reports.fedsheafhn.study import DATASETS, FOREIGN
 from bench.spec import Protocol, RunSpec
 
 CORA_10 = Column("cora", "non-overlapping", 10)
@@ -128,14 +129,19 @@ def test_values_taken_over_from_another_paper_are_no_targets() -> None:
 
 
 def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
-    final, earlier = accuracies("fedsheafhn_final"), accuracies("fedsheafhn_earlier")
+    numbers = {
+        paper: {
+            (value.table, value.method, value.dataset, value.clients): (value.mean, value.std)
+            for value in published(paper)
+            if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
+        }
+        for paper in ("fedsheafhn_final", "fedsheafhn_earlier")
+    }
     for method in ("local", "fedpub"):
         unchanged = {
-            (key.dataset, key.clients)
-            for key, value in final.items()
-            if key.method == method
-            and key.table in ("Table 1", "Table 2")
-            and (value.mean, value.std) == (earlier[key].mean, earlier[key].std)
+            place[2:]
+            for place, value in numbers["fedsheafhn_final"].items()
+            if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
         }
         assert FOREIGN["fedsheafhn_final", method] == unchanged
 
@@ -217,9 +223,9 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     assert reasons["fggp", "cora", 10] == ("not implemented", "method 'fggp' is not implemented")
     assert reasons["fedprox", "cora", 10] == ("not run", "")
     printed = {
-        (key.method, key.dataset, key.clients)
-        for key in accuracies("fedsheafhn_final")
-        if key[0] == "Table 1"
+        (value.method, value.dataset, value.clients)
+        for value in published("fedsheafhn_final")
+        if value.table == "Table 1" and value.metric == "accuracy"
     }
     assert len(printed) == 12 * 11
     assert set(reasons) - {("fedavg_ft", "pubmed", 10)} == printed - {("local", "cora", 10)}
