@@ -13,7 +13,7 @@ from bench.report.frame import frame
 from bench.report.measures import Measure, Measured
 from bench.report.results import Aggregate, Results
 from bench.report.settings import PARTITION, Settings, special
-from bench.report.spread import MEASURES, baseline_of
+from bench.report.spread import MEASURES
 from bench.report.wording import printed
 from bench.statistics.summary import Interval, t_interval
 
@@ -160,7 +160,7 @@ def _row(survey: StudySurvey, cells: Cells, cell: Cell, results: Results) -> Row
     others: list[float | None] = [None for _ in study.readings]
     if group is not None and cell.measured is not None:
         # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
-        baseline = None if special(group.settings) else baseline_of(study, group, results)
+        baseline = None if special(group.settings) else cell.baseline
         measured = Measured(results, group, cell.stage, cell.rule, study.average, baseline)
         over = {measure.name: mean(measure, measured) for measure in MEASURES}
         for place, reading in enumerate(study.readings):
@@ -168,8 +168,8 @@ def _row(survey: StudySurvey, cells: Cells, cell: Cell, results: Results) -> Row
             found = read and results.aggregate(group, read.stage, read.rule, study.average)
             others[place] = found.mean if found else None
     name = study.settings.get(cell.setting, "")
-    usual = main and not cell.line.setting
-    ties = survey.groups.get(cell.column, {})
+    usual = cells.experiment.competes and not cell.line.setting
+    ties = survey.groups.get((cell.column, cell.point.label), {})
     return Row(
         cell,
         main=usual,

@@ -32,7 +32,7 @@ class StudySurvey:
     experiments: Sequence[Cells]
     ranking: Ranking | None
     score: Table | None
-    groups: Mapping[Column, Mapping[str, int]]
+    groups: Mapping[tuple[Column, str], Mapping[str, int]]
     guests: Collection[str]
     waiting: Collection[str]
 
@@ -67,7 +67,7 @@ def _study(
     study: Study, experiments: Sequence[Cells], results: Results, suite: Collection[str]
 ) -> StudySurvey:
     everything = Selection()
-    tables = [cells for cells in experiments if cells.experiment.main]
+    tables = [cells for cells in experiments if cells.experiment.competes]
     guests, waiting = _guests(study, tables, suite)
     # A selection by methods only adds them to the competitors here: the tables are made already.
     ranking = rank(study, tables, results, Selection(methods=frozenset(guests)))
@@ -77,7 +77,7 @@ def _study(
         [cells for cells in experiments if cells.experiment.main or cells.ran],
         ranking,
         score.document.views[0] if score else None,
-        {task.column: cell_groups(task) for task in ranking.tasks} if ranking else {},
+        {(task.column, task.point): cell_groups(task) for task in ranking.tasks} if ranking else {},
         guests,
         waiting,
     )

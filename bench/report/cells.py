@@ -48,7 +48,8 @@ class Cell:
 
     ``document`` is its experiment; ``table`` names table and measure for readers, ``title`` its line.
     ``setting`` is what its runs have other than the method's usual settings, ``settings`` all that its runs
-    have, or are planned with. ``spread`` is what its verdict's tolerance holds of other partitions,
+    have, or are planned with. ``baseline`` are the runs of the study's baseline in the same place, of the
+    same seeds on the same clients. ``spread`` is what its verdict's tolerance holds of other partitions,
     ``planned`` the number of seeds that a grid plans for it (0: none does).
     """
 
@@ -70,6 +71,7 @@ class Cell:
     reason: str
     group: Group | None = field(repr=False, default=None)
     settings: Settings = field(repr=False, default_factory=dict)
+    baseline: Group | None = field(repr=False, default=None)
     spread: PartitionSpread = field(default_factory=PartitionSpread)
     planned: int = 0
 
@@ -238,6 +240,7 @@ class _Maker:
         self._experiment = plan.experiment
         self.measures = plan.experiment.measures or study.measures
         self._groups: dict[tuple[Column, Line, Point], Group | None] = {}
+        self._baselines: dict[int, Group | None] = {}
 
     def cell(
         self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
@@ -254,12 +257,16 @@ class _Maker:
             return None
         planned = planned or PlannedCell()
         measured, spread = None, PartitionSpread()
+        baseline = self._baseline(group, point) if group else None
         if group is None:
             verdict = missing(planned.state, planned.reason)
         elif group.done.empty:
             verdict = missing(*group.failure())
         else:
-            measured = self._measured(measure, group, reading, point)
+            numbers = measure.of(
+                Measured(self._results, group, reading.stage, reading.rule, self._study.average, baseline)
+            )
+            measured = Aggregate(numbers) if numbers else None
             if measured is None:
                 verdict = missing(
                     "not_applicable", f"no {measure.metric} of stage {reading.stage} and rule {reading.rule}"
@@ -294,6 +301,7 @@ class _Maker:
             reason=verdict.reason,
             group=group,
             settings=group.settings if group else planned.settings,
+            baseline=baseline,
             spread=spread,
             planned=len(planned.seeds),
         )
@@ -317,19 +325,25 @@ class _Maker:
                 self._groups[place] = None if stored.empty else Group(column, line.runs, settings, "", stored)
         return self._groups[place]
 
-    def _measured(self, measure: Measure, group: Group, reading: Reading, point: Point) -> Aggregate | None:
-        baseline = next(
-            (
+    def _baseline(self, group: Group, point: Point) -> Group | None:
+        """The baseline's runs of the same seeds on the same clients: those at the same point, or the usual
+        ones where the experiment has none.
+        """
+        if id(group) not in self._baselines:
+            lines = self._plan.lines if not self._experiment.main else ()
+            own = (
                 self._group(group.column, line, point)
-                for line in self._plan.lines
+                for line in lines
                 if line.method == self._study.baseline and not line.settings
-            ),
-            None,
-        )
-        numbers = measure.of(
-            Measured(self._results, group, reading.stage, reading.rule, self._study.average, baseline)
-        )
-        return Aggregate(numbers) if numbers else None
+            )
+            usual = (
+                other
+                for other in self._results.groups(group.column, self._study.baseline)
+                if not other.setting
+            )
+            found = next((other for other in (*own, *usual) if other is not None), None)
+            self._baselines[id(group)] = found and found.alongside(group)
+        return self._baselines[id(group)]
 
     def _target(
         self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
@@ -339,6 +353,7 @@ class _Maker:
             return None
         for target in comparison.targets:
             key = self._study.key(target, column, self._study.row(line))
+            key = key._replace(dataset=point.datasets.get(column.dataset, key.dataset))
             for setting in _printed_settings(line, point):
                 value = values(target.paper, self._study.published).get((key, setting, measure.metric))
                 if value:
@@ -365,7 +380,8 @@ class _Maker:
     def _barred(self, target: Published, measure: Measure, line: Line, point: Point, group: Group) -> str:
         """Why a published value is no target for these runs; empty where it is one."""
         return (
-            measure.barred
+            self._experiment.reduced
+            or measure.barred
             or self._study.barred(target, group.column, group.settings)
             or _protocol_differs(self._study, target, group, {*line.settings, *point.settings})
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from bench.report.experiment import Line
 from bench.report.results import Average, Results
 from bench.report.settings import Column
 from bench.report.study import Study
+from bench.report.wording import label
 from bench.statistics.paired import COLUMNS, Comparison, compare
 
 
@@ -23,18 +25,20 @@ def competitors(study: Study, boards: Sequence[Cells], selection: Selection) -> 
     The study's own rows, and other methods that the request names; no references, and of rows that
     show the same runs at the same stage the first.
     """
-    own = {line.method for line in study.lines} | (selection.methods or frozenset())
+    asked = selection.methods or frozenset()
     found: dict[tuple[str, str], Line] = {}
     for board in boards:
         for line in board.lines:
-            if not line.setting and line.ranked and line.method in own - set(study.references):
+            competes = line.ranked and not line.setting and (line.own or line.method in asked)
+            if competes and line.method not in study.references:
                 found.setdefault((line.runs, line.stage or study.primary.stage), line)
     return {line.method: line for line in found.values()}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A cell of the comparison: one column under the primary reading.
+    """A cell of the comparison: one column at one point (where its experiment has several) under the primary
+    reading.
 
     ``cells`` are the competitors' that are planned, printed or run; ``comparisons`` all pairs of
     those with numbers, in the order of ``cells``.
@@ -43,6 +47,11 @@ class Task:
     column: Column
     cells: dict[str, Cell]
     comparisons: tuple[Comparison, ...]
+    point: str = ""
+
+    def label(self, study: Study) -> str:
+        """``Cora 10``, with the point."""
+        return ", ".join(filter(None, (label(study, self.column), self.point)))
 
     @property
     def means(self) -> dict[str, float]:
@@ -54,19 +63,21 @@ def tasks(
     study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results
 ) -> tuple[Task, ...]:
     """Every column that has a cell of a competitor, once, in the order of the boards."""
-    made: dict[Column, Task] = {}
-    for board in boards:
-        for column in board.columns:
+    made: dict[tuple[Column, str], Task] = {}
+    for table in boards:
+        for column, point in product(table.columns, table.experiment.points):
             cells = {
-                method: cell for method, line in lines.items() if (cell := board.at(column, line)) is not None
+                method: cell
+                for method, line in lines.items()
+                if (cell := table.at(column, line, point)) is not None
             }
-            if cells and column not in made:
+            if cells and (column, point.label) not in made:
                 measured = {
                     method: scores(cell, results, study.average)
                     for method, cell in cells.items()
                     if cell.measured
                 }
-                made[column] = Task(column, cells, tuple(compare(measured)))
+                made[column, point.label] = Task(column, cells, tuple(compare(measured)), point.label)
     return tuple(made.values())
 
 

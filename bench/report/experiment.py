@@ -101,8 +101,10 @@ class Experiment:
 
     Without ``measures`` it has the study's; without ``columns`` there is one for every federation of the
     grid, without ``lines`` one for every method and variant. Cells stand beside the first of
-    ``comparisons``, and again beside each further one that prints a value. ``axis`` names the points'
-    ``x``, ``figures`` what is drawn (see ``bench.report.charts.every``).
+    ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
+    as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
+    a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
+    is drawn (see ``bench.report.charts.every``).
     """
 
     name: str
@@ -111,12 +113,19 @@ class Experiment:
     measures: tuple[Measure, ...] = ()
     grid: str = ""
     main: bool = False
+    ranked: bool = False
+    reduced: str = ""
     columns: tuple[Column, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)
     axis: str = ""
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+    @property
+    def competes(self) -> bool:
+        """Whether its methods are compared with each other."""
+        return self.main or self.ranked
 
 
 Place = tuple[Column, Line, Point]

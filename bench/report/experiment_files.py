@@ -41,6 +41,8 @@ class TablePart(Part):
     comparisons: tuple[ComparisonPart, ...] = Field(min_length=1)
     measures: tuple[str, ...] = ()
     main: bool = False
+    ranked: bool = False
+    reduced: str = ""
     only: Match = Match()
     axis: str = ""
     figures: tuple[str, ...] = ()
@@ -94,6 +96,8 @@ def _tables(
             measures=tuple(measures[measure] for measure in table.measures),
             grid=grid_name(place),
             main=table.main,
+            ranked=table.ranked,
+            reduced=table.reduced,
             columns=_columns(file, table) if table.main else (),
             lines=() if table.main else tuple(_line(line, rows) for line in file.lines),
             points=tuple(Point(**dict(point)) for point in file.points),

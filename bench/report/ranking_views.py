@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from bench.report.results import Results
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
-from bench.report.wording import label, signed
+from bench.report.wording import signed
 from bench.statistics.bradley_terry import DRAWS, PRIOR, SEED
 from bench.statistics.paired import ALPHA, REGION, Comparison
 from bench.statistics.ranks import LEAST
@@ -48,6 +49,7 @@ PAIRS_HEADER = (
     "dataset",
     "scenario",
     "clients",
+    "point",
     "first",
     "second",
     "difference",
@@ -107,13 +109,13 @@ def _short(found: Ranking) -> Table:
 
 
 def _groups_table(study: Study, found: Ranking) -> Table:
-    made = {task.column: cell_groups(task) for task in found.tasks}
+    made = {id(task): cell_groups(task) for task in found.tasks}
     rows = tuple(
         (
             found.titles[method],
             tuple(
                 Entry(f"{task.means[method]:.2f} ({group})", 1 if group == 1 else 0)
-                if (group := made[task.column].get(method))
+                if (group := made[id(task)].get(method))
                 else Entry("-")
                 for task in found.tasks
             ),
@@ -125,7 +127,7 @@ def _groups_table(study: Study, found: Ranking) -> Table:
         "Measured, and group of ties in each task (1: not significantly worse than the best)",
         "Method",
         tuple((study.title_of(task.column.dataset), 1) for task in found.tasks),
-        tuple(f"{task.column.scenario} {task.column.clients}" for task in found.tasks),
+        tuple(f"{task.column.scenario} {task.column.clients} {task.point}".strip() for task in found.tasks),
         rows,
     )
 
@@ -145,8 +147,9 @@ def _pairs_table(study: Study, found: Ranking, task: Task) -> Table:
         made[pair.second, pair.first] = _pair_entry(pair, mirrored=True)
     methods = list(task.means)
     where = task.column.described(study.title_of(task.column.dataset))
+    where = ", ".join(filter(None, (where, task.point)))
     return Table(
-        f"pairs_{task.column.dataset}_{task.column.scenario}_{task.column.clients}",
+        "_".join(map(str, filter(None, ("pairs", *astuple(task.column), task.point)))),
         f"Row minus column in points, {where} ({_tests(task)})",
         "Method",
         tuple(("", 1) for _ in methods),
@@ -177,7 +180,7 @@ def tables(study: Study, found: Ranking) -> tuple[Table, ...]:
 
 
 def _caption(study: Study, found: Ranking, results: Results) -> tuple[str, ...]:
-    tests = "; ".join(f"{label(study, task.column)}: {_tests(task)}" for task in found.tasks)
+    tests = "; ".join(f"{task.label(study)}: {_tests(task)}" for task in found.tasks)
     test = found.friedman
     overall = (
         f"Test over tasks: Friedman on the {test.tasks} tasks that all methods have, chi-squared "
@@ -223,8 +226,7 @@ def _notes(study: Study, found: Ranking) -> tuple[str, ...]:
                 why = f"{pair.units} {pair.unit}" if pair.units else "no common seeds and partitions"
                 lost[why].append(f"{found.titles[pair.first]} and {found.titles[pair.second]}")
         lines += [
-            f"no test in {label(study, task.column)} ({why}): {'; '.join(pairs)}"
-            for why, pairs in lost.items()
+            f"no test in {task.label(study)} ({why}): {'; '.join(pairs)}" for why, pairs in lost.items()
         ]
     return tuple(lines)
 
@@ -255,6 +257,7 @@ def _pairs_record(found: Ranking) -> tuple[tuple[str, ...], ...]:
             task.column.dataset,
             task.column.scenario,
             str(task.column.clients),
+            task.point,
             pair.first,
             pair.second,
             number(pair.difference),

@@ -183,14 +183,15 @@ def _statistics(
     """Spread of every main table, ranking of the methods, what tuning changes, and how much of the
     papers comes out.
 
-    ``experiments`` are all those selected, run or not. Nothing without a main table.
+    ``experiments`` are all those selected, run or not. Nothing where no methods are compared.
     """
     main = [cells for cells in experiments if cells.experiment.main]
-    if not main:
+    competing = [cells for cells in experiments if cells.experiment.competes]
+    if not competing:
         return []
     every = [
         *(spread(table, results) for table in main),
-        ranking(study, main, results, selection),
+        ranking(study, competing, results, selection),
         tuning(study, main, results, selection),
         reproduction(study, experiments, results, selection),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 
@@ -31,7 +32,7 @@ ALWAYS = (*COMPARED, "not comparable", STATES["not_run"])
 """Verdicts that a score names even where no cell has them."""
 
 SCORE_HEADER = ("paper", "verdict", "cells")
-TAU_HEADER = ("paper", "table", "dataset", "scenario", "clients", "methods", "tau")
+TAU_HEADER = ("paper", "table", "dataset", "scenario", "clients", "point", "methods", "tau")
 
 Judged = dict[Published, Cell]
 """Published value -> the cell set beside it."""
@@ -43,6 +44,7 @@ class Agreement:
 
     comparison: Comparison
     column: Column
+    point: str
     methods: int
     tau: float | None
 
@@ -61,25 +63,29 @@ def judged(experiments: Iterable[Cells]) -> Judged:
 
 
 def agreements(tables: Iterable[Cells]) -> list[Agreement]:
-    """Tau of every published column of the main tables, over its comparable methods.
+    """Tau of every published column of the tables, over its comparable methods.
 
-    Comparable is a cell whose verdict is reproduced, above or below.
+    Comparable is a cell whose verdict is reproduced, above or below; of a reduced experiment every measured
+    one.
     """
     made = []
     for table in tables:
-        for comparison in table.experiment.comparisons:
-            for column in table.columns:
-                pairs = [
-                    (cell.measured.mean, cell.target.mean)
-                    for cell in table.primary
-                    if (cell.comparison, cell.column, cell.line.setting) == (comparison, column, "")
-                    and cell.verdict in COMPARED
-                    and cell.measured
-                    and cell.target
-                    and cell.target.mean is not None
-                ]
-                tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-                made.append(Agreement(comparison, column, len(pairs), tau))
+        cells = [
+            cell for cell in table.primary if cell.measure is table.measures[0] and not cell.line.setting
+        ]
+        beside = [comparison for comparison in table.experiment.comparisons if comparison.targets]
+        for comparison, column, point in product(beside, table.columns, table.experiment.points):
+            pairs = [
+                (cell.measured.mean, cell.target.mean)
+                for cell in cells
+                if (cell.comparison, cell.column, cell.point) == (comparison, column, point)
+                and (cell.verdict in COMPARED or table.experiment.reduced)
+                and cell.measured
+                and cell.target
+                and cell.target.mean is not None
+            ]
+            tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+            made.append(Agreement(comparison, column, point.label, len(pairs), tau))
     return made
 
 
@@ -162,7 +168,15 @@ def _tau_table(study: Study, every: Sequence[Agreement]) -> Table:
     """Tau of every column with an order to compare."""
     rows = tuple(
         (
-            f"{each.comparison.label}, {each.column.described(study.title_of(each.column.dataset))}",
+            ", ".join(
+                part
+                for part in (
+                    each.comparison.label,
+                    each.column.described(study.title_of(each.column.dataset)),
+                    each.point,
+                )
+                if part
+            ),
             (Entry(str(each.methods)), Entry("-" if each.tau is None else f"{each.tau:+.2f}")),
         )
         for each in every
@@ -181,7 +195,7 @@ def reproduction(
     papers = list(dict.fromkeys(value.paper for value in values))
     unshown = {paper: _unshown(paper, study.published, values, selection) for paper in papers}
     counts = {paper: _counts(values, unshown, paper) for paper in papers}
-    every = agreements([each for each in experiments if each.experiment.main])
+    every = agreements([each for each in experiments if each.experiment.competes or each.experiment.reduced])
     score = _score_table(papers, counts, every)
     views = (score, _by_table(papers, values, unshown), _tau_table(study, every))
     filtered = "" if selection == Selection() else " Only the cells that the report's filters leave."
@@ -220,6 +234,7 @@ def reproduction(
             each.column.dataset,
             each.column.scenario,
             str(each.column.clients),
+            each.point,
             str(each.methods),
             number(each.tau),
         )

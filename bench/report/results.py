@@ -105,6 +105,12 @@ class Group:
                 found.append(f"{name} numerics {made.min()}, now {now}")
         return " and ".join(found)
 
+    def alongside(self, other: Group) -> Group:
+        """Those of the runs that have numbers for the seeds of another group, on the same clients."""
+        here = set(zip(other.done["seed"], other.done["partition_hash"], strict=True))
+        same = [key in here for key in zip(self.done["seed"], self.done["partition_hash"], strict=True)]
+        return replace(self, runs=self.done[np.array(same, bool)])
+
     @cached_property
     def seconds(self) -> float:
         """Seconds of a run, median over those with numbers."""

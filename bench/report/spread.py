@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from bench.report.captions import circumstances
 from bench.report.cells import Cell, Cells
 from bench.report.experiment import Line
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
-from bench.report.results import Aggregate, Group, Results
+from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
 from bench.report.statistic import Records, Statistic, number, read_as
 from bench.report.study import Study
@@ -55,17 +54,6 @@ HEADER = (
 )
 
 
-def baseline_of(study: Study, group: Group, results: Results) -> Group | None:
-    """The baseline's usual runs of the same seeds on the same partitions; None where there are none."""
-    found = [other for other in results.groups(group.column, study.baseline) if not other.setting]
-    if not found:
-        return None
-    here = set(zip(group.done["seed"], group.done["partition_hash"], strict=True))
-    runs = found[0].done
-    same = [key in here for key in zip(runs["seed"], runs["partition_hash"], strict=True)]
-    return replace(found[0], runs=runs[np.array(same, bool)])
-
-
 def _shown(board: Cells) -> dict[tuple[Column, Line], Cell]:
     """Cells with numbers of the usual setting, under the primary reading."""
     return {(cell.column, cell.line): cell for cell in board.main if cell.measured and not cell.line.setting}
@@ -77,8 +65,7 @@ def _numbers(
     """A cell's accuracies with their interval, and each measure's mean over seeds."""
     assert cell.measured is not None
     assert cell.group is not None
-    baseline = baseline_of(study, cell.group, results)
-    measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, baseline)
+    measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
     over = [Aggregate(values).mean if (values := measure.of(measured)) else None for measure in MEASURES]
     return cell.measured, t_interval(cell.measured.values), over
 

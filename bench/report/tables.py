@@ -119,11 +119,14 @@ def _table(
     points: Collection[Point],
     comparison: Comparison,
 ) -> Table:
-    """Lines by points and measures for each column; lines without any entry or run are left out."""
+    """Lines by points and measures for each column; lines without any entry or run, and points of a column
+    without a cell are left out.
+    """
     study = cells.study
     heads = [(point, measure) for point in points for measure in measures]
     texts: dict[tuple[Line, Column, Point, Measure], Entry] = {}
     wanted: set[Line] = set()
+    shown: list[tuple[Column, Point, Measure]] = []
     for column in columns:
         for point, measure in heads:
             here = {
@@ -131,6 +134,8 @@ def _table(
                 for line in cells.lines
                 if (cell := cells.at(column, line, point, measure, comparison)) is not None
             }
+            if here:
+                shown.append((column, point, measure))
             for line, entry in entries(here).items():
                 texts[line, column, point, measure] = entry
                 if entry.text != "-" or (here[line].group and not here[line].measured):
@@ -138,24 +143,26 @@ def _table(
     rows = tuple(
         (
             cells.title(line),
-            tuple(texts.get((line, column, *head), NOWHERE) for column in columns for head in heads),
+            tuple(texts.get((line, *place), NOWHERE) for place in shown),
         )
         for line in cells.lines
         if line in wanted
     )
     if len(heads) > 1:
-        groups = tuple((column.described(study.title_of(column.dataset)), len(heads)) for column in columns)
+        groups = tuple(
+            (column.described(study.title_of(column.dataset)), len(list(part)))
+            for column, part in groupby(shown, lambda place: place[0])
+        )
         titles = tuple(
             " ".join(part for part in (point.label, measure.title if len(measures) > 1 else "") if part)
-            for _ in columns
-            for point, measure in heads
+            for _, point, measure in shown
         )
     else:
         groups = tuple(
             (study.title_of(dataset), len(list(part)))
-            for dataset, part in groupby(columns, lambda column: column.dataset)
+            for dataset, part in groupby(shown, lambda place: place[0].dataset)
         )
-        titles = tuple(_where(cells, column) for column in columns)
+        titles = tuple(_where(cells, column) for column, _, _ in shown)
     stub = "Method" if cells.by_method or cells.experiment.main else "Variant"
     return Table(name, title, stub, groups, titles, rows)
 

@@ -12,7 +12,6 @@ from bench.report.panels.boxes import Box, BoxPanel
 from bench.report.panels.differences import DifferencePanel, Sorted
 from bench.report.results import Group, Results
 from bench.report.settings import PARTITION, PER_SEED, Column
-from bench.report.spread import baseline_of
 from bench.report.study import Study
 
 ROUNDED = 9
@@ -55,7 +54,7 @@ def accuracies(cells: Cells, results: Results) -> Figure | None:
 
 
 def _sorted(study: Study, each: Shown, results: Results) -> Sorted | None:
-    alone = baseline_of(study, each.group, results)
+    alone = each.cell.baseline
     if alone is None or each.method == study.baseline:
         return None
     own, others = (results.clients(group, each.cell.stage, each.cell.rule) for group in (each.group, alone))
