@@ -140,7 +140,7 @@ def _sources() -> bytes:
     modules = [here / "figures.py", here / "style.py"]
     modules += sorted((here / "panels").iterdir(), key=lambda path: path.name)
     texts = [path.read_bytes() for path in modules if path.name.endswith(".py")]
-    return b"\0".join([mpl.__version__.encode(), *texts])
+    return b"\0".join([mpl.__version__.encode(), repr(style.orders()).encode(), *texts])
 
 
 def _content(value: object) -> Iterator[bytes]:

@@ -28,7 +28,8 @@ class Study:
     ``references`` are methods that compete with no other and have no rank. ``datasets`` and
     ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
-    the main tables. ``data_table`` describes the paper's statistics of its data sets. ``published`` is the
+    the main tables. ``data_table`` describes the paper's statistics of its data sets. ``looks`` are its
+    methods in the order of their colours in figures; a new one goes to the end. ``published`` is the
     folder with the papers' numbers, ``PAPER.csv`` each (see ``bench.report.published.COLUMNS``).
     """
 
@@ -50,6 +51,7 @@ class Study:
     settings: ClassVar[Mapping[str, str]] = {}
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
+    looks: ClassVar[tuple[str, ...]] = ()
 
     @property
     def measures(self) -> tuple[Measure, ...]:
