@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from pydantic import Field, ValidationError
 
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import ExperimentFile, LinePart
+from bench.grids.experiment import ExperimentFile, LinePart, Only
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import Match, Part
+from bench.grids.grid import Part
 from bench.report.experiment import Comparison, Experiment, Line, Point, Target
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column
@@ -43,7 +44,7 @@ class TablePart(Part):
     main: bool = False
     ranked: bool = False
     reduced: str = ""
-    only: Match = Match()
+    only: Only = Only()
     axis: str = ""
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -100,7 +101,7 @@ def _tables(
             reduced=table.reduced,
             columns=_columns(file, table) if table.main else (),
             lines=() if table.main else tuple(_line(line, rows) for line in file.lines),
-            points=tuple(Point(**dict(point)) for point in file.points),
+            points=tuple(Point(**_without(point, "only")) for point in file.points),
             axis=table.axis,
             figures=table.figures,
             remarks=table.remarks,
@@ -110,7 +111,11 @@ def _tables(
 def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
     if isinstance(line, str):
         return rows.get(line, Line(line))
-    return Line(**{name: value for name, value in dict(line).items() if name not in ("only", "points")})
+    return Line(**_without(line, "only", "points"))
+
+
+def _without(part: Part, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in dict(part).items() if name not in names}
 
 
 def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
@@ -121,10 +126,6 @@ def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
         for dataset in setting.datasets
         for clients in setting.clients
     )
-    columns = [
-        column
-        for column in every
-        if table.only.applies(column.dataset, column.scenario, column.clients, "", "")
-    ]
+    columns = [column for column in every if table.only.has(column.dataset, column.scenario, column.clients)]
     datasets = list(dict.fromkeys(column.dataset for column in columns))
     return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))
