@@ -1,3 +1,15 @@
 """A benchmark suite for personalised federated learning."""
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+FRAMES = ("cells", "clients", "curves", "runs")
+"""Results as pandas frames: functions of ``bench.frames``, imported with the first that is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in FRAMES:
+        return getattr(import_module("bench.frames"), name)
+    raise AttributeError(f"module 'bench' has no attribute '{name}'")

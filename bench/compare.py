@@ -11,9 +11,10 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.report.cells import Selection
-from bench.report.expected import Expectation, Expected, planned
+from bench.report.collect import selected
+from bench.report.experiment import Plan as Experiments
+from bench.report.planned import PlannedCell, Usual, usual
 from bench.report.ranking import Ranking, rank
-from bench.report.report import main_tables
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of
 from bench.report.source import Source
@@ -60,7 +61,7 @@ def find_study(name: str | None, dataset: str) -> Study:
 
 def _datasets(study: Study) -> set[str]:
     """Data sets of the study's tables that one of its grids runs with every method."""
-    shown = {column.dataset for table in study.tables for column in table.columns}
+    shown = {column.dataset for column in study.columns}
     return {name for name in shown if _grid(study, (name,))}
 
 
@@ -102,14 +103,14 @@ def with_changed(plan: Plan) -> Plan:
     return Plan(tuple(replace(step, to_run=step.to_run or step.changed) for step in plan.steps), plan.history)
 
 
-def expectations(study: Study, runs: list[Planned]) -> Expected:
+def expectations(study: Study, runs: list[Planned]) -> Usual:
     """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
     own = {
-        (Column(*each.names[:3]), each.method): Expectation(settings_of(each.spec))
+        (Column(*each.names[:3]), each.method): PlannedCell(settings_of(each.spec))
         for each in runs
         if each.spec
     }
-    return {**planned(study.grids), **own}
+    return {**usual(study.grids), **own}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +129,10 @@ def compare(source: Source, study: Study, method: str, runs: list[Planned]) -> C
     """
     results = Results(source, expectations(study, runs))
     columns = frozenset(Column(*each.names[:3]) for each in runs)
-    methods = frozenset({method, *(row.method for row in study.rows)})
+    methods = frozenset({method, *(line.method for line in study.lines)})
     selection = Selection(columns=columns, methods=methods)
-    ranking = rank(study, main_tables(study, results, selection), results, selection)
+    plans = [Experiments(table, study.lines) for table in study.experiments if table.main]
+    ranking = rank(study, selected(study, plans, results, selection), results, selection)
     found = standings(study, ranking, method, results) if ranking else []
     if ranking is None or not found:
         raise RequestError(

@@ -1,1 +1,1 @@
-"""The studies: one file each, found by the registry."""
+"""The studies: a package each, found by the registry."""

@@ -116,7 +116,7 @@ def compare(
 
     with opened(database, own=False) as source:
         found = comparison.compare(source, its_study, method, runs)
-        methods = (*(row.method for row in its_study.rows), method)
+        methods = (*(row.method for row in its_study.lines), method)
         request = Request((its_study.name,), (dataset,), filters.scenarios, filters.clients, methods)
         built = build(source, request, STUDIES.all(), out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(dataset)}"

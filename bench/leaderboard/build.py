@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from bench import __version__
 from bench.leaderboard import charts, folder, libraries, runs
-from bench.leaderboard.columns import HEADER, columns, record
+from bench.leaderboard.columns import columns
 from bench.leaderboard.methods import OtherRuns, about, other_runs
-from bench.leaderboard.overview import Coverage, coverage, elsewhere, ranked, unranked
+from bench.leaderboard.overview import Coverage, coverage, elsewhere, unranked
 from bench.leaderboard.pages import Pages, board_page, method_page
 from bench.leaderboard.reading import definitions
-from bench.leaderboard.rows import Row, rows
+from bench.leaderboard.rows import Row, record, rows
 from bench.leaderboard.survey import StudySurvey, Survey, survey
-from bench.report.figures import write_csv
+from bench.report import frame
+from bench.report.ranking_views import ranking_table
 from bench.report.results import Results
 from bench.report.source import Source
 from bench.report.study import Study
@@ -75,7 +76,7 @@ def _write(source: Source, found: Survey, methods: Mapping[str, type[Method]], p
         for dataset in each.datasets:
             made = _board(each, dataset, found.results, pages, place, methods)
             for one in made:
-                placed[one.row.method].append(one)
+                placed[one.row.cell.method].append(one)
                 shown.update(run.spec_hash for run in one.row.runs)
             covered[each.study.name].append(coverage(each, dataset, [one.row for one in made]))
     beside = other_runs(found.results.runs, shown)
@@ -122,8 +123,8 @@ def _board(
         for number, row in enumerate(rows(found, dataset, results), 1)
     ]
     drawn = charts.write(found, dataset, results, place / "data", name)
-    write_csv(place / "data" / f"{name}.csv", [HEADER, *(record(one.row) for one in made)])
-    families = {one.row.method: about(one.row.method, methods).family for one in made}
+    frame.write(place / "data" / f"{name}.csv", record([one.row for one in made]))
+    families = {one.row.cell.method: about(one.row.cell.method, methods).family for one in made}
     pages.write(
         address,
         "board.html",
@@ -147,12 +148,12 @@ def _filters(rows: Sequence[Row], families: Mapping[str, str]) -> list[tuple[str
         return list(dict.fromkeys(values))
 
     return [
-        ("table", "Table", options([row.table for row in rows])),
-        ("scenario", "Scenario", options([row.column.scenario for row in rows])),
-        ("clients", "Clients", options([str(row.column.clients) for row in rows])),
-        ("family", "Method family", sorted({families[row.method] for row in rows})),
-        ("tuning", "Settings", options([row.tuning for row in rows])),
-        ("verdict", "Verdict or state", sorted({row.verdict for row in rows})),
+        ("table", "Table", options([row.cell.table for row in rows])),
+        ("scenario", "Scenario", options([row.cell.column.scenario for row in rows])),
+        ("clients", "Clients", options([str(row.cell.column.clients) for row in rows])),
+        ("family", "Method family", sorted({families[row.cell.method] for row in rows})),
+        ("tuning", "Settings", options([row.cell.tuning for row in rows])),
+        ("verdict", "Verdict or state", sorted({row.cell.verdict for row in rows})),
     ]
 
 
@@ -194,7 +195,8 @@ def _ranking(found: StudySurvey) -> dict[str, object] | None:
     if found.ranking is None:
         return None
     return {
-        "rows": ranked(found.ranking),
+        "methods": found.ranking.methods,
+        "table": ranking_table(found.study, found.ranking),
         "tasks": len(found.ranking.tasks),
         "unranked": unranked(found.ranking),
         "grouped": bool(found.ranking.groups),

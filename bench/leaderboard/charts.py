@@ -16,8 +16,8 @@ from bench.leaderboard.script import call
 from bench.leaderboard.survey import StudySurvey
 from bench.report import figures, style
 from bench.report.charts.clients import accuracies
-from bench.report.charts.convergence import convergence
 from bench.report.charts.costs import megabytes, seconds
+from bench.report.charts.curves import rounds
 from bench.report.charts.shown import reading
 from bench.report.panels.boxes import BoxPanel
 from bench.report.panels.costs import CostPanel
@@ -89,14 +89,16 @@ def write(survey: StudySurvey, dataset: str, results: Results, folder: Path, nam
     Nothing is written where nothing was run.
     """
     made: dict[str, list[figures.Figure]] = {kind: [] for kind in TITLES}
-    for board in survey.boards:
-        columns = tuple(column for column in board.columns if column.dataset == dataset)
-        part = replace(board, columns=columns)
+    for cells in survey.experiments:
+        if not cells.experiment.main:
+            continue
+        columns = tuple(column for column in cells.columns if column.dataset == dataset)
+        part = replace(cells, columns=columns)
         found = {
-            "clients": accuracies(survey.study, part, results),
-            "megabytes": megabytes(survey.study, part),
-            "seconds": seconds(survey.study, part),
-            "rounds": convergence(survey.study, part, results),
+            "clients": accuracies(part, results),
+            "megabytes": megabytes(part, results),
+            "seconds": seconds(part, results),
+            "rounds": rounds(part, results),
         }
         for kind, figure in found.items():
             if figure is not None:

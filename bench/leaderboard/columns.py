@@ -43,9 +43,11 @@ def _number(value: float | None, digits: int) -> Shown:
 
 
 def _measured(row: Row) -> Shown:
-    if row.measured is None:
+    if row.cell.measured is None:
         return Shown(NONE, "")
-    return Shown(with_std(row.measured.mean, row.measured.std), repr(round(row.measured.mean, 6)))
+    return Shown(
+        with_std(row.cell.measured.mean, row.cell.measured.std), repr(round(row.cell.measured.mean, 6))
+    )
 
 
 def _interval(row: Row) -> Shown:
@@ -56,15 +58,15 @@ def _interval(row: Row) -> Shown:
 
 
 def _published(row: Row) -> Shown:
-    text = NONE if row.target == "-" else row.target
+    text = NONE if row.published == "-" else row.published
     first = text.split(" ")[0]
     return Shown(text, first if first.replace(".", "", 1).isdigit() else "")
 
 
 def _difference(row: Row) -> Shown:
-    if row.difference is None:
+    if row.cell.difference is None:
         return Shown(NONE, "")
-    return Shown(signed(row.difference), repr(round(row.difference, 6)))
+    return Shown(signed(row.cell.difference), repr(round(row.cell.difference, 6)))
 
 
 def _over(name: str) -> Callable[[Row], float | None]:
@@ -103,14 +105,18 @@ def columns(study: Study) -> list[BoardColumn]:
     accuracy = f"Test accuracy in percent at stage {study.primary.stage} by rule {study.primary.rule}"
     return [
         BoardColumn(
-            "scenario", "Scenario", "How the data are spread.", lambda r: Shown(r.column.scenario), "word"
+            "scenario",
+            "Scenario",
+            "How the data are spread.",
+            lambda r: Shown(r.cell.column.scenario),
+            "word",
         ),
-        number("clients", "Clients", "Number of clients.", lambda row: row.column.clients, 0),
+        number("clients", "Clients", "Number of clients.", lambda row: row.cell.column.clients, 0),
         BoardColumn(
             "settings",
             "Settings",
             "Default: as planned, not tuned. Else what differs from that.",
-            lambda row: Shown(row.setting or row.tuning),
+            lambda row: Shown(row.setting or row.cell.tuning),
             "setting",
         ),
         BoardColumn(
@@ -119,7 +125,9 @@ def columns(study: Study) -> list[BoardColumn]:
         BoardColumn(
             "interval", "95 % interval", "Student's, of the mean over seeds.", _interval, kind="number"
         ),
-        number("n", "Seeds", "Seeds with numbers.", lambda r: r.measured.n if r.measured else None, 0),
+        number(
+            "n", "Seeds", "Seeds with numbers.", lambda r: r.cell.measured.n if r.cell.measured else None, 0
+        ),
         number(
             "group",
             "Tie group",
@@ -129,11 +137,11 @@ def columns(study: Study) -> list[BoardColumn]:
         ),
         BoardColumn("published", "Published", "As the paper prints it.", _published, kind="number"),
         BoardColumn("difference", "Difference", "Measured minus published.", _difference, kind="number"),
-        BoardColumn("verdict", "Verdict", "What the difference says.", lambda row: Shown(row.verdict)),
+        BoardColumn("verdict", "Verdict", "What the difference says.", lambda row: Shown(row.cell.verdict)),
         BoardColumn(
-            "reason", "Why", "Why there is no number or no target.", lambda r: Shown(r.reason), "text"
+            "reason", "Why", "Why there is no number or no target.", lambda r: Shown(r.cell.reason), "text"
         ),
-        BoardColumn("table", "Table", "Table or experiment of the paper.", lambda row: Shown(row.table)),
+        BoardColumn("table", "Table", "Table or experiment of the paper.", lambda row: Shown(row.cell.table)),
         *measures,
         *readings,
         number("seconds", "Seconds", "Of a run, median over seeds.", lambda row: row.seconds, 1),
@@ -148,69 +156,3 @@ def columns(study: Study) -> list[BoardColumn]:
         BoardColumn("origin", "Origin", "Who made the runs.", lambda row: Shown(row.origin or NONE), "text"),
         BoardColumn("protocol", "Protocol", "Of the runs.", lambda row: Shown(row.protocol or NONE), "text"),
     ]
-
-
-HEADER = (
-    "study",
-    "table",
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "setting",
-    "stage",
-    "rule",
-    "n",
-    "mean",
-    "std",
-    "low",
-    "high",
-    "group",
-    "published",
-    "difference",
-    "verdict",
-    "reason",
-    *(measure.name for measure in MEASURES),
-    "seconds",
-    "megabytes",
-    "peak_mib",
-    "origin",
-    "protocol",
-)
-
-
-def record(row: Row) -> tuple[str, ...]:
-    """A row of the board's CSV, in full precision; empty where there is no number."""
-
-    def text(value: float | None) -> str:
-        return "" if value is None else f"{value:.4f}"
-
-    measured = row.measured
-    low, high = row.interval or (None, None)
-    return (
-        row.study,
-        row.table,
-        row.column.dataset,
-        row.column.scenario,
-        str(row.column.clients),
-        row.method,
-        row.setting,
-        row.stage,
-        row.rule,
-        str(measured.n if measured else 0),
-        text(measured.mean if measured else None),
-        text(measured.std if measured else None),
-        text(low),
-        text(high),
-        "" if row.group is None else str(row.group),
-        "" if row.target == "-" else row.target,
-        text(row.difference),
-        row.verdict,
-        row.reason,
-        *(text(row.over[measure.name]) for measure in MEASURES),
-        text(row.seconds),
-        text(row.megabytes),
-        text(row.memory),
-        row.origin,
-        row.protocol,
-    )

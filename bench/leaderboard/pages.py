@@ -31,7 +31,7 @@ def run_page(spec_hash: str) -> str:
 
 def measured(row: Row) -> str:
     """A row's mean with its std; a dash where there is none."""
-    return with_std(row.measured.mean, row.measured.std) if row.measured else NONE
+    return with_std(row.cell.measured.mean, row.cell.measured.std) if row.cell.measured else NONE
 
 
 class Pages:

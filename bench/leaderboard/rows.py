@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from bench.leaderboard.survey import StudySurvey
-from bench.report.cells import Board, Cell, Line
-from bench.report.layout import Reading
-from bench.report.measures import PEAK_MEMORY, TOTAL_MEGABYTES, Measure, Measured
-from bench.report.outcome import Outcome
-from bench.report.results import PARTITION, Aggregate, Group, Results
-from bench.report.settings import Column, Settings, special
-from bench.report.spread import MEASURES, baseline_of
-from bench.report.study import Study
+from bench.report.cells import Cell, Cells, read_as
+from bench.report.frame import frame
+from bench.report.measures import Measure, Measured
+from bench.report.results import Aggregate, Results
+from bench.report.settings import PARTITION, Settings, special
+from bench.report.spread import MEASURES
 from bench.report.wording import printed
 from bench.statistics.summary import Interval, t_interval
-
-DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
-"""Whether a cell has the settings that the study's grids plan, those that tuning found, or others."""
 
 ACCURACY = "accuracy"
 """Metric of measures that can stand in the column of measured test accuracies."""
@@ -35,55 +30,62 @@ class RunLink:
     state: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
-    """One cell. Accuracies in percent, differences in points; None where there is no such number.
+    """One cell of a board. ``main`` says that it is a cell of a paper's main table in its usual setting.
 
-    ``table`` is the table or experiment that it stands in; ``main`` says that it is a cell of a
-    paper's main table in its usual setting. ``over`` are the means over seeds of ``spread.MEASURES`` by name,
-    ``others`` the means under the study's other readings. ``reason`` says why a number is missing or
-    not comparable. ``seconds`` are the median over seeds of a run, megabytes (both directions) and
-    MiB of peak memory means.
+    ``setting`` is the cell's as the study calls it. ``over`` are the means over seeds of ``spread.MEASURES``
+    by name, ``others`` the means under the study's other readings, None where there is no such number.
+    ``group`` is its group of ties among the methods of its task.
     """
 
-    study: str
-    table: str
+    cell: Cell
     main: bool
-    column: Column
-    method: str
-    runs_of: str
     title: str
     setting: str
-    tuned: bool
-    stage: str
-    rule: str
-    measured: Aggregate | None
-    interval: Interval | None
     group: int | None
-    target: str
-    difference: float | None
-    verdict: str
-    reason: str
     over: Mapping[str, float | None]
     others: tuple[float | None, ...]
-    seconds: float | None
-    megabytes: float | None
-    memory: float | None
-    origin: str
-    protocol: str
-    runs: tuple[RunLink, ...]
 
     @property
-    def tuning(self) -> str:
-        """``DEFAULT``, ``TUNED`` or ``OTHER``."""
-        if self.tuned:
-            return TUNED
-        return OTHER if self.setting else DEFAULT
+    def interval(self) -> Interval | None:
+        """Student's, of the mean over seeds."""
+        return t_interval(self.cell.measured.values) if self.cell.measured else None
 
     @property
-    def state(self) -> str:
-        """``measured``, or why there is no number."""
-        return "measured" if self.measured else self.verdict
+    def published(self) -> str:
+        """The published value as text."""
+        return printed(self.cell.target)
+
+    @property
+    def seconds(self) -> float | None:
+        """Median over seeds of a run's; None without numbers, as below."""
+        return self.cell.group.seconds if self.cell.group and self.cell.measured else None
+
+    @property
+    def megabytes(self) -> float | None:
+        """Mean over seeds, both directions."""
+        return self.cell.group.megabytes if self.cell.group and self.cell.measured else None
+
+    @property
+    def memory(self) -> float | None:
+        """Mean over seeds of the peak in MiB."""
+        return self.cell.group.peak_mib if self.cell.group and self.cell.measured else None
+
+    @property
+    def origin(self) -> str:
+        """Who made the runs; empty without any."""
+        return self.cell.group.origin if self.cell.group else ""
+
+    @property
+    def protocol(self) -> str:
+        """The protocol in a line; empty where nothing is planned or run."""
+        return described(self.cell.settings)
+
+    @property
+    def runs(self) -> tuple[RunLink, ...]:
+        """The runs behind it."""
+        return links(self.cell.group.runs) if self.cell.group else ()
 
 
 def mean(measure: Measure, measured: Measured) -> float | None:
@@ -104,15 +106,6 @@ def described(settings: Settings) -> str:
     )
 
 
-def origin(runs: pd.DataFrame) -> str:
-    """Where the runs of a cell come from: ``shipped: NAME``, ``own``, ``bundle NAME: verified``."""
-    found = {
-        f"bundle {bundle}: {state}" if bundle else f"shipped: {shipped}" if shipped else "own"
-        for bundle, state, shipped in zip(runs["bundle"], runs["bundle_state"], runs["origin"], strict=True)
-    }
-    return "; ".join(sorted(found))
-
-
 def links(runs: pd.DataFrame) -> tuple[RunLink, ...]:
     """The runs of a cell by seed."""
     found = zip(runs["seed"].tolist(), runs["spec_hash"], runs["state"], strict=True)
@@ -125,121 +118,64 @@ def rows(survey: StudySurvey, dataset: str, results: Results) -> list[Row]:
     Within a table by scenario and clients as the paper has them, then by measured mean, the best
     first; cells without numbers come last, in the order of the table.
     """
-    made = [row for board in survey.boards for row in _board(survey, board, dataset, results)]
-    made += [row for outcome in survey.outcomes for row in _outcome(survey.study, outcome, dataset, results)]
-    places = {key: place for place, key in enumerate(dict.fromkeys((row.table, row.column) for row in made))}
-    made.sort(
-        key=lambda row: (
-            places[row.table, row.column],
-            row.measured is None,
-            -row.measured.mean if row.measured else 0.0,
-        )
+    ordered: list[Row] = []
+    for cells in survey.experiments:
+        for column in cells.columns if cells.experiment.main else cells.ran:
+            if column.dataset == dataset:
+                here = [
+                    _row(survey, cells, cell, results) for cell in _accuracies(cells) if cell.column == column
+                ]
+                here.sort(
+                    key=lambda row: (
+                        row.cell.measured is None,
+                        -(row.cell.measured or Aggregate((0.0,))).mean,
+                    )
+                )
+                ordered += here
+    return ordered
+
+
+def record(rows: Sequence[Row]) -> pd.DataFrame:
+    """A board's rows as a frame: that of their cells, with what else is known of them."""
+    more = pd.DataFrame(
+        [
+            {"group": row.group, "published": row.published, **row.over, "protocol": row.protocol}
+            for row in rows
+        ]
     )
-    return made
+    return pd.concat([frame(row.cell for row in rows), more.astype({"group": "Int64"})], axis=1)
 
 
-def _board(survey: StudySurvey, board: Board, dataset: str, results: Results) -> Iterator[Row]:
-    study, target = survey.study, board.table.targets[0]
-    for column in board.columns:
-        if column.dataset != dataset:
-            continue
-        groups = survey.groups.get(column, {})
-        for line in board.rows:
-            cell = board.cells.get((target, study.primary, column, line))
-            if cell is None:
-                continue
-            beside = [board.cells.get((target, reading, column, line)) for reading in study.readings]
-            settings = cell.group.settings if cell.group else results.expected(column, line.row.runs).settings
-            yield _row(
-                study,
-                cell,
-                results,
-                main=not line.setting,
-                title=line.row.title,
-                setting=_setting(line),
-                runs_of=line.row.runs,
-                group=None if line.setting else groups.get(line.row.method),
-                others=tuple(other.measured.mean if other and other.measured else None for other in beside),
-                settings=settings,
-            )
+def _accuracies(cells: Cells) -> Iterator[Cell]:
+    """The cells of an experiment beside its first comparison, read by its first test accuracy."""
+    first = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
+    for cell in cells.own:
+        if cell.measure is first and cell.comparison is cells.experiment.comparisons[0]:
+            yield cell
 
 
-def _setting(line: Line) -> str:
-    return f"{line.name} ({line.setting})" if line.name else line.setting
-
-
-def _outcome(study: Study, outcome: Outcome, dataset: str, results: Results) -> Iterator[Row]:
-    """An experiment's own cells in columns where it was run, read by its first test accuracy."""
-    first = next((each for each in outcome.experiment.measures if each.metric == ACCURACY), None)
-    for (column, line, point, measure), cell in outcome.cells.items():
-        if column.dataset != dataset or column not in outcome.ran or measure is not first or point.grid:
-            continue
-        yield _row(
-            study,
-            cell,
-            results,
-            main=False,
-            title=outcome.titles[line],
-            setting=cell.setting,
-            runs_of=line.method,
-            group=None,
-            others=tuple(_mean(study, cell.group, reading, results) for reading in study.readings),
-            settings=cell.group.settings if cell.group else {},
-        )
-
-
-def _mean(study: Study, group: Group | None, reading: Reading, results: Results) -> float | None:
-    found = group and results.aggregate(group, reading.stage, reading.rule, study.average)
-    return found.mean if found else None
-
-
-def _row(
-    study: Study,
-    cell: Cell,
-    results: Results,
-    *,
-    main: bool,
-    title: str,
-    setting: str,
-    runs_of: str,
-    group: int | None,
-    others: tuple[float | None, ...],
-    settings: Settings,
-) -> Row:
+def _row(survey: StudySurvey, cells: Cells, cell: Cell, results: Results) -> Row:
+    study, group, main = survey.study, cell.group, cells.experiment.main
     over: dict[str, float | None] = {measure.name: None for measure in MEASURES}
-    seconds = megabytes = memory = None
-    if cell.group is not None and cell.measured is not None:
+    others: list[float | None] = [None for _ in study.readings]
+    if group is not None and cell.measured is not None:
         # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
-        baseline = None if special(cell.group.settings) else baseline_of(study, cell.group, results)
-        measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, baseline)
+        baseline = None if special(group.settings) else cell.baseline
+        measured = Measured(results, group, cell.stage, cell.rule, study.average, baseline)
         over = {measure.name: mean(measure, measured) for measure in MEASURES}
-        seconds = float(cell.group.done["seconds_total"].median())
-        megabytes, memory = mean(TOTAL_MEGABYTES, measured), mean(PEAK_MEMORY, measured)
+        for place, reading in enumerate(study.readings):
+            read = read_as(study, reading, cell.line)
+            found = read and results.aggregate(group, read.stage, read.rule, study.average)
+            others[place] = found.mean if found else None
+    name = study.settings.get(cell.setting, "")
+    usual = cells.experiment.competes and not cell.line.setting
+    ties = survey.groups.get((cell.column, cell.point.label), {})
     return Row(
-        study=study.name,
-        table=cell.table,
-        main=main,
-        column=cell.column,
-        method=cell.method,
-        runs_of=runs_of,
-        title=title,
-        setting=setting,
-        tuned=cell.group is not None and cell.group.tuned is not None,
-        stage=cell.stage,
-        rule=cell.rule,
-        measured=cell.measured,
-        interval=t_interval(cell.measured.values) if cell.measured else None,
-        group=group,
-        target=printed(cell.target),
-        difference=cell.difference,
-        verdict=cell.verdict,
-        reason=cell.reason,
+        cell,
+        main=usual,
+        title=cell.line.title if main else cell.title,
+        setting=f"{name} ({cell.setting})" if name else cell.setting,
+        group=ties.get(cell.method) if usual else None,
         over=over,
-        others=others,
-        seconds=seconds,
-        megabytes=megabytes,
-        memory=memory,
-        origin=origin(cell.group.runs) if cell.group is not None else "",
-        protocol=described(settings),
-        runs=links(cell.group.runs) if cell.group is not None else (),
+        others=tuple(others),
     )

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.errors import RequestError
-from bench.report.cells import Board, Selection
-from bench.report.expected import planned
-from bench.report.experiment import Plan
-from bench.report.outcome import Outcome
+from bench.report.cells import Cells, Selection
+from bench.report.collect import collect
 from bench.report.ranking import Ranking, cell_groups, rank
-from bench.report.report import experiment_outcomes, main_tables
 from bench.report.reproduction import reproduction
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.source import Source
 from bench.report.study import Study
 from bench.report.table import Table
-from bench.report.tuned import Searches
-from bench.tune.apply import configurations
 
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
@@ -27,7 +21,7 @@ TRUSTED = ("", "verified")
 
 @dataclass(frozen=True, eq=False)
 class StudySurvey:
-    """A study: its boards, its experiments with runs, its ranking and its reproduction score.
+    """A study: its main tables and its experiments with runs, its ranking and its reproduction score.
 
     ``groups`` are the groups of ties of each task by method. ``guests`` are methods that are no part
     of the suite and take part in the ranking; ``waiting`` those that do not, because none of their
@@ -35,19 +29,17 @@ class StudySurvey:
     """
 
     study: Study
-    boards: Sequence[Board]
-    outcomes: Sequence[Outcome]
+    experiments: Sequence[Cells]
     ranking: Ranking | None
     score: Table | None
-    groups: Mapping[Column, Mapping[str, int]]
+    groups: Mapping[tuple[Column, str], Mapping[str, int]]
     guests: Collection[str]
     waiting: Collection[str]
 
     @property
     def datasets(self) -> tuple[str, ...]:
         """Data sets of the study's tables and experiments, in their order."""
-        columns = [column for board in self.boards for column in board.columns]
-        columns += [column for outcome in self.outcomes for column in outcome.columns]
+        columns = [column for cells in self.experiments for column in cells.columns]
         return tuple(dict.fromkeys(column.dataset for column in columns))
 
 
@@ -65,43 +57,38 @@ def survey(source: Source, studies: Mapping[str, type[Study]], suite: Collection
     Raises:
         RequestError: the source has no runs.
     """
-    made = [study() for study in studies.values()]
-    plans = {study.name: [Plan(each) for each in study.experiments] for study in made}
-    apart = {digest for each in plans.values() for plan in each for digest in plan.hashes}
-    results = Results(
-        source, planned(grid for study in made for grid in study.grids), apart, Searches(configurations())
+    found = collect(source, [study() for study in studies.values()])
+    return Survey(
+        found.results, tuple(_study(study, every, found.results, suite) for study, every in found.studies)
     )
-    if results.runs.empty:
-        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
-    return Survey(results, tuple(_study(study, plans[study.name], results, suite) for study in made))
 
 
-def _study(study: Study, plans: Sequence[Plan], results: Results, suite: Collection[str]) -> StudySurvey:
+def _study(
+    study: Study, experiments: Sequence[Cells], results: Results, suite: Collection[str]
+) -> StudySurvey:
     everything = Selection()
-    boards = main_tables(study, results, everything)
-    outcomes = experiment_outcomes(study, plans, results, everything)
-    guests, waiting = _guests(study, boards, suite)
-    # A selection by methods only adds them to the competitors here: the boards are made already.
-    ranking = rank(study, boards, results, Selection(methods=frozenset(guests)))
-    score = reproduction(study, boards, outcomes, results, everything)
+    tables = [cells for cells in experiments if cells.experiment.competes]
+    guests, waiting = _guests(study, tables, suite)
+    # A selection by methods only adds them to the competitors here: the tables are made already.
+    ranking = rank(study, tables, results, Selection(methods=frozenset(guests)))
+    score = reproduction(study, experiments, results, everything)
     return StudySurvey(
         study,
-        boards,
-        [outcome for outcome in outcomes if outcome.ran],
+        [cells for cells in experiments if cells.experiment.main or cells.ran],
         ranking,
         score.document.views[0] if score else None,
-        {task.column: cell_groups(task) for task in ranking.tasks} if ranking else {},
+        {(task.column, task.point): cell_groups(task) for task in ranking.tasks} if ranking else {},
         guests,
         waiting,
     )
 
 
-def _guests(study: Study, boards: Sequence[Board], suite: Collection[str]) -> tuple[list[str], list[str]]:
+def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:
     """Methods beyond the study's rows and the suite: those that compete, and those that do not yet."""
-    own = {row.method for row in study.rows} | set(suite)
+    own = {line.method for line in study.lines} | set(suite)
     trusted: dict[str, bool] = {}
-    for board in boards:
-        for group in board.groups():
+    for table in tables:
+        for group in table.groups:
             if group.method not in own:
                 states = set(group.runs["bundle_state"])
                 trusted[group.method] = trusted.get(group.method, True) and states <= set(TRUSTED)

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.report.cells import Board, Cell
-from bench.report.results import PARTITION, Group, Results
-from bench.report.settings import PER_SEED
+from bench.report.cells import Cell, Cells
+from bench.report.results import Group, Results
+from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
 from bench.report.tuned import Search, budget, mark
 from bench.report.verdicts import LEAST_PARTITIONS
@@ -101,18 +101,27 @@ def describe(environment: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def caption(study: Study, board: Board, results: Results) -> tuple[str, ...]:
+def caption(cells: Cells, results: Results) -> tuple[str, ...]:
     """What a reader must know of a table: comparison, protocol, seeds, partitions, environment."""
-    lines = [
-        f"Test accuracy in percent, {AVERAGES[study.average]}; mean ± sample standard deviation over seeds.",
-        f"Primary comparison: {STAGES[study.primary.stage]}, {RULES[study.primary.rule]} "
-        f"(stage {study.primary.stage}, rule {study.primary.rule}).",
-        *study.remarks,
-        LEGEND,
-        tolerances(study, (cell for key, cell in board.cells.items() if key[1] == study.primary)),
-        PLACES,
-    ]
-    return (*lines, *circumstances(study, board.groups(), results))
+    study, experiment = cells.study, cells.experiment
+    lines = []
+    for measure in cells.measures:
+        reading = measure.reading or study.primary
+        lines.append(
+            f"{measure.title}: {measure.meaning}; {STAGES[reading.stage]}, {RULES[reading.rule]} "
+            f"(stage {reading.stage}, rule {reading.rule})."
+            if measure.by_reading
+            else f"{measure.title}: {measure.meaning}."
+        )
+    lines.append(
+        f"Accuracies are the {AVERAGES[study.average]}; ± is the sample standard deviation over seeds."
+    )
+    if any(measure.ranked for measure in cells.measures):
+        lines.append(PLACES)
+    lines += (*study.remarks, *experiment.remarks) if experiment.main else experiment.remarks
+    if any(comparison.targets for comparison in experiment.comparisons):
+        lines += [LEGEND, tolerances(study, cells.primary)]
+    return (*lines, *circumstances(study, cells.groups, results))
 
 
 def tolerances(study: Study, cells: Iterable[Cell]) -> str:

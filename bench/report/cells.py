@@ -1,39 +1,21 @@
-"""The cells of a table: measured, published, difference and verdict."""
+"""The cells of an experiment: measured, published, difference and verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from bench.report.layout import PaperTable, Reading, Row, Target
-from bench.report.published import Published
+from bench.report.experiment import Comparison, Experiment, Line, Plan, Point
+from bench.report.measures import Measure, Measured
+from bench.report.planned import PlannedCell
+from bench.report.published import Published, values
 from bench.report.results import Aggregate, Group, PartitionSpread, Results
-from bench.report.settings import Column, difference
+from bench.report.settings import Column, Reading, Settings, difference
 from bench.report.study import Study
 from bench.report.verdicts import Verdict, judge, missing
 
-HEADER = (
-    "study",
-    "table",
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "setting",
-    "stage",
-    "rule",
-    "n",
-    "mean",
-    "std",
-    "s_d",
-    "partitions",
-    "published_mean",
-    "published_std",
-    "difference",
-    "verdict",
-    "reason",
-)
-"""Columns of ``cells.csv``; accuracies and differences in percent and points."""
+DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
+"""Whether a cell has the settings that the study's grids plan, those that tuning found, or others."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +42,26 @@ class Selection:
         return self.methods is None or method in self.methods
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """One cell under one reading, beside one published table.
+    """One number of a table under one measure, beside one comparison's published value.
 
-    ``spread`` is what its verdict's tolerance holds of other partitions, ``planned`` the number of seeds
-    that a grid plans for it (0: none does).
+    ``document`` is its experiment; ``table`` names table and measure for readers, ``title`` its line.
+    ``setting`` is what its runs have other than the method's usual settings, ``settings`` all that its runs
+    have, or are planned with. ``baseline`` are the runs of the study's baseline in the same place, of the
+    same seeds on the same clients. ``spread`` is what its verdict's tolerance holds of other partitions,
+    ``planned`` the number of seeds that a grid plans for it (0: none does).
     """
 
     study: str
+    document: str
     table: str
+    title: str
+    comparison: Comparison
+    measure: Measure
     column: Column
-    method: str
+    line: Line
+    point: Point
     setting: str
     stage: str
     rule: str
@@ -80,8 +70,15 @@ class Cell:
     verdict: str
     reason: str
     group: Group | None = field(repr=False, default=None)
+    settings: Settings = field(repr=False, default_factory=dict)
+    baseline: Group | None = field(repr=False, default=None)
     spread: PartitionSpread = field(default_factory=PartitionSpread)
     planned: int = 0
+
+    @property
+    def method(self) -> str:
+        """The line's method."""
+        return self.line.method
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -100,110 +97,315 @@ class Cell:
             return None
         return self.measured.mean - self.target.mean
 
-    def row(self) -> tuple[str, ...]:
-        """The cell as a row of ``cells.csv``; empty where there is no value."""
-
-        def number(value: float | None) -> str:
-            return "" if value is None else f"{value:.4f}"
-
-        measured, target = self.measured, self.target
-        return (
-            self.study,
-            self.table,
-            self.column.dataset,
-            self.column.scenario,
-            str(self.column.clients),
-            self.method,
-            self.setting,
-            self.stage,
-            self.rule,
-            str(measured.n if measured else 0),
-            number(measured.mean if measured else None),
-            number(measured.std if measured else None),
-            number(self.spread.std),
-            str(self.spread.partitions or ""),
-            number(target.mean if target else None),
-            number(target.std if target else None),
-            number(self.difference),
-            self.verdict,
-            self.reason,
-        )
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row of a table together with the setting it shows (empty: the usual one) and its name.
-
-    ``own`` are the study's rows, and methods that the request names; others were found in the database.
-    """
-
-    row: Row
-    setting: str = ""
-    name: str = ""
-    own: bool = True
-
     @property
-    def competes(self) -> bool:
-        """Whether the line can be best or second best, as it can have a rank."""
-        return self.own and self.row.ranked and not self.setting
+    def tuning(self) -> str:
+        """``DEFAULT``, ``TUNED`` or ``OTHER``."""
+        if self.group and self.group.tuned:
+            return TUNED
+        return OTHER if self.setting else DEFAULT
 
-    @property
-    def title(self) -> str:
-        """The row's title, with the setting, or its name, where it is not the usual one."""
-        return f"{self.row.title} [{self.name or self.setting}]" if self.setting else self.row.title
+
+Key = tuple[Comparison, Measure, Column, Line, Point]
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
-    """The selected cells of one table: every published or planned one, measured or not.
+class Cells:
+    """The selected cells of an experiment: every planned, published or found one, measured or not.
 
-    ``cells`` is keyed by target, reading, column and line. There is a cell wherever the paper
-    prints a value, a grid plans a run or the database holds one; for a line with a setting only
-    where that was run. ``beside`` counts runs of its columns and methods that stand elsewhere.
+    ``other_runs`` counts the runs of a main table's columns and methods that stand elsewhere.
     """
 
-    table: PaperTable
+    study: Study
+    experiment: Experiment
+    measures: tuple[Measure, ...]
     columns: tuple[Column, ...]
-    rows: tuple[Line, ...]
-    cells: dict[tuple[Target, Reading, Column, Line], Cell]
-    beside: int = 0
+    lines: tuple[Line, ...]
+    by_key: Mapping[Key, Cell]
+    other_runs: int = 0
 
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.by_key.values())
+
+    def at(
+        self,
+        column: Column,
+        line: Line,
+        point: Point | None = None,
+        measure: Measure | None = None,
+        comparison: Comparison | None = None,
+    ) -> Cell | None:
+        """The cell at a place, where there is one; by default of the first point, measure and comparison."""
+        first = self.experiment
+        return self.by_key.get(
+            (
+                comparison or first.comparisons[0],
+                measure or self.measures[0],
+                column,
+                line,
+                point or first.points[0],
+            )
+        )
+
+    @property
+    def main(self) -> list[Cell]:
+        """The cells under the first measure and comparison, in their order."""
+        first = self.experiment.comparisons[0], self.measures[0]
+        return [cell for cell in self if (cell.comparison, cell.measure) == first]
+
+    @property
+    def own(self) -> list[Cell]:
+        """The cells whose verdicts stand here: those of other grids' runs have another table."""
+        return [cell for cell in self if not cell.point.grid]
+
+    @property
+    def primary(self) -> list[Cell]:
+        """The cells that verdicts rest on."""
+        return [cell for cell in self.own if not cell.measure.other]
+
+    @property
     def groups(self) -> list[Group]:
         """The groups of runs behind the cells, each once."""
-        return list({id(cell.group): cell.group for cell in self.cells.values() if cell.group}.values())
+        return list({id(cell.group): cell.group for cell in self if cell.group}.values())
+
+    @property
+    def ran(self) -> tuple[Column, ...]:
+        """Columns where anything of the experiment's own was run."""
+        with_runs = {cell.column for cell in self.own if cell.group}
+        return tuple(column for column in self.columns if column in with_runs)
+
+    @property
+    def by_method(self) -> bool:
+        """Whether every line is another method."""
+        return len({line.method for line in self.lines}) == len(self.lines)
+
+    def title(self, line: Line) -> str:
+        """A line's name."""
+        return self.study.line_title(line)
 
 
-def _lines(study: Study, results: Results, columns: tuple[Column, ...], selection: Selection) -> list[Line]:
-    known = {row.method for row in study.rows}
-    found = {method for column in columns for method in results.methods(column)} - known
-    rows = [*study.rows, *(Row(name, study.title_of(name)) for name in sorted(found))]
+def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -> Cells:
+    """Every selected cell of an experiment."""
+    columns = tuple(column for column in plan.columns if selection.has_column(column))
+    lines = plan.lines
+    if plan.experiment.main:
+        lines = _with_found(study, lines, results, columns, selection)
+    lines = tuple(line for line in lines if selection.has_method(line.method))
+    maker = _Maker(study, plan, results)
+    by_key = {
+        key: cell
+        for key in _keys(plan, maker.measures, columns, lines)
+        if (cell := maker.cell(*key)) is not None
+    }
+    further = results.beside(columns, {line.runs for line in lines}) if plan.experiment.main else 0
+    return Cells(study, plan.experiment, maker.measures, columns, lines, by_key, further)
+
+
+def _keys(
+    plan: Plan, measures: Collection[Measure], columns: Collection[Column], lines: Collection[Line]
+) -> Iterator[Key]:
+    experiment = plan.experiment
+    if experiment.main:
+        for comparison in experiment.comparisons:
+            for measure in measures:
+                for line in lines:
+                    for column in columns:
+                        yield comparison, measure, column, line, experiment.points[0]
+    else:
+        for column in columns:
+            for where, line, point in plan.runs:
+                if where == column and line in lines:
+                    for measure in measures:
+                        yield experiment.comparisons[0], measure, column, line, point
+
+
+def _with_found(
+    study: Study, rows: tuple[Line, ...], results: Results, columns: tuple[Column, ...], selection: Selection
+) -> tuple[Line, ...]:
+    """The lines of a main table: its own, those of other methods, and of other settings that were run."""
+    known = {line.method for line in rows}
+    found = sorted({method for column in columns for method in results.methods(column)} - known)
     own = known | (selection.methods or frozenset())
     lines: list[Line] = []
-    for row in rows:
-        if not selection.has_method(row.method):
-            continue
-        settings = {group.setting for column in columns for group in results.lines(column, row.runs)}
-        lines.extend(
-            Line(row, setting, study.settings.get(setting, ""), row.method in own)
-            for setting in sorted({"", *settings})
+    for line in (*rows, *(Line(name, study.title_of(name), own=name in own) for name in found)):
+        settings = {group.setting for column in columns for group in results.lines(column, line.runs)}
+        lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
+    return tuple(lines)
+
+
+class _Maker:
+    """Makes the cells of one experiment."""
+
+    def __init__(self, study: Study, plan: Plan, results: Results) -> None:
+        self._study, self._plan, self._results = study, plan, results
+        self._experiment = plan.experiment
+        self.measures = plan.experiment.measures or study.measures
+        self._groups: dict[tuple[Column, Line, Point], Group | None] = {}
+        self._baselines: dict[int, Group | None] = {}
+
+    def cell(
+        self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
+    ) -> Cell | None:
+        """The cell at a place; None where nothing is planned, published or run."""
+        reading = read_as(self._study, measure.reading or self._study.primary, line)
+        if reading is None:
+            return None
+        planned, group = self._planned(column, line, point), self._group(column, line, point)
+        target = self._target(comparison, measure, column, line, point)
+        if group is None and planned is None and (target is None or line.setting):
+            return None
+        if target is None and comparison is not self._experiment.comparisons[0]:
+            return None
+        planned = planned or PlannedCell()
+        measured, spread = None, PartitionSpread()
+        baseline = self._baseline(group, point) if group else None
+        if group is None:
+            verdict = missing(planned.state, planned.reason)
+        elif group.done.empty:
+            verdict = missing(*group.failure())
+        else:
+            numbers = measure.of(
+                Measured(self._results, group, reading.stage, reading.rule, self._study.average, baseline)
+            )
+            measured = Aggregate(numbers) if numbers else None
+            if measured is None:
+                verdict = missing(
+                    "not_applicable", f"no {measure.metric} of stage {reading.stage} and rule {reading.rule}"
+                )
+            else:
+                if measure.metric == "accuracy":
+                    spread = self._results.partition_spread(
+                        group, reading.stage, reading.rule, self._study.average
+                    )
+                barred = self._barred(target, measure, line, point, group) if target else ""
+                verdict = judge(target, measured.mean, measured.std, measured.n, spread.std or 0.0, barred)
+                if target is None and (datasets := self._printed_on(comparison, measure, line, point)):
+                    verdict = Verdict("not comparable", f"published on {', '.join(datasets)}")
+                verdict = Verdict(verdict.name, _with_missing_seeds(verdict.reason, group, planned.seeds))
+        label = comparison.label
+        return Cell(
+            study=self._study.name,
+            document=self._experiment.name,
+            title=self._study.line_title(line),
+            table=label if measure is self.measures[0] or measure.other else f"{label} ({measure.title})",
+            comparison=comparison,
+            measure=measure,
+            column=column,
+            line=line,
+            point=point,
+            setting=line.setting or difference({**line.settings, **point.settings}, {}),
+            stage=reading.stage,
+            rule=reading.rule,
+            measured=measured,
+            target=target,
+            verdict=verdict.name,
+            reason=verdict.reason,
+            group=group,
+            settings=group.settings if group else planned.settings,
+            baseline=baseline,
+            spread=spread,
+            planned=len(planned.seeds),
         )
-    return lines
+
+    def _planned(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
+        if not self._experiment.main:
+            return self._plan.runs.get((column, line, point))
+        return None if line.setting else self._results.usual(column, line.runs)
+
+    def _group(self, column: Column, line: Line, point: Point) -> Group | None:
+        """The runs of a cell: those that are planned for it or, in a main table, all of its setting."""
+        place = column, line, point
+        if place not in self._groups:
+            if self._experiment.main:
+                groups = {group.setting: group for group in self._results.lines(column, line.runs)}
+                self._groups[place] = groups.get(line.setting)
+            else:
+                planned = self._plan.runs.get(place)
+                stored = self._results.stored(planned.hashes if planned else ())
+                settings = planned.settings if planned else {}
+                self._groups[place] = None if stored.empty else Group(column, line.runs, settings, "", stored)
+        return self._groups[place]
+
+    def _baseline(self, group: Group, point: Point) -> Group | None:
+        """The baseline's runs of the same seeds on the same clients: those at the same point, or the usual
+        ones where the experiment has none.
+        """
+        if id(group) not in self._baselines:
+            lines = self._plan.lines if not self._experiment.main else ()
+            own = (
+                self._group(group.column, line, point)
+                for line in lines
+                if line.method == self._study.baseline and not line.settings
+            )
+            usual = (
+                other
+                for other in self._results.groups(group.column, self._study.baseline)
+                if not other.setting
+            )
+            found = next((other for other in (*own, *usual) if other is not None), None)
+            self._baselines[id(group)] = found and found.alongside(group)
+        return self._baselines[id(group)]
+
+    def _target(
+        self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
+    ) -> Published | None:
+        """The first published value of a cell; None where no table has one."""
+        if point.grid:
+            return None
+        for target in comparison.targets:
+            key = self._study.key(target, column, self._study.row(line))
+            key = key._replace(dataset=point.datasets.get(column.dataset, key.dataset))
+            for setting in _printed_settings(line, point):
+                value = values(target.paper, self._study.published).get((key, setting, measure.metric))
+                if value:
+                    return value
+        return None
+
+    def _printed_on(self, comparison: Comparison, measure: Measure, line: Line, point: Point) -> list[str]:
+        """Titles of the data sets on which the published tables have this line, point and measure."""
+        if point.grid:
+            return []
+        study, settings = self._study, _printed_settings(line, point)
+        name = study.row(line).published_name
+        datasets = {
+            key.dataset
+            for target in comparison.targets
+            for (key, setting, metric) in values(target.paper, study.published)
+            if (key.table, key.method, metric) == (target.table, name, measure.metric) and setting in settings
+        }
+        # Of several data sets that one name stands for, the main tables' own gives it its title.
+        here = {column.dataset for table in study.experiments for column in table.columns}
+        titles = {study.datasets.get(dataset, dataset): study.title_of(dataset) for dataset in here}
+        return sorted(titles.get(dataset, study.title_of(dataset)) for dataset in datasets)
+
+    def _barred(self, target: Published, measure: Measure, line: Line, point: Point, group: Group) -> str:
+        """Why a published value is no target for these runs; empty where it is one."""
+        return (
+            self._experiment.reduced
+            or measure.barred
+            or self._study.barred(target, group.column, group.settings)
+            or _protocol_differs(self._study, target, group, {*line.settings, *point.settings})
+        )
 
 
-def _stage(study: Study, reading: Reading, row: Row) -> str | None:
-    """The stage that a row shows under a reading; None where the row has no place in it."""
-    if not row.stage or row.stage == reading.stage:
-        return reading.stage
-    return row.stage if reading.stage == study.primary.stage else None
+def read_as(study: Study, reading: Reading, line: Line) -> Reading | None:
+    """How a line is read where a reading is asked for; None where it has no place: a line of one stage stands
+    where that stage is asked for, and in place of the study's primary one.
+    """
+    if not line.stage or line.stage == reading.stage:
+        return reading
+    return Reading(line.stage, reading.rule) if reading.stage == study.primary.stage else None
 
 
-def protocol_differs(
-    study: Study, target: Published, column: Column, group: Group, varied: Collection[str] = ()
-) -> str:
+def _printed_settings(line: Line, point: Point) -> list[str]:
+    """The settings under which published tables may have a cell."""
+    return [";".join(part for part in (own, point.printed) if part) for own in line.printed]
+
+
+def _protocol_differs(study: Study, target: Published, group: Group, varied: Collection[str]) -> str:
     """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty if not at all."""
     paper_has = {
         key: value
-        for key, value in study.paper_protocol(target, column).items()
+        for key, value in study.paper_protocol(target, group.column).items()
         if key in group.settings and key not in varied
     }
     run = {key: group.settings[key] for key in paper_has}
@@ -213,64 +415,7 @@ def protocol_differs(
     return f"protocol differs: run with {other}, the paper has {difference(paper_has, run)}"
 
 
-def _unmeasured(results: Results, column: Column, row: Row, group: Group | None) -> Verdict:
-    if group is not None:
-        return missing(*group.failure())
-    expected = results.expected(column, row.runs)
-    return missing(expected.state, expected.reason)
-
-
-def _cell(
-    study: Study,
-    table: PaperTable,
-    target: Target,
-    reading: Reading,
-    stage: str,
-    column: Column,
-    line: Line,
-    results: Results,
-) -> Cell | None:
-    groups = {group.setting: group for group in results.lines(column, line.row.runs)}
-    group = groups.get(line.setting)
-    value = study.target(target, column, line.row)
-    if group is None and (line.setting or not (value or results.planned(column, line.row.runs))):
-        return None
-    measured, spread = None, PartitionSpread()
-    seeds = () if line.setting else results.expected(column, line.row.runs).seeds
-    if group is None or group.done.empty:
-        verdict = _unmeasured(results, column, line.row, group)
-    else:
-        measured = results.aggregate(group, stage, reading.rule, study.average)
-        if measured is None:
-            verdict = missing("not_applicable", f"no results of stage {stage} and rule {reading.rule}")
-        else:
-            spread = results.partition_spread(group, stage, reading.rule, study.average)
-            barred = (
-                study.barred(value, column, group.settings) or protocol_differs(study, value, column, group)
-                if value
-                else ""
-            )
-            verdict = judge(value, measured.mean, measured.std, measured.n, spread.std or 0.0, barred)
-            verdict = Verdict(verdict.name, with_missing_seeds(verdict.reason, group, seeds))
-    return Cell(
-        study=study.name,
-        table=target.label,
-        column=column,
-        method=line.row.method,
-        setting=line.setting,
-        stage=stage,
-        rule=reading.rule,
-        measured=measured,
-        target=value,
-        verdict=verdict.name,
-        reason=verdict.reason,
-        group=group,
-        spread=spread,
-        planned=len(seeds),
-    )
-
-
-def with_missing_seeds(reason: str, group: Group, planned: Collection[int]) -> str:
+def _with_missing_seeds(reason: str, group: Group, planned: Collection[int]) -> str:
     """A reason that also says how many seeds have no numbers: planned and never run, or lost."""
     notes = [reason] if reason else []
     run = set(group.runs["seed"]).intersection(planned)
@@ -281,26 +426,3 @@ def with_missing_seeds(reason: str, group: Group, planned: Collection[int]) -> s
         state, why = group.failure()
         notes.append(f"{lost} of {len(group.runs)} runs without numbers ({state}, {why})")
     return "; ".join(notes)
-
-
-def board(study: Study, table: PaperTable, results: Results, selection: Selection) -> Board:
-    """Every selected cell of a table, under every reading, beside every published table.
-
-    A second published table (an earlier version of the paper) has cells only where it prints a
-    value.
-    """
-    columns = tuple(column for column in table.columns if selection.has_column(column))
-    lines = _lines(study, results, columns, selection)
-    cells: dict[tuple[Target, Reading, Column, Line], Cell] = {}
-    for target in table.targets:
-        for reading in (study.primary, *study.readings):
-            for line in lines:
-                stage = _stage(study, reading, line.row)
-                if stage is None:
-                    continue
-                for column in columns:
-                    cell = _cell(study, table, target, reading, stage, column, line, results)
-                    if cell and (target is table.targets[0] or cell.target):
-                        cells[target, reading, column, line] = cell
-    beside = results.beside(columns, {line.row.runs for line in lines})
-    return Board(table, columns, tuple(lines), cells, beside)

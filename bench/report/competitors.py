@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from bench.federation.scenarios import parse
-from bench.report.cells import Board, Cell, Line, Selection
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.experiment import Line
 from bench.report.results import Average, Results
 from bench.report.settings import Column
 from bench.report.study import Study
+from bench.report.wording import label
 from bench.statistics.paired import COLUMNS, Comparison, compare
 
 
-def competitors(study: Study, boards: Sequence[Board], selection: Selection) -> dict[str, Line]:
+def competitors(study: Study, boards: Sequence[Cells], selection: Selection) -> dict[str, Line]:
     """Method -> its line in its usual setting, in the order of the boards' rows.
 
     The study's own rows, and other methods that the request names; no references, and of rows that
     show the same runs at the same stage the first.
     """
-    own = {row.method for row in study.rows} | (selection.methods or frozenset())
+    asked = selection.methods or frozenset()
     found: dict[tuple[str, str], Line] = {}
     for board in boards:
-        for line in board.rows:
-            row = line.row
-            if not line.setting and row.ranked and row.method in own and row.method not in study.references:
-                found.setdefault((row.runs, row.stage or study.primary.stage), line)
-    return {line.row.method: line for line in found.values()}
+        for line in board.lines:
+            competes = line.ranked and not line.setting and (line.own or line.method in asked)
+            if competes and line.method not in study.references:
+                found.setdefault((line.runs, line.stage or study.primary.stage), line)
+    return {line.method: line for line in found.values()}
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A cell of the comparison: one column under the primary reading.
+    """A cell of the comparison: one column at one point (where its experiment has several) under the primary
+    reading.
 
     ``cells`` are the competitors' that are planned, printed or run; ``comparisons`` all pairs of
     those with numbers, in the order of ``cells``.
@@ -43,6 +47,11 @@ class Task:
     column: Column
     cells: dict[str, Cell]
     comparisons: tuple[Comparison, ...]
+    point: str = ""
+
+    def label(self, study: Study) -> str:
+        """``Cora 10``, with the point."""
+        return ", ".join(filter(None, (label(study, self.column), self.point)))
 
     @property
     def means(self) -> dict[str, float]:
@@ -51,25 +60,24 @@ class Task:
 
 
 def tasks(
-    study: Study, boards: Sequence[Board], lines: dict[str, Line], results: Results
+    study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results
 ) -> tuple[Task, ...]:
     """Every column that has a cell of a competitor, once, in the order of the boards."""
-    made: dict[Column, Task] = {}
-    for board in boards:
-        main = board.table.targets[0]
-        for column in board.columns:
+    made: dict[tuple[Column, str], Task] = {}
+    for table in boards:
+        for column, point in product(table.columns, table.experiment.points):
             cells = {
                 method: cell
                 for method, line in lines.items()
-                if (cell := board.cells.get((main, study.primary, column, line))) is not None
+                if (cell := table.at(column, line, point)) is not None
             }
-            if cells and column not in made:
+            if cells and (column, point.label) not in made:
                 measured = {
                     method: scores(cell, results, study.average)
                     for method, cell in cells.items()
                     if cell.measured
                 }
-                made[column] = Task(column, cells, tuple(compare(measured)))
+                made[column, point.label] = Task(column, cells, tuple(compare(measured)), point.label)
     return tuple(made.values())
 
 

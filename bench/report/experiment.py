@@ -1,103 +1,154 @@
-"""What an experiment consists of: the lines and columns of its table, and the runs behind them."""
+"""What a study compares: the columns, lines, points and measures of a table, and its published values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from bench.errors import RequestError
 from bench.grids import Grid, Planned, expand, load_grid, plan
-from bench.report.layout import Target
 from bench.report.measures import Measure
-from bench.report.settings import Column, Settings, difference, settings_of
+from bench.report.planned import PlannedCell, planned_cell
+from bench.report.settings import Column, difference
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class Target:
+    """Published numbers: a table of a paper, and its name here."""
+
+    label: str
+    paper: str
+    table: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What cells are set beside: of a cell's published values the first that ``targets`` print.
+
+    ``label`` names it in ``cells.csv``.
+    """
+
+    label: str
+    targets: tuple[Target, ...] = ()
+
+
+@dataclass(frozen=True)
 class Line:
-    """A row: a method with settings as in ``--set``. Without a label it is named by its settings.
+    """A row: a method with settings as in ``--set``. Without a title it is named by method and settings.
 
-    ``printed`` are the settings under which the published tables print it (any of them). ``stage``
-    replaces the stage of every measure.
+    ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
+    the stage of every measure. ``published`` is the method's name in the published numbers where that
+    differs, ``printed`` are the settings under which they have it (any of them). ``ranked`` False keeps a
+    reference that is no competitor out of best and second best.
+
+    ``setting`` is what runs that were found in the database have other than the usual ones; ``own`` False
+    says that the line's method was found there, too.
     """
 
     method: str
-    label: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     printed: tuple[str, ...] = ("",)
     stage: str = ""
+    reads: str = ""
+    published: str = ""
+    ranked: bool = True
+    setting: str = ""
+    own: bool = True
+
+    @property
+    def runs(self) -> str:
+        """The method whose runs the line shows."""
+        return self.reads or self.method
+
+    @property
+    def published_name(self) -> str:
+        """The method's name in the published numbers."""
+        return self.published or self.method
+
+    @property
+    def competes(self) -> bool:
+        """Whether the line can be best or second best, as it can have a rank."""
+        return self.own and self.ranked and not self.setting
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
     """A column within each federation: settings added to every line's, and their place on an axis.
 
-    With ``grid`` the runs are those that another grid plans. They are shown for comparison; their
-    verdicts stand in that grid's own table.
+    ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
+    where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
+    comparison; their verdicts stand in that grid's own table.
     """
 
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     printed: str = ""
+    datasets: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
     grid: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """A table of lines by points for every federation of a grid, under one or more measures.
+    """A table of lines by columns and points under one or more measures, beside published values.
 
-    ``label`` names it in ``cells.csv``. A cell's published value is the first that ``targets``
-    print. Without ``lines`` there is one for every method and variant of the grid. ``axis`` names
-    the points' ``x``. With ``by_epochs`` a figure shows accuracy by local epochs, with ``losses`` one
-    the training loss by round; with ``by_line`` one shows the first measure of every line at the first
-    point, the published value beside it.
+    Its runs are exactly those that ``grid`` plans, by their hashes. A ``main`` table shows whatever runs of
+    its ``columns`` the database holds: in the study's lines those of the usual settings, and in lines of
+    their own other settings and other methods.
+
+    Without ``measures`` it has the study's; without ``columns`` there is one for every federation of the
+    grid, without ``lines`` one for every method and variant. Cells stand beside the first of
+    ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
+    as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
+    a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
+    is drawn (see ``bench.report.charts.every``).
     """
 
     name: str
-    label: str
     title: str
-    grid: str
-    measures: tuple[Measure, ...]
+    comparisons: tuple[Comparison, ...]
+    measures: tuple[Measure, ...] = ()
+    grid: str = ""
+    main: bool = False
+    ranked: bool = False
+    reduced: str = ""
+    columns: tuple[Column, ...] = ()
     lines: tuple[Line, ...] = ()
     points: tuple[Point, ...] = (Point(),)
-    targets: tuple[Target, ...] = ()
     axis: str = ""
-    by_epochs: bool = False
-    losses: bool = False
-    by_line: bool = False
+    figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class Runs:
-    """The planned runs of one line and point in one column, a run a seed.
-
-    ``settings`` is empty and ``reason`` says why where they cannot be planned yet.
-    """
-
-    hashes: tuple[str, ...]
-    settings: Settings
-    reason: str = ""
-    seeds: tuple[int, ...] = ()
+    @property
+    def competes(self) -> bool:
+        """Whether its methods are compared with each other."""
+        return self.main or self.ranked
 
 
 Place = tuple[Column, Line, Point]
 
 
 class Plan:
-    """An experiment's runs: exactly those that its grid plans, by their spec hashes.
+    """An experiment's columns and lines, and the runs that its grid plans for them.
+
+    ``lines`` are those of the experiment or, where it has none, the ``rows`` of its study's main tables or
+    every variant of its grid.
 
     Raises:
         RequestError: the grid is unknown or not valid.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, rows: tuple[Line, ...] = ()) -> None:
         self.experiment = experiment
         self._grids: dict[str, tuple[Grid, list[Planned]]] = {}
-        self.lines = experiment.lines or tuple(_variants(self._grid("")[0]))
-        names = dict.fromkeys(each.names[:3] for each in self._grid("")[1])
-        self.columns = tuple(Column(*where) for where in names)
+        self.lines, self.columns = experiment.lines or rows, experiment.columns
+        if not experiment.main:
+            grid, runs = self._grid("")
+            self.lines = experiment.lines or tuple(_variants(grid))
+            self.columns = experiment.columns or tuple(Column(*names) for names in _places(runs))
 
     def _grid(self, name: str) -> tuple[Grid, list[Planned]]:
         name = name or self.experiment.grid
@@ -107,42 +158,48 @@ class Plan:
         return self._grids[name]
 
     @cached_property
-    def runs(self) -> dict[Place, Runs]:
-        """The planned runs by column, line and point; only where the grid plans some."""
-        found = {}
-        for point in self.experiment.points:
+    def runs(self) -> dict[Place, PlannedCell]:
+        """The planned runs by column, line and point; only where the grid plans some.
+
+        Raises:
+            RequestError: a line of which the grid plans nothing.
+        """
+        cells = {}
+        for point in () if self.experiment.main else self.experiment.points:
             grid, expansion = self._grid(point.grid)
-            known = {_key(each) for each in expansion}
+            known = {_key(run) for run in expansion}
             for column in self.columns:
                 for line in self.lines:
                     variant = {**line.settings, **point.settings}
-                    where = (column.dataset, column.scenario, column.clients, line.method)
+                    where = (column.dataset, column.scenario, column.clients, line.runs)
                     first, *others = grid.seeds
-                    planned = [plan(grid, *where, variant, first)]
-                    if _key(planned[0]) in known:  # then with every seed
-                        planned += [plan(grid, *where, variant, seed) for seed in others]
-                        found[column, line, point] = _runs(planned, grid.partition_per_seed)
-        return found
+                    runs = [plan(grid, *where, variant, first)]
+                    if _key(runs[0]) in known:  # then with every seed
+                        runs += [plan(grid, *where, variant, seed) for seed in others]
+                        cells[column, line, point] = planned_cell(grid, runs)
+        shown = {line for _, line, _ in cells}
+        for line in () if self.experiment.main else self.lines:
+            if line not in shown:
+                settings = difference(line.settings, {})
+                raise RequestError(
+                    f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
+                    f"line {line.title or line.method}{f' [{settings}]' if settings else ''}"
+                )
+        return cells
 
     @cached_property
     def hashes(self) -> frozenset[str]:
-        """Spec hashes of the runs that the experiment's own grid plans."""
-        return frozenset(each.spec.hash for each in self._grid("")[1] if each.spec)
+        """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
+        runs = [] if self.experiment.main else self._grid("")[1]
+        return frozenset(run.spec.hash for run in runs if run.spec)
+
+
+def _places(runs: Iterable[Planned]) -> dict[tuple[str, str, int], None]:
+    return dict.fromkeys(run.names[:3] for run in runs)
 
 
 def _key(planned: Planned) -> tuple[Any, ...]:
     return (*planned.names, planned.spec and planned.spec.hash)
-
-
-def _runs(planned: list[Planned], per_seed: bool) -> Runs:
-    specs = [each.spec for each in planned if each.spec]
-    if not specs:
-        return Runs((), {}, planned[0].reason)
-    return Runs(
-        tuple(spec.hash for spec in specs),
-        settings_of(specs[0], per_seed),
-        seeds=tuple(spec.seed for spec in specs),
-    )
 
 
 def _variants(grid: Grid) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.report.layout import Reading
 from bench.report.results import Average, Group, Results
+from bench.report.settings import Reading
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +148,19 @@ VALIDATION = Measure(
     metric="validation_accuracy",
     ranked=True,
 )
+
+
+def another(reading: Reading) -> Measure:
+    """Test accuracy under another reading than the primary one."""
+    return replace(
+        TEST,
+        name=f"{reading.stage}_{reading.rule}",
+        title=f"{reading.stage}, {reading.rule}",
+        reading=reading,
+        other=True,
+    )
+
+
 BEST_TEST = Measure(
     "best_test",
     "Test, best test round",
@@ -235,3 +248,18 @@ TOTAL_MEGABYTES_CODED = Measure(
     digits=1,
     by_reading=False,
 )
+MEASURES = (
+    TEST,
+    VALIDATION,
+    BEST_TEST,
+    STD_OVER_CLIENTS,
+    BELOW_LOCAL,
+    HONEST,
+    NEWCOMERS_TRAINED,
+    NEWCOMERS_RECEIVED,
+    SERVER_SECONDS,
+    PEAK_MEMORY,
+    TOTAL_MEGABYTES,
+    TOTAL_MEGABYTES_CODED,
+)
+"""What experiments of any study may measure, by name."""

@@ -7,11 +7,30 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
-from bench.errors import unknown
+from bench.errors import RequestError, unknown
 
-PAPERS = ("fedaghn", "fedhgn", "fedsheafhn_earlier", "fedsheafhn_final")
+FOLDER = Path(str(files("bench.results"))) / "published"
+"""The numbers of the suite's own studies."""
+
+COLUMNS = (
+    "paper",
+    "table",
+    "study",
+    "dataset",
+    "scenario",
+    "clients",
+    "method",
+    "setting",
+    "metric",
+    "mean",
+    "std",
+    "unit",
+    "status",
+)
+"""Columns of a file of published numbers."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +81,31 @@ def _value(row: dict[str, str]) -> Published:
     )
 
 
-@cache
-def published(paper: str) -> tuple[Published, ...]:
-    """Every printed value of a paper, in the order of its tables.
+def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
+    """Every printed value of a paper, in the order of its tables, from ``PAPER.csv`` in a folder.
 
     Raises:
-        RequestError: there is no such paper.
+        RequestError: there is no such paper, or its file lacks a column or has a value that is no number.
     """
-    if paper not in PAPERS:
-        raise unknown("paper", paper, PAPERS)
-    text = files("bench.results").joinpath("published", f"{paper}.csv").read_text(encoding="utf-8")
-    return tuple(_value(row) for row in csv.DictReader(text.splitlines()))
+    return _read(paper, folder)
+
+
+@cache
+def _read(paper: str, folder: Path) -> tuple[Published, ...]:
+    papers = sorted(file.stem for file in folder.glob("*.csv"))
+    if paper not in papers:
+        raise unknown("paper", paper, papers)
+    rows = csv.DictReader((folder / f"{paper}.csv").read_text(encoding="utf-8").splitlines())
+    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+    if missing:
+        raise RequestError(f"published numbers {paper}.csv: the column '{missing[0]}' is missing")
+    values = []
+    for line, row in enumerate(rows, 2):
+        try:
+            values.append(_value(row))
+        except (ValueError, ArithmeticError):
+            raise RequestError(f"published numbers {paper}.csv: line {line}: not a number") from None
+    return tuple(values)
 
 
 class Key(NamedTuple):
@@ -86,17 +119,7 @@ class Key(NamedTuple):
 
 
 @cache
-def accuracies(paper: str) -> dict[Key, Published]:
-    """The accuracies of a paper's comparison tables: those printed without a further setting."""
-    return {
-        Key(value.table, value.dataset, value.scenario, value.clients, value.method): value
-        for value in published(paper)
-        if value.metric == "accuracy" and not value.setting
-    }
-
-
-@cache
-def values(paper: str) -> dict[tuple[Key, str, str], Published]:
+def values(paper: str, folder: Path = FOLDER) -> dict[tuple[Key, str, str], Published]:
     """Every printed value of a paper by its key, its setting (``ratio=0.2``) and its metric."""
     return {
         (
@@ -104,5 +127,5 @@ def values(paper: str) -> dict[tuple[Key, str, str], Published]:
             value.setting,
             value.metric,
         ): value
-        for value in published(paper)
+        for value in published(paper, folder)
     }

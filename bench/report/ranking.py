@@ -9,8 +9,9 @@ from statistics import fmean
 
 import pandas as pd
 
-from bench.report.cells import Board, Line, Selection
+from bench.report.cells import Cells, Selection
 from bench.report.competitors import Task, competitors, tasks
+from bench.report.experiment import Line
 from bench.report.results import Results
 from bench.report.study import Study
 from bench.statistics.bradley_terry import Strength, strengths
@@ -76,7 +77,7 @@ class Ranking:
         return fmean(found) if found else None
 
 
-def rank(study: Study, boards: Sequence[Board], results: Results, selection: Selection) -> Ranking | None:
+def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Ranking | None:
     """The ranking of a study's competitors; None where no task has two of them."""
     lines: dict[str, Line] = competitors(study, boards, selection)
     every = tasks(study, boards, lines, results)
@@ -84,7 +85,9 @@ def rank(study: Study, boards: Sequence[Board], results: Results, selection: Sel
     if not ran:
         return None
     planned = {method: sum(method in task.cells for task in every) for method in lines}
-    return Ranking(ran, {method: line.title for method, line in lines.items()}, planned, study.baseline)
+    return Ranking(
+        ran, {method: study.line_title(line) for method, line in lines.items()}, planned, study.baseline
+    )
 
 
 def cell_groups(task: Task) -> dict[str, int]:

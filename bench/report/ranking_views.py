@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 
 import numpy as np
 
 from bench.report.captions import circumstances
-from bench.report.cells import Board, Selection
+from bench.report.cells import Cells, Selection
 from bench.report.competitors import Task
 from bench.report.figures import Figure
 from bench.report.panels.ranks import RankPanel
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Results
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
-from bench.report.wording import label, signed
+from bench.report.wording import signed
 from bench.statistics.bradley_terry import DRAWS, PRIOR, SEED
 from bench.statistics.paired import ALPHA, REGION, Comparison
 from bench.statistics.ranks import LEAST
@@ -29,36 +30,6 @@ FIRST = 4
 """Methods that a headline names."""
 
 OPPOSITE = {"better": "worse", "worse": "better"}
-
-METHODS_HEADER = (
-    "method",
-    "group",
-    "mean_rank",
-    "tasks",
-    "planned",
-    "wins",
-    "ties",
-    "losses",
-    "strength",
-    "low",
-    "high",
-    "minus_baseline",
-)
-PAIRS_HEADER = (
-    "dataset",
-    "scenario",
-    "clients",
-    "first",
-    "second",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "unit",
-    "units",
-    "verdict",
-)
 
 
 def _signed(value: float) -> str:
@@ -87,7 +58,8 @@ def _ranking_rows(found: Ranking) -> list[tuple[str, tuple[Entry, ...]]]:
     return rows
 
 
-def _ranking_table(study: Study, found: Ranking) -> Table:
+def ranking_table(study: Study, found: Ranking) -> Table:
+    """Every method with numbers, best mean rank first."""
     alone = f"Minus {study.title_of(study.baseline)}"
     columns = ("Group", "Mean rank", "Tasks", "Win/tie/loss", "Strength", "95 % interval", alone)
     return Table(
@@ -107,13 +79,13 @@ def _short(found: Ranking) -> Table:
 
 
 def _groups_table(study: Study, found: Ranking) -> Table:
-    made = {task.column: cell_groups(task) for task in found.tasks}
+    made = {id(task): cell_groups(task) for task in found.tasks}
     rows = tuple(
         (
             found.titles[method],
             tuple(
                 Entry(f"{task.means[method]:.2f} ({group})", 1 if group == 1 else 0)
-                if (group := made[task.column].get(method))
+                if (group := made[id(task)].get(method))
                 else Entry("-")
                 for task in found.tasks
             ),
@@ -125,7 +97,7 @@ def _groups_table(study: Study, found: Ranking) -> Table:
         "Measured, and group of ties in each task (1: not significantly worse than the best)",
         "Method",
         tuple((study.title_of(task.column.dataset), 1) for task in found.tasks),
-        tuple(f"{task.column.scenario} {task.column.clients}" for task in found.tasks),
+        tuple(f"{task.column.scenario} {task.column.clients} {task.point}".strip() for task in found.tasks),
         rows,
     )
 
@@ -145,8 +117,9 @@ def _pairs_table(study: Study, found: Ranking, task: Task) -> Table:
         made[pair.second, pair.first] = _pair_entry(pair, mirrored=True)
     methods = list(task.means)
     where = task.column.described(study.title_of(task.column.dataset))
+    where = ", ".join(filter(None, (where, task.point)))
     return Table(
-        f"pairs_{task.column.dataset}_{task.column.scenario}_{task.column.clients}",
+        "_".join(map(str, filter(None, ("pairs", *astuple(task.column), task.point)))),
         f"Row minus column in points, {where} ({_tests(task)})",
         "Method",
         tuple(("", 1) for _ in methods),
@@ -170,14 +143,14 @@ def _tests(task: Task) -> str:
 def tables(study: Study, found: Ranking) -> tuple[Table, ...]:
     """The ranking over tasks, the groups of ties in each, and the paired tests of each."""
     return (
-        _ranking_table(study, found),
+        ranking_table(study, found),
         _groups_table(study, found),
         *(_pairs_table(study, found, task) for task in found.tasks),
     )
 
 
 def _caption(study: Study, found: Ranking, results: Results) -> tuple[str, ...]:
-    tests = "; ".join(f"{label(study, task.column)}: {_tests(task)}" for task in found.tasks)
+    tests = "; ".join(f"{task.label(study)}: {_tests(task)}" for task in found.tasks)
     test = found.friedman
     overall = (
         f"Test over tasks: Friedman on the {test.tasks} tasks that all methods have, chi-squared "
@@ -223,52 +196,50 @@ def _notes(study: Study, found: Ranking) -> tuple[str, ...]:
                 why = f"{pair.units} {pair.unit}" if pair.units else "no common seeds and partitions"
                 lost[why].append(f"{found.titles[pair.first]} and {found.titles[pair.second]}")
         lines += [
-            f"no test in {label(study, task.column)} ({why}): {'; '.join(pairs)}"
-            for why, pairs in lost.items()
+            f"no test in {task.label(study)} ({why}): {'; '.join(pairs)}" for why, pairs in lost.items()
         ]
     return tuple(lines)
 
 
-def _methods_record(found: Ranking) -> tuple[tuple[str, ...], ...]:
-    rows = []
+def _methods_record(found: Ranking) -> Iterator[dict[str, str]]:
     for method in found.methods:
         strength = found.strengths.get(method)
-        rows.append(
-            (
-                method,
-                str(found.groups.get(method, "")),
-                number(found.mean_ranks[method]),
-                str(found.scores[method].count()),
-                str(found.planned[method]),
-                *map(str, found.records.get(method, ("", "", ""))),
-                number(strength.value if strength else None),
-                *(number(end) for end in (strength and strength.interval) or (None, None)),
-                number(found.minus_baseline(method)),
-            )
-        )
-    return (METHODS_HEADER, *rows)
+        low, high = (strength and strength.interval) or (None, None)
+        wins, ties, losses = map(str, found.records.get(method, ("", "", "")))
+        yield {
+            "method": method,
+            "group": str(found.groups.get(method, "")),
+            "mean_rank": number(found.mean_ranks[method]),
+            "tasks": str(found.scores[method].count()),
+            "planned": str(found.planned[method]),
+            "wins": wins,
+            "ties": ties,
+            "losses": losses,
+            "strength": number(strength.value if strength else None),
+            "low": number(low),
+            "high": number(high),
+            "minus_baseline": number(found.minus_baseline(method)),
+        }
 
 
-def _pairs_record(found: Ranking) -> tuple[tuple[str, ...], ...]:
-    rows = [
-        (
-            task.column.dataset,
-            task.column.scenario,
-            str(task.column.clients),
-            pair.first,
-            pair.second,
-            number(pair.difference),
-            *(number(end) for end in pair.interval or (None, None)),
-            "" if pair.p is None else f"{pair.p:.6g}",
-            "" if pair.corrected is None else f"{pair.corrected:.6g}",
-            pair.unit,
-            str(pair.units),
-            pair.verdict,
-        )
-        for task in found.tasks
-        for pair in task.comparisons
-    ]
-    return (PAIRS_HEADER, *rows)
+def _pairs_record(found: Ranking) -> Iterator[dict[str, str]]:
+    for task in found.tasks:
+        for pair in task.comparisons:
+            low, high = pair.interval or (None, None)
+            yield {
+                **place(task.column),
+                "point": task.point,
+                "first": pair.first,
+                "second": pair.second,
+                "difference": number(pair.difference),
+                "low": number(low),
+                "high": number(high),
+                "p": "" if pair.p is None else f"{pair.p:.6g}",
+                "p_holm": "" if pair.corrected is None else f"{pair.corrected:.6g}",
+                "unit": pair.unit,
+                "units": str(pair.units),
+                "verdict": pair.verdict,
+            }
 
 
 def _diagram(study: Study, found: Ranking, name: str) -> Figure | None:
@@ -311,7 +282,7 @@ def _summary(found: Ranking, notes: tuple[str, ...], name: str) -> Summary:
 
 
 def ranking(
-    study: Study, boards: Sequence[Board], results: Results, selection: Selection
+    study: Study, boards: Sequence[Cells], results: Results, selection: Selection
 ) -> Statistic | None:
     """The ranking of a study's methods over all its tasks; None where no task has two with numbers."""
     found = rank(study, boards, results, selection)
@@ -331,8 +302,8 @@ def ranking(
         cells=tuple(cell for task in found.tasks for cell in task.cells.values()),
     )
     records = (
-        Records(f"{name}_methods", _methods_record(found)),
-        Records(f"{name}_pairs", _pairs_record(found)),
+        Records(f"{name}_methods", tuple(_methods_record(found))),
+        Records(f"{name}_pairs", tuple(_pairs_record(found))),
     )
     diagram = _diagram(study, found, name)
     return Statistic(document, records, (diagram,) if diagram else ())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.report.cells import HEADER, Cell
-from bench.report.figures import Figure, write_csv
+from bench.report.figures import Figure
+from bench.report.frame import frame, write
 from bench.report.table import Document, Entry, Table
 
 WIDTH = 6
@@ -132,15 +132,10 @@ def latex(document: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def cells_csv(path: Path, cells: Iterable[Cell]) -> None:
-    """Write cells with the columns of ``HEADER``."""
-    write_csv(path, [HEADER, *(cell.row() for cell in cells)])
-
-
 def save(document: Document, figures: Iterable[Figure], folder: Path) -> list[Path]:
     """Write ``NAME.md``, ``NAME.tex`` and ``NAME.csv`` (the cells under every reading)."""
     paths = [folder / f"{document.name}.{kind}" for kind in ("md", "tex", "csv")]
     paths[0].write_text(markdown(document, figures), encoding="utf-8", newline="\n")
     paths[1].write_text(latex(document), encoding="utf-8", newline="\n")
-    cells_csv(paths[2], document.cells)
+    write(paths[2], frame(document.cells))
     return paths

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
 from statistics import fmean
 
 from bench.report.captions import LEGEND, circumstances
-from bench.report.cells import Board, Cell, Selection
-from bench.report.layout import Target
-from bench.report.outcome import Outcome
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.experiment import Comparison
 from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.verdicts import STATES
@@ -30,9 +31,6 @@ ORDER = (*COMPARED, "not comparable", *STATES.values(), NO_TABLE)
 ALWAYS = (*COMPARED, "not comparable", STATES["not_run"])
 """Verdicts that a score names even where no cell has them."""
 
-SCORE_HEADER = ("paper", "verdict", "cells")
-TAU_HEADER = ("paper", "table", "dataset", "scenario", "clients", "methods", "tau")
-
 Judged = dict[Published, Cell]
 """Published value -> the cell set beside it."""
 
@@ -41,49 +39,50 @@ Judged = dict[Published, Cell]
 class Agreement:
     """Kendall's tau of measured and published order of the methods of one column."""
 
-    target: Target
+    comparison: Comparison
     column: Column
+    point: str
     methods: int
     tau: float | None
 
 
-def judged(study: Study, boards: Iterable[Board], outcomes: Iterable[Outcome]) -> Judged:
+def judged(experiments: Iterable[Cells]) -> Judged:
     """Every published value beside its cell, once, under the primary reading and the usual setting.
 
     A value that several tables show is judged in the first: main tables come before experiments.
     """
     found: Judged = {}
-    for board in boards:
-        for (_, reading, _, line), cell in board.cells.items():
-            if reading == study.primary and not line.setting and cell.target:
-                found.setdefault(cell.target, cell)
-    for outcome in outcomes:
-        for (_, _, point, measure), cell in outcome.cells.items():
-            if cell.target and not point.grid and not measure.other:
+    for experiment in experiments:
+        for cell in experiment.primary:
+            if cell.target and not cell.line.setting:
                 found.setdefault(cell.target, cell)
     return found
 
 
-def agreements(study: Study, boards: Iterable[Board]) -> list[Agreement]:
-    """Tau of every published column of the main tables, over its comparable methods.
+def agreements(tables: Iterable[Cells]) -> list[Agreement]:
+    """Tau of every published column of the tables, over its comparable methods.
 
-    Comparable is a cell whose verdict is reproduced, above or below.
+    Comparable is a cell whose verdict is reproduced, above or below; of a reduced experiment every measured
+    one.
     """
     made = []
-    for board in boards:
-        for target in board.table.targets:
-            for column in board.columns:
-                pairs = [
-                    (cell.measured.mean, cell.target.mean)
-                    for (own, reading, where, line), cell in board.cells.items()
-                    if (own, reading, where, line.setting) == (target, study.primary, column, "")
-                    and cell.verdict in COMPARED
-                    and cell.measured
-                    and cell.target
-                    and cell.target.mean is not None
-                ]
-                tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-                made.append(Agreement(target, column, len(pairs), tau))
+    for table in tables:
+        cells = [
+            cell for cell in table.primary if cell.measure is table.measures[0] and not cell.line.setting
+        ]
+        beside = [comparison for comparison in table.experiment.comparisons if comparison.targets]
+        for comparison, column, point in product(beside, table.columns, table.experiment.points):
+            pairs = [
+                (cell.measured.mean, cell.target.mean)
+                for cell in cells
+                if (cell.comparison, cell.column, cell.point) == (comparison, column, point)
+                and (cell.verdict in COMPARED or table.experiment.reduced)
+                and cell.measured
+                and cell.target
+                and cell.target.mean is not None
+            ]
+            tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+            made.append(Agreement(comparison, column, point.label, len(pairs), tau))
     return made
 
 
@@ -99,11 +98,11 @@ def _counts(values: Judged, unshown: dict[str, int], paper: str, table: str = ""
     return counts
 
 
-def _unshown(paper: str, values: Judged, selection: Selection) -> int:
+def _unshown(paper: str, folder: Path, values: Judged, selection: Selection) -> int:
     """Published accuracies without a cell; a filtered report leaves cells out on purpose."""
     if selection != Selection():
         return 0
-    return sum(value.metric == "accuracy" and value not in values for value in published(paper))
+    return sum(value.metric == "accuracy" and value not in values for value in published(paper, folder))
 
 
 def _score_table(papers: Sequence[str], counts: dict[str, Counter[str]], every: list[Agreement]) -> Table:
@@ -115,7 +114,9 @@ def _score_table(papers: Sequence[str], counts: dict[str, Counter[str]], every: 
 
     verdicts = [name for name in ORDER if name in ALWAYS or any(counts[paper][name] for paper in papers)]
     taus = {
-        paper: [each.tau for each in every if each.target.paper == paper and each.tau is not None]
+        paper: [
+            each.tau for each in every if each.comparison.targets[0].paper == paper and each.tau is not None
+        ]
         for paper in papers
     }
     rows = [
@@ -164,7 +165,15 @@ def _tau_table(study: Study, every: Sequence[Agreement]) -> Table:
     """Tau of every column with an order to compare."""
     rows = tuple(
         (
-            f"{each.target.label}, {each.column.described(study.title_of(each.column.dataset))}",
+            ", ".join(
+                part
+                for part in (
+                    each.comparison.label,
+                    each.column.described(study.title_of(each.column.dataset)),
+                    each.point,
+                )
+                if part
+            ),
             (Entry(str(each.methods)), Entry("-" if each.tau is None else f"{each.tau:+.2f}")),
         )
         for each in every
@@ -174,16 +183,16 @@ def _tau_table(study: Study, every: Sequence[Agreement]) -> Table:
 
 
 def reproduction(
-    study: Study, boards: Sequence[Board], outcomes: Sequence[Outcome], results: Results, selection: Selection
+    study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
 ) -> Statistic | None:
     """The score of a study's papers; None for fewer than two published cells."""
-    values = judged(study, boards, outcomes)
+    values = judged(experiments)
     if len(values) < 2:
         return None
     papers = list(dict.fromkeys(value.paper for value in values))
-    unshown = {paper: _unshown(paper, values, selection) for paper in papers}
+    unshown = {paper: _unshown(paper, study.published, values, selection) for paper in papers}
     counts = {paper: _counts(values, unshown, paper) for paper in papers}
-    every = agreements(study, boards)
+    every = agreements([each for each in experiments if each.experiment.competes or each.experiment.reduced])
     score = _score_table(papers, counts, every)
     views = (score, _by_table(papers, values, unshown), _tau_table(study, every))
     filtered = "" if selection == Selection() else " Only the cells that the report's filters leave."
@@ -209,26 +218,22 @@ def reproduction(
         primary=(),
         cells=tuple(values.values()),
     )
-    score_rows = [
-        (paper, verdict, str(counts[paper][verdict]))
+    counted = tuple(
+        {"paper": paper, "verdict": verdict, "cells": str(counts[paper][verdict])}
         for paper in papers
         for verdict in ORDER
         if verdict in ALWAYS or counts[paper][verdict]
-    ]
-    tau_rows = [
-        (
-            each.target.paper,
-            each.target.table,
-            each.column.dataset,
-            each.column.scenario,
-            str(each.column.clients),
-            str(each.methods),
-            number(each.tau),
-        )
-        for each in every
-    ]
-    records = (
-        Records(f"{name}_score", (SCORE_HEADER, *score_rows)),
-        Records(f"{name}_tau", (TAU_HEADER, *tau_rows)),
     )
+    ordered = tuple(
+        {
+            "paper": each.comparison.targets[0].paper,
+            "table": each.comparison.targets[0].table,
+            **place(each.column),
+            "point": each.point,
+            "methods": str(each.methods),
+            "tau": number(each.tau),
+        }
+        for each in every
+    )
+    records = (Records(f"{name}_score", counted), Records(f"{name}_tau", ordered))
     return Statistic(document, records)

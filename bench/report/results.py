@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.report.expected import Expectation, Expected, alike
-from bench.report.settings import PER_SEED, Column, Settings, difference, settings_of, special
-from bench.report.source import Source
+from bench.report.planned import PlannedCell, Usual, alike
+from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
+from bench.report.source import OWN, Source
 from bench.report.tuned import Search, Searches, mark
 from bench.report.verdicts import LEAST_PARTITIONS
 from bench.spec import RunSpec
@@ -26,8 +26,6 @@ from bench.tune.apply import Configurations
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
-
-PARTITION = "protocol.partition_seed"
 
 
 @dataclass(frozen=True)
@@ -107,6 +105,38 @@ class Group:
                 found.append(f"{name} numerics {made.min()}, now {now}")
         return " and ".join(found)
 
+    def alongside(self, other: Group) -> Group:
+        """Those of the runs that have numbers for the seeds of another group, on the same clients."""
+        here = set(zip(other.done["seed"], other.done["partition_hash"], strict=True))
+        same = [key in here for key in zip(self.done["seed"], self.done["partition_hash"], strict=True)]
+        return replace(self, runs=self.done[np.array(same, bool)])
+
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of a run, median over those with numbers."""
+        return float(self.done["seconds_total"].median())
+
+    @cached_property
+    def megabytes(self) -> float:
+        """Megabytes that clients and server exchange in a run, mean over those with numbers."""
+        return float((self.done["bytes_up"] + self.done["bytes_down"]).mean()) / 1e6
+
+    @cached_property
+    def peak_mib(self) -> float:
+        """Peak memory of a run in MiB, mean over those with numbers."""
+        return float(self.done["peak_memory"].mean()) / 2**20
+
+    @cached_property
+    def origin(self) -> str:
+        """Where the runs come from: ``shipped: NAME``, ``own``, ``bundle NAME: verified``."""
+        origins = {
+            f"bundle {bundle}: {state}" if bundle else f"shipped: {shipped}" if shipped else "own"
+            for bundle, state, shipped in zip(
+                self.runs["bundle"], self.runs["bundle_state"], self.runs["origin"], strict=True
+            )
+        }
+        return "; ".join(sorted(origins))
+
     def failure(self) -> tuple[str, str]:
         """State and reason that stand for the runs without numbers: the most frequent, then by name."""
         lost = self.runs[self.runs["state"] != "done"]
@@ -128,13 +158,13 @@ class Results:
     def __init__(
         self,
         source: Source,
-        expected: Expected,
+        usual: Usual,
         apart: Collection[str] = (),
         searches: Searches | None = None,
     ) -> None:
         self._source = source
-        self._expected = expected
-        self._grids = {column: cell.grid for (column, _), cell in expected.items() if cell.grid}
+        self._usual = usual
+        self._grids = {column: cell.grid for (column, _), cell in usual.items() if cell.grid}
         self._apart = frozenset(apart)
         self._searches = searches or Searches(Configurations({}))
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
@@ -145,8 +175,10 @@ class Results:
 
     def _load(self) -> pd.DataFrame:
         runs = self._source.runs()
+        if "origin" not in runs:
+            runs = runs.assign(origin=OWN)
         runs = runs.sort_values(["dataset", "scenario", "clients", "method", "seed", "id"], ignore_index=True)
-        per_seed = {column for (column, _), cell in self._expected.items() if cell.per_seed}
+        per_seed = {column for (column, _), cell in self._usual.items() if cell.per_seed}
         where = [
             Column(*names) for names in zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
         ]
@@ -167,20 +199,22 @@ class Results:
         for (column, method), cell in self._cells():
             parts = [part for _, part in cell.groupby("cell")]
             parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"].iloc[0], sort_keys=True)))
-            usual = self._usual(column, method, parts[0]["settings"].iloc[0])
-            found[column, method] = [self._made(column, method, usual, part) for part in parts]
+            reference = self._reference(column, method, parts[0]["settings"].iloc[0])
+            found[column, method] = [self._made(column, method, reference, part) for part in parts]
         marked = _marked(found)
         return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked.items()}
 
-    def _usual(self, column: Column, method: str, frequent: Settings) -> Settings:
+    def _reference(self, column: Column, method: str, frequent: Settings) -> Settings:
         """The settings that a line need not name: those that the column's grid plans, or would plan.
 
         In a column without a grid: the method's own defaults, and the most frequent protocol.
         """
-        planned = self.expected(column, method).settings
+        planned = self.usual(column, method)
+        if planned and planned.settings:
+            return planned.settings
         kind = METHODS.all().get(method)
-        if planned or kind is None:
-            return planned or frequent
+        if kind is None:
+            return frequent
         if column in self._grids:
             return alike(self._grids[column], column, method)
         own = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
@@ -203,9 +237,9 @@ class Results:
                 rows.setdefault(key, []).append(row)
         return [(key, self.runs.iloc[where]) for key, where in rows.items()]
 
-    def expected(self, column: Column, method: str) -> Expectation:
-        """What the grids plan for a cell; an empty expectation where they do not name it."""
-        return self._expected.get((column, method), Expectation())
+    def usual(self, column: Column, method: str) -> PlannedCell | None:
+        """What the grids plan for a cell; None where they do not name it."""
+        return self._usual.get((column, method))
 
     @property
     def columns(self) -> set[Column]:
@@ -214,12 +248,8 @@ class Results:
 
     def methods(self, column: Column) -> list[str]:
         """Methods with a stored run or planned by a grid, sorted."""
-        cells = {*self._groups, *self._expected}
+        cells = {*self._groups, *self._usual}
         return sorted({method for where, method in cells if where == column})
-
-    def planned(self, column: Column, method: str) -> bool:
-        """Whether a grid names the cell."""
-        return (column, method) in self._expected
 
     def groups(self, column: Column, method: str) -> list[Group]:
         """The specs that were run for a cell; the usual one, if it was, comes first."""

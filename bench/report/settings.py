@@ -15,8 +15,18 @@ SPECIAL = ("attack.", "newcomers.")
 ABSENT = "absent"
 """Stands for the value of a key that one of two settings does not have."""
 
+PARTITION = "protocol.partition_seed"
+
 PER_SEED = "that of the run"
 """Stands for the partition seed of runs that each draw their own partition and split."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which of a run's numbers is read: a stage and a selection rule."""
+
+    stage: str
+    rule: str
 
 
 @dataclass(frozen=True, order=True)
@@ -40,7 +50,7 @@ def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
     """The settings of a spec; with ``per_seed`` a partition seed that is the run's becomes ``PER_SEED``."""
     settings = spec.settings()
     if per_seed and spec.protocol.partition_seed == spec.seed:
-        settings["protocol.partition_seed"] = PER_SEED
+        settings[PARTITION] = PER_SEED
     return settings
 
 

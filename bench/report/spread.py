@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bench.report.captions import circumstances
-from bench.report.cells import Board, Cell, Line
+from bench.report.cells import Cell, Cells
+from bench.report.experiment import Line
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
-from bench.report.results import Aggregate, Group, Results
+from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.wording import label
@@ -40,39 +40,10 @@ BOTTOM = Measure(
 MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 """One number a run, from its clients; tables show the mean over seeds."""
 
-HEADER = (
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "n",
-    "mean",
-    "std",
-    "low",
-    "high",
-    *(measure.name for measure in MEASURES),
-)
 
-
-def baseline_of(study: Study, group: Group, results: Results) -> Group | None:
-    """The baseline's usual runs of the same seeds on the same partitions; None where there are none."""
-    found = [other for other in results.groups(group.column, study.baseline) if not other.setting]
-    if not found:
-        return None
-    here = set(zip(group.done["seed"], group.done["partition_hash"], strict=True))
-    runs = found[0].done
-    same = [key in here for key in zip(runs["seed"], runs["partition_hash"], strict=True)]
-    return replace(found[0], runs=runs[np.array(same, bool)])
-
-
-def _shown(study: Study, board: Board) -> dict[tuple[Column, Line], Cell]:
+def _shown(board: Cells) -> dict[tuple[Column, Line], Cell]:
     """Cells with numbers of the usual setting, under the primary reading."""
-    main = board.table.targets[0]
-    return {
-        (column, line): cell
-        for (target, reading, column, line), cell in board.cells.items()
-        if target is main and reading == study.primary and not line.setting and cell.measured
-    }
+    return {(cell.column, cell.line): cell for cell in board.main if cell.measured and not cell.line.setting}
 
 
 def _numbers(
@@ -81,8 +52,7 @@ def _numbers(
     """A cell's accuracies with their interval, and each measure's mean over seeds."""
     assert cell.measured is not None
     assert cell.group is not None
-    baseline = baseline_of(study, cell.group, results)
-    measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, baseline)
+    measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
     over = [Aggregate(values).mean if (values := measure.of(measured)) else None for measure in MEASURES]
     return cell.measured, t_interval(cell.measured.values), over
 
@@ -94,20 +64,20 @@ def _entries(found: Aggregate, interval: Interval | None, over: list[float | Non
 
 
 def _below(
-    study: Study,
-    board: Board,
+    board: Cells,
     columns: tuple[Column, ...],
     entries: dict[tuple[Column, Line], tuple[str, ...]],
 ) -> Table:
     """Clients below the baseline, the last entry, for the terminal."""
+    study = board.study
     rows = tuple(
         (
-            line.title,
+            board.title(line),
             tuple(
                 Entry(entries[column, line][-1] if (column, line) in entries else "-") for column in columns
             ),
         )
-        for line in board.rows
+        for line in board.lines
         if any((column, line) in entries for column in columns)
     )
     title = f"Clients below {study.title_of(study.baseline)}, mean over seeds"
@@ -115,15 +85,15 @@ def _below(
     return Table("below", title, "Method", groups, tuple(f"of {column.clients}" for column in columns), rows)
 
 
-def spread(study: Study, board: Board, results: Results) -> Statistic | None:
-    """The table of one board; None for fewer than two methods with numbers."""
-    shown = _shown(study, board)
+def spread(board: Cells, results: Results) -> Statistic | None:
+    """The table of one main table; None for fewer than two methods with numbers."""
+    study, shown = board.study, _shown(board)
     if len({line for _, line in shown}) < 2:
         return None
     made = {key: _numbers(study, cell, results) for key, cell in shown.items()}
     entries = {key: _entries(*values) for key, values in made.items()}
     columns = tuple(column for column in board.columns if any(key[0] == column for key in made))
-    lines = [line for line in board.rows if any(key[1] == line for key in made)]
+    lines = [line for line in board.lines if any(key[1] == line for key in made)]
     titles = [STD_OVER_CLIENTS.title, WORST.title, BOTTOM.title, f"Below {study.title_of(study.baseline)}"]
     heads = ("Seeds", "Mean", "Std", "95 % interval", *titles)
     table = Table(
@@ -134,7 +104,7 @@ def spread(study: Study, board: Board, results: Results) -> Statistic | None:
         heads * len(columns),
         tuple(
             (
-                line.title,
+                board.title(line),
                 tuple(
                     Entry(text)
                     for column in columns
@@ -155,30 +125,28 @@ def spread(study: Study, board: Board, results: Results) -> Statistic | None:
         f"{study.title_of(study.baseline)} with the same seed and partition.",
         *circumstances(study, [cell.group for cell in shown.values() if cell.group], results),
     )
-    name = f"{study.name}_{board.table.name}_spread"
-    rows = [
-        (
-            column.dataset,
-            column.scenario,
-            str(column.clients),
-            line.row.method,
-            str(found.n),
-            number(found.mean),
-            number(found.std),
-            *(number(end) for end in interval or (None, None)),
-            *(number(value) for value in over),
-        )
+    name = f"{study.name}_{board.experiment.name}_spread"
+    rows = tuple(
+        {
+            **place(column),
+            "method": line.method,
+            "n": str(found.n),
+            "mean": number(found.mean),
+            "std": number(found.std),
+            **dict(zip(("low", "high"), map(number, interval or (None, None)), strict=True)),
+            **{measure.name: number(value) for measure, value in zip(MEASURES, over, strict=True)},
+        }
         for (column, line), (found, interval, over) in made.items()
-    ]
+    )
     document = Document(
         name=name,
-        title=f"{study.title}: {board.table.title}, spread over clients and seeds",
+        title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
         caption=caption,
         notes=(),
         views=(table,),
         details=(),
-        summary=Summary(tuple(_below(study, board, columns, entries).blocks(SHOWN)), None, ()),
+        summary=Summary(tuple(_below(board, columns, entries).blocks(SHOWN)), None, ()),
         primary=(),
         cells=tuple(shown.values()),
     )
-    return Statistic(document, (Records(f"{name}_numbers", (HEADER, *rows)),))
+    return Statistic(document, (Records(f"{name}_numbers", rows),))

@@ -10,7 +10,6 @@ from bench.report.measures import BELOW_LOCAL, TOTAL_MEGABYTES, Measured, Values
 from bench.report.ranking import Ranking
 from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
-from bench.report.spread import baseline_of
 from bench.report.study import Study
 from bench.report.table import Entry, Table
 from bench.report.wording import with_std
@@ -97,8 +96,7 @@ def _turned(pair: Comparison) -> Comparison:
 
 def _measured(study: Study, cell: Cell, results: Results) -> Measured:
     assert cell.group is not None
-    baseline = baseline_of(study, cell.group, results)
-    return Measured(results, cell.group, cell.stage, cell.rule, study.average, baseline)
+    return Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
 
 
 def _mean(values: Values) -> float | None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from bench.engine.methods import METHODS
 from bench.registry import Kind
 from bench.report.dataset_tables import DataTable
-from bench.report.experiment import Experiment
-from bench.report.layout import PaperTable, Reading, Row, Target
-from bench.report.published import Key, Published, accuracies
+from bench.report.experiment import Experiment, Line, Target
+from bench.report.measures import TEST, Measure, another
+from bench.report.published import FOLDER, Key, Published
 from bench.report.results import Average
-from bench.report.settings import Column, Settings
+from bench.report.settings import Column, Reading, Settings, difference
 
 
 class Study:
@@ -20,19 +21,23 @@ class Study:
 
     A subclass with a ``name`` of its own in ``reports/`` is found by the registry. ``primary`` is
     the comparison that verdicts rest on, fixed before looking at numbers; ``readings`` are shown
-    beside it. ``average`` says how clients are averaged. ``baseline`` is the method that clients
-    would use alone; ``references`` are methods that compete with no other and have no rank.
-    ``datasets`` and ``scenarios`` map the suite's names to the published ones. ``remarks`` go into
-    every caption, as does ``tuning``: how the methods' settings were found. ``settings`` names
-    settings whose lines stand in the main tables. ``experiments`` have grids and documents of
-    their own. ``data_table`` describes the paper's statistics of its data sets.
+    beside it in main tables. ``lines`` are those of the main tables; they also say how their methods
+    are named, here and in the published numbers. ``grids`` plan the usual settings of their cells.
+
+    ``average`` says how clients are averaged. ``baseline`` is the method that clients would use alone;
+    ``references`` are methods that compete with no other and have no rank. ``datasets`` and
+    ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
+    ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
+    the main tables. ``data_table`` describes the paper's statistics of its data sets. ``looks`` are its
+    methods in the order of their colours in figures; a new one goes to the end. ``published`` is the
+    folder with the papers' numbers, ``PAPER.csv`` each (see ``bench.report.published.COLUMNS``).
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     grids: ClassVar[tuple[str, ...]]
-    tables: ClassVar[tuple[PaperTable, ...]]
-    rows: ClassVar[tuple[Row, ...]]
+    experiments: ClassVar[tuple[Experiment, ...]]
+    lines: ClassVar[tuple[Line, ...]]
     primary: ClassVar[Reading]
     readings: ClassVar[tuple[Reading, ...]] = ()
     average: ClassVar[Average] = "clients"
@@ -44,10 +49,25 @@ class Study:
     remarks: ClassVar[tuple[str, ...]] = ()
     tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
-    experiments: ClassVar[tuple[Experiment, ...]] = ()
     data_table: ClassVar[DataTable | None] = None
+    published: ClassVar[Path] = FOLDER
+    looks: ClassVar[tuple[str, ...]] = ()
 
-    def key(self, source: Target, column: Column, row: Row) -> Key:
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What main tables measure: test accuracy as ``primary`` says, and by the other readings."""
+        return (TEST, *map(another, self.readings))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the main tables."""
+        return tuple(column for table in self.experiments if table.main for column in table.columns)
+
+    def row(self, line: Line) -> Line:
+        """The main tables' line of a line's method, which knows its name in the published numbers."""
+        return next((row for row in self.lines if row.method == line.method), line)
+
+    def key(self, source: Target, column: Column, row: Line) -> Key:
         """The name of a cell in the published numbers."""
         return Key(
             source.table,
@@ -56,10 +76,6 @@ class Study:
             column.clients,
             row.published_name,
         )
-
-    def target(self, source: Target, column: Column, row: Row) -> Published | None:
-        """The published value of a cell, None where the paper has none."""
-        return accuracies(source.paper).get(self.key(source, column, row))
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """Why a published value is no target for runs with these settings; empty where it is one."""
@@ -71,10 +87,16 @@ class Study:
 
     def title_of(self, name: str) -> str:
         """A data set's or method's name as tables print it."""
-        titles = {**{row.method: row.title for row in self.rows}, **self.titles}
+        titles = {**{line.method: line.title for line in self.lines}, **self.titles}
         if name not in titles and name in METHODS.all():
             return METHODS.named(name).title
         return titles.get(name, name)
+
+    def line_title(self, line: Line) -> str:
+        """A line's name: its title, without one its method's, with the settings that tell it apart."""
+        title = line.title or self.title_of(line.method)
+        settings = line.setting if line.title else difference(line.settings, {})
+        return f"{title} [{self.settings.get(settings, settings)}]" if settings else title
 
 
 STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.report.study:Study")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from bench.report.cells import Board, Cell, Line, Selection
+from bench.report.cells import Cell, Cells, Selection
 from bench.report.competitors import Task, competitors, scores
+from bench.report.experiment import Line
 from bench.report.ranking import Ranking
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -71,13 +72,12 @@ def _search(cell: Cell) -> Search | None:
     return None if search is None or search.elsewhere else search
 
 
-def _cells(study: Study, board: Board, column: Column, line: Line) -> dict[str, Cell]:
+def _cells(board: Cells, column: Column, line: Line) -> dict[str, Cell]:
     """The method's cells in every setting; the usual one is empty."""
-    main = board.table.targets[0]
     return {
-        other.setting: cell
-        for (target, reading, where, other), cell in board.cells.items()
-        if (target, reading, where, other.row) == (main, study.primary, column, line.row)
+        cell.line.setting: cell
+        for cell in board.main
+        if cell.column == column and replace(cell.line, setting="") == line
     }
 
 
@@ -107,13 +107,13 @@ def _compared(study: Study, pairs: dict[str, Pair], results: Results) -> dict[st
     }
 
 
-def tuned_pairs(study: Study, boards: Sequence[Board], results: Results, selection: Selection) -> Found:
+def tuned_pairs(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Found:
     """The columns in which some competitor has a pair."""
     found: Found = {}
     lines = competitors(study, boards, selection)
     for board in boards:
         for column in board.columns:
-            cells = {method: _cells(study, board, column, line) for method, line in lines.items()}
+            cells = {method: _cells(board, column, line) for method, line in lines.items()}
             pairs = {method: pair for method, here in cells.items() if (pair := _pair(here)) is not None}
             if not pairs or column in found:
                 continue

@@ -14,7 +14,7 @@ from bench.data import Hypergraph
 from bench.engine.execute import run
 from bench.federation.hypergraph import LabelDirichlet, hypergraph_clients
 from bench.methods._exposure import Exposure, determined, exposure
-from bench.reports.fedhgn import EXPOSURE
+from bench.reports.fedhgn.measures import EXPOSURE
 
 
 def rank(rows: list[list[int]]) -> int:

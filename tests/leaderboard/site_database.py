@@ -18,8 +18,8 @@ from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
-from bench.report.layout import PaperTable, Reading, Row, Target
-from bench.report.settings import Column
+from bench.report.experiment import Comparison, Experiment, Line, Target
+from bench.report.settings import Column, Reading
 from bench.report.source import Merged
 from bench.report.study import Study
 from bench.spec import Protocol, RunSpec
@@ -43,15 +43,21 @@ class Tiny(Study):
     name = "tiny"
     title = "Tiny <study>"
     grids = ()
-    tables = (
-        PaperTable("table1", "Table 1", (Target("Table 1", "fedsheafhn_final", "Table 1"),), (TEN, TWENTY)),
+    experiments = (
+        Experiment(
+            "table1",
+            "Table 1",
+            (Comparison("Table 1", (Target("Table 1", "fedsheafhn_final", "Table 1"),)),),
+            main=True,
+            columns=(TEN, TWENTY),
+        ),
     )
-    rows = (
-        Row("local", "Local"),
-        Row("fedavg", "FedAvg"),
-        Row("fedprox", "FedProx"),
-        Row("fedper", "FedPer"),
-        Row("fedsheafhn", "FedSheafHN"),
+    lines = (
+        Line("local", "Local"),
+        Line("fedavg", "FedAvg"),
+        Line("fedprox", "FedProx"),
+        Line("fedper", "FedPer"),
+        Line("fedsheafhn", "FedSheafHN"),
     )
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)

@@ -4,51 +4,54 @@ from typing import Any
 
 import pytest
 from fake_database import CORA, FakeDatabase
+from study_cells import main_tables
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.report import captions, views
-from bench.report.cells import HEADER, Board, Cell, Selection
-from bench.report.expected import Expectation, Expected
-from bench.report.published import accuracies
-from bench.report.report import Request, build, main_tables
+from bench.report import captions, tables
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.frame import frame
+from bench.report.planned import PlannedCell, Usual
+from bench.report.published import published
+from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
 from bench.report.study import STUDIES
-from bench.report.views import notes
+from bench.report.tables import notes
 from bench.reports.fedhgn import FedHGN
-from bench.reports.fedsheafhn import DATASETS, FOREIGN, FedSheafHN
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.reports.fedsheafhn.study import DATASETS, FOREIGN
 from bench.spec import Protocol, RunSpec
 
 CORA_10 = Column("cora", "non-overlapping", 10)
 CORA_20 = Column("cora", "non-overlapping", 20)
 
 
-def usual(protocol: Protocol = CORA, **hyper: float) -> Expectation:
+def usual(protocol: Protocol = CORA, **hyper: float) -> PlannedCell:
     spec = RunSpec(
         dataset="cora", scenario="s", clients=1, method="m", seed=0, protocol=protocol, hyper=dict(hyper)
     )
-    return Expectation(settings_of(spec))
+    return PlannedCell(settings_of(spec))
 
 
-def board(database: FakeDatabase, expected: Expected | None = None, **selection: frozenset[Any]) -> Board:
+def board(database: FakeDatabase, expected: Usual | None = None, **selection: frozenset[Any]) -> Cells:
     results = Results(database, expected or {})
     return main_tables(FedSheafHN(), results, Selection(**selection))[0]
 
 
-def find(board: Board, method: str, column: Column = CORA_10, **wanted: str) -> list[Cell]:
+def find(board: Cells, method: str, column: Column = CORA_10, **wanted: str) -> list[Cell]:
     """Cells of a method beside the main published table, under the primary reading unless named."""
     wanted = {"table": "Table 1", "stage": "trained", "rule": "best_val", **wanted}
     return [
         cell
-        for cell in board.cells.values()
+        for cell in board
         if cell.method == method
         and cell.column == column
         and all(getattr(cell, name) == value for name, value in wanted.items())
     ]
 
 
-def one(board: Board, method: str, column: Column = CORA_10, **wanted: str) -> Cell:
+def one(board: Cells, method: str, column: Column = CORA_10, **wanted: str) -> Cell:
     (cell,) = find(board, method, column, **wanted)
     return cell
 
@@ -83,7 +86,7 @@ def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None
     assert clients is not None
     assert clients.mean == pytest.approx((100 + 100 * 90 / 190) / 2)
     hypergraphs = main_tables(FedHGN(), Results(database, {}), Selection())[0]
-    cells = [cell for cell in hypergraphs.cells.values() if cell.method == "local_hgnn" and cell.measured]
+    cells = [cell for cell in hypergraphs if cell.method == "local_hgnn" and cell.measured]
     (pooled,) = [cell for cell in cells if cell.rule == "client_best_val"]
     assert pooled.measured is not None
     assert pooled.measured.mean == pytest.approx(100 * 100 / 200)
@@ -126,14 +129,19 @@ def test_values_taken_over_from_another_paper_are_no_targets() -> None:
 
 
 def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
-    final, earlier = accuracies("fedsheafhn_final"), accuracies("fedsheafhn_earlier")
+    numbers = {
+        paper: {
+            (value.table, value.method, value.dataset, value.clients): (value.mean, value.std)
+            for value in published(paper)
+            if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
+        }
+        for paper in ("fedsheafhn_final", "fedsheafhn_earlier")
+    }
     for method in ("local", "fedpub"):
         unchanged = {
-            (key.dataset, key.clients)
-            for key, value in final.items()
-            if key.method == method
-            and key.table in ("Table 1", "Table 2")
-            and (value.mean, value.std) == (earlier[key].mean, earlier[key].std)
+            place[2:]
+            for place, value in numbers["fedsheafhn_final"].items()
+            if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
         }
         assert FOREIGN["fedsheafhn_final", method] == unchanged
 
@@ -161,7 +169,7 @@ def test_cells_that_older_numbers_went_into_say_so() -> None:
         database.add("fggp", seed, [70, 74], numerics={"method": now - 1, "engine": NUMERICS - 1})
     database.add("fedper", 0, None, state="failed", reason="x", numerics={"method": 0})
     made = board(database, columns=frozenset({CORA_10}))
-    found = [note for note in notes(FedSheafHN(), made) if note.startswith("older numbers")]
+    found = [note for note in notes(made) if note.startswith("older numbers")]
     engine = f"engine numerics {NUMERICS - 1}, now {NUMERICS}"
     tail = "; a sweep makes them again)"
     assert found == [
@@ -183,7 +191,7 @@ def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> No
     database = FakeDatabase()
     database.add("fedsheafhn_released", 0, [80, 82])
     made = board(database)
-    assert [line.row.method for line in made.rows][-1] == "fedsheafhn_released"
+    assert [line.method for line in made.lines][-1] == "fedsheafhn_released"
     assert one(made, "fedsheafhn_released").verdict == "not published"
     assert find(made, "fedsheafhn_released", CORA_20) == []
 
@@ -196,14 +204,14 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     database.add("pfedhn", 0, None, state="oom", reason="out of memory")
     database.add("fedavg", 0, None, dataset="pubmed", state="no_data", reason="ind.pubmed.x is missing")
     expected = {
-        (CORA_10, "fggp"): Expectation(state="not_implemented", reason="method 'fggp' is not implemented"),
+        (CORA_10, "fggp"): PlannedCell(reason="method 'fggp' is not implemented"),
         (CORA_10, "fedprox"): usual(),
     }
     made = board(database, expected)
     assert one(made, "local").reason == "1 seed: a verdict needs at least two"
     reasons = {
         (cell.method, cell.column.dataset, cell.column.clients): (cell.verdict, cell.reason)
-        for cell in made.cells.values()
+        for cell in made
         if cell.measured is None
         and cell.table == "Table 1"
         and (cell.stage, cell.rule) == ("trained", "best_val")
@@ -215,9 +223,9 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     assert reasons["fggp", "cora", 10] == ("not implemented", "method 'fggp' is not implemented")
     assert reasons["fedprox", "cora", 10] == ("not run", "")
     printed = {
-        (key.method, key.dataset, key.clients)
-        for key in accuracies("fedsheafhn_final")
-        if key[0] == "Table 1"
+        (value.method, value.dataset, value.clients)
+        for value in published("fedsheafhn_final")
+        if value.table == "Table 1" and value.metric == "accuracy"
     }
     assert len(printed) == 12 * 11
     assert set(reasons) - {("fedavg_ft", "pubmed", 10)} == printed - {("local", "cora", 10)}
@@ -267,8 +275,8 @@ def test_spread_over_partitions_widens_the_tolerance() -> None:
     expected = {(CORA_10, "pfedhn"): usual()}
 
     def judged() -> list[tuple[str, str, str, str]]:
-        rows = [dict(zip(HEADER, c.row(), strict=True)) for c in find(board(database, expected), "pfedhn")]
-        return [(row["setting"], row["verdict"], row["s_d"], row["partitions"]) for row in rows]
+        rows = frame(find(board(database, expected), "pfedhn"))[["setting", "verdict", "s_d", "partitions"]]
+        return [tuple(row) for row in rows.round(4).astype(object).fillna("").astype(str).to_numpy()]
 
     assert judged() == [("", "above", "", "1")]
     for seed in (0, 1):
@@ -279,9 +287,9 @@ def test_spread_over_partitions_widens_the_tolerance() -> None:
     # Means 68, 64 and 66: s_d = 2, tolerance 2 * sqrt(0.21² + 2²) = 4.02 > 2.76.
     assert 2 * math.hypot(0.21, 2) > 68 - 65.24
     assert judged() == [
-        ("", "reproduced", "2.0000", "3"),
-        ("protocol.partition_seed=1", "reproduced", "2.0000", "3"),
-        ("protocol.partition_seed=2", "not comparable", "2.0000", "3"),
+        ("", "reproduced", "2.0", "3"),
+        ("protocol.partition_seed=1", "reproduced", "2.0", "3"),
+        ("protocol.partition_seed=2", "not comparable", "2.0", "3"),
     ]
 
 
@@ -294,20 +302,20 @@ def test_the_spread_over_partitions_stands_in_details_and_caption() -> None:
             database.add("local", seed, [right], protocol=protocol)
         database.add("fedavg", seed, [70])
         database.add("fedavg", seed, [70], dataset="citeseer")
-    study, results = FedSheafHN(), Results(database, expected)
-    made = main_tables(study, results, Selection())[0]
-    (table, _) = views.document(study, made, results).details
+    results = Results(database, expected)
+    made = main_tables(FedSheafHN(), results, Selection())[0]
+    (table, _) = tables.document(made, results).details
     texts = {
         title: dict(zip(table.columns, (entry.text for entry in entries), strict=True))
         for title, entries in table.rows
     }
     assert (texts["Local"]["s_d"], texts["Local"]["Partitions"]) == ("3.00", "3")
     assert (texts["FedAvg"]["s_d"], texts["FedAvg"]["Partitions"]) == ("-", "1")
-    (line,) = [each for each in captions.caption(study, made, results) if "s_d, which" in each]
+    (line,) = [each for each in captions.caption(made, results) if "s_d, which" in each]
     assert line == "Partitions behind s_d, which a verdict's tolerance holds: Cora 10: 3; nowhere else."
     (line,) = [
         each
-        for each in captions.caption(study, board(FakeDatabaseWithOneRun()), results)
+        for each in captions.caption(board(FakeDatabaseWithOneRun()), results)
         if each.startswith("No tolerance holds")
     ]
 
@@ -327,13 +335,11 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
             protocol=protocol.model_copy(update={"partition_seed": seed}),
         )
     settings = {**usual(protocol).settings, "protocol.partition_seed": PER_SEED}
-    made = main_tables(FedHGN(), Results(database, {(column, "fedhgn"): Expectation(settings)}), Selection())[
+    made = main_tables(FedHGN(), Results(database, {(column, "fedhgn"): PlannedCell(settings)}), Selection())[
         0
     ]
     (cell,) = [
-        cell
-        for cell in made.cells.values()
-        if cell.method == "fedhgn" and cell.rule == "client_best_val" and cell.measured
+        cell for cell in made if cell.method == "fedhgn" and cell.rule == "client_best_val" and cell.measured
     ]
     assert cell.setting == ""
     assert cell.measured is not None
@@ -357,7 +363,7 @@ def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
     made = main_tables(FedHGN(), Results(database, {}), Selection())[0]
     cells = [
         cell
-        for cell in made.cells.values()
+        for cell in made
         if (cell.method, cell.column.dataset, cell.rule) == ("global_hgnn", "coraca", "client_best_val")
     ]
     (cell,) = cells

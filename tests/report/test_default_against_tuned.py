@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from fake_database import FakeDatabase
 from rich.console import Console
+from study_cells import tables
 from tuned_studies import CELL, on_partition, study, tuned_run
 
-from bench.report.expected import Expectation
+from bench.report.planned import PlannedCell
 from bench.report.report import Report, Request, build
 from bench.report.settings import Column, settings_of
 from bench.report.terminal import show
@@ -28,7 +29,7 @@ LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
     monkeypatch.setattr(apply, "_shipped", lambda: tmp_path / "shipped")
     return tmp_path / "home"
 
@@ -169,7 +170,7 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
     column = Column("cora", "non-overlapping", 10)
-    database, usual = FakeDatabase(), Expectation(settings_of(on_own(CELL, 5), per_seed=True))
+    database, usual = FakeDatabase(), PlannedCell(settings_of(on_own(CELL, 5), per_seed=True))
     for seed in (5, 6):
         clients = f"{seed:016d}"
         database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed), partition=clients)

@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 from fake_database import CORA, FakeDatabase
+from study_cells import cells_in, experiments, main_tables, plan_of
 
 from bench.grids import expand, load_grid, plan
-from bench.report import experiment_views, views
-from bench.report.cells import Cell, Selection
-from bench.report.expected import planned
-from bench.report.experiment import Experiment, Plan
-from bench.report.outcome import Outcome, outcome
-from bench.report.report import Request, build, main_tables
+from bench.report import tables
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.experiment import Experiment
+from bench.report.planned import usual
+from bench.report.report import Request, build
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of, special
 from bench.report.table import Document
 from bench.reports.fedhgn import FedHGN
-from bench.reports.fedsheafhn import EXPERIMENTS, FedSheafHN
+from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.spec import Attack, Newcomers, Protocol, RunSpec
 
-BY_NAME = {experiment.name: experiment for experiment in EXPERIMENTS}
-PLANS = {experiment.name: Plan(experiment) for experiment in EXPERIMENTS}
+EXPERIMENTS = experiments(FedSheafHN)
+PLANS = {each.name: plan_of(FedSheafHN, each.name) for each in EXPERIMENTS}
 NON, OVER = "non-overlapping", "overlapping"
 CORA_20 = Column("cora", NON, 20)
 CORA_20_NAMES = ("cora", NON, 20)
@@ -46,16 +46,16 @@ def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: 
     return only
 
 
-def out(name: str, database: FakeDatabase, **selection: frozenset[Any]) -> Outcome:
-    return outcome(FedSheafHN(), PLANS[name], Results(database, {}), Selection(**selection))
+def out(name: str, database: FakeDatabase, **selection: frozenset[Any]) -> Cells:
+    return cells_in(FedSheafHN, name, Results(database, {}), Selection(**selection))
 
 
-def cell(found: Outcome, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
+def cell(found: Cells, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
     (only,) = [
         each
-        for (where, line, at, what), each in found.cells.items()
-        if (where, found.titles[line], at.label) == (column, title, point)
-        and what.name == (measure or found.experiment.measures[0].name)
+        for each in found
+        if (each.column, found.title(each.line), each.point.label) == (column, title, point)
+        and each.measure.name == (measure or found.measures[0].name)
     ]
     return only
 
@@ -78,11 +78,11 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Experiment) -> None:
     from bench.report.published import published
 
-    if not experiment.targets:
+    if not experiment.comparisons[0].targets:
         pytest.skip("the paper prints no numbers of this experiment")
     found = out(experiment.name, FakeDatabase())
-    shown = {(id(each.target)) for each in found.cells.values() if each.target}
-    for target in experiment.targets:
+    shown = {(id(each.target)) for each in found if each.target}
+    for target in experiment.comparisons[0].targets:
         for value in published(target.paper):
             twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
             if value.table == target.table and not twice:
@@ -195,9 +195,7 @@ def test_server_seconds_are_a_rounds_share() -> None:
     large = cell(found, "FedSheafHN", Column("ogbn-arxiv", NON, 100))
     assert large.target is not None
     assert large.target.mean == 0.614
-    assert (CORA_20.dataset, 50) in {
-        (each.column.dataset, each.column.clients) for each in found.cells.values()
-    }
+    assert (CORA_20.dataset, 50) in {(each.column.dataset, each.column.clients) for each in found}
 
 
 def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
@@ -230,10 +228,10 @@ def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
     assert cell(found, "pFedGraph", point="one partition").target is None
     # The main table takes the spread over partitions from these runs, and gives them no lines.
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    board = main_tables(FedSheafHN(), Results(database, planned(["paper_tables"]), apart), Selection())[0]
-    cells = [each for each in board.cells.values() if each.method == "pfedgraph" and each.measured]
+    board = main_tables(FedSheafHN(), Results(database, usual(["paper_tables"]), apart), Selection())[0]
+    cells = [each for each in board if each.method == "pfedgraph" and each.measured]
     assert {each.setting for each in cells} == {""}
-    assert board.beside == 3
+    assert board.other_runs == 3
 
 
 def test_choices_show_validation_beside_test() -> None:
@@ -270,8 +268,8 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
             add("flow", seed, 85)
     add("majority", 0, 90)
     results = Results(database, {})
-    found = outcome(FedSheafHN(), PLANS["robust"], results, Selection())
-    document = experiment_views.document(FedSheafHN(), found, results)
+    found = cells_in(FedSheafHN, "robust", results)
+    document = tables.document(found, results)
     entries = {name: row[1] for name, row in marks(document, "Measured").items()}
     assert entries == {
         "Local": ("80.00 ± 0.00", 1),
@@ -293,12 +291,12 @@ def test_attacks_of_unequal_seeds_say_so() -> None:
         if seed:
             database.add("", 0, [70], spec=spec("malicious", "fedpub", seed, attack=attack))
     found = out("malicious", database)
-    document = experiment_views.document(FedSheafHN(), found, Results(database, {}))
+    document = tables.document(found, Results(database, {}))
     entries = marks(document, "Measured: Test")
     assert entries["FedSheafHN (same, tau 5)"][1] == ("60.00 ± 0.00", 1)
     assert entries["FED-PUB (same, tau 5)"][1] == ("70.00 ± 0.00 (n=2)", 0)
     head = "not comparable (published on ogbn-arxiv; 2 of 3 planned seeds): "
-    assert f"{head}FED-PUB (same, tau 5) (Cora 20 non-overlapping at 0.2)" in document.notes
+    assert f"{head}FED-PUB (same, tau 5) (Cora non-overlapping 20 at 0.2)" in document.notes
 
 
 def test_only_the_values_without_attack_were_taken_over() -> None:
@@ -318,7 +316,7 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
 
 def main_table(database: FakeDatabase) -> Any:
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    expected = planned(FedSheafHN.grids)
+    expected = usual(FedSheafHN.grids)
     return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
 
 
@@ -333,10 +331,10 @@ def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() ->
     for seed in (0, 1, 2):
         add(database, seed, 90, output_scale=0.3)
     expected = {"method.output_scale=0.3": 90}
-    for results in (Results(database, planned(FedSheafHN.grids)), Results(database, {})):
+    for results in (Results(database, usual(FedSheafHN.grids)), Results(database, {})):
         assert settings_measured(results, "fedsheafhn_released") == expected
     add(database, 0, 80)
-    for results in (Results(database, planned(FedSheafHN.grids)), Results(database, {})):
+    for results in (Results(database, usual(FedSheafHN.grids)), Results(database, {})):
         assert settings_measured(results, "fedsheafhn_released") == {**expected, "": 80}
 
 
@@ -347,21 +345,14 @@ def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() 
         database.add("", 0, [60] * 3, spec=made)
         short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
         database.add("", 0, [50] * 3, spec=short)
-    results = Results(database, planned(FedHGN.grids))
+    results = Results(database, usual(FedHGN.grids))
     groups = results.groups(Column(*names[:3]), "fedcog")
     assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
 
 
 def settings_measured(results: Results, method: str) -> dict[str, float]:
     board = main_tables(FedSheafHN(), results, Selection())[0]
-    return {
-        each.setting: mean(each)
-        for (target, reading, _, line), each in board.cells.items()
-        if line.row.method == method
-        and target is board.table.targets[0]
-        and reading == FedSheafHN.primary
-        and each.measured
-    }
+    return {each.setting: mean(each) for each in board.main if each.method == method and each.measured}
 
 
 def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
@@ -371,11 +362,11 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         database.add("", 0, [60], spec=spec("paper_tables", "fedavg", seed))
         database.add("", 0, [90], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed))
     database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
-    results = Results(database, planned(FedSheafHN.grids))
+    results = Results(database, usual(FedSheafHN.grids))
 
     def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
         board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
-        table = views.detail(FedSheafHN(), board, CORA_20, full=True)
+        table = tables.detail(board, CORA_20, full=True)
         place = table.columns.index("Measured")
         return {
             title: (entries[place].text, entries[place].place)
@@ -403,12 +394,12 @@ def test_main_tables_count_the_planned_seeds() -> None:
         database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
         if seed < 3:
             database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
-    results = Results(database, planned(FedSheafHN.grids))
+    results = Results(database, usual(FedSheafHN.grids))
     board = main_tables(FedSheafHN(), results, Selection())[0]
-    table = views.detail(FedSheafHN(), board, CORA_20, full=True)
+    table = tables.detail(board, CORA_20, full=True)
     seeds = {title: entries[0].text for title, entries in table.rows if entries[0].text != "-"}
     assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}
-    noted = [note for note in views.notes(FedSheafHN(), board) if "FedAvg (Cora 20)" in note]
+    noted = [note for note in tables.notes(board) if "FedAvg (Cora 20)" in note]
     assert all("(3 of 5 planned seeds)" in note for note in noted)
     assert noted
 
@@ -439,9 +430,9 @@ def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
         short = mine.model_copy(update={"protocol": mine.protocol.model_copy(update={"rounds": 8})})
         database.add("", 0, [40], spec=short)
     board = main_table(database)
-    shown = {(each.method, each.setting) for each in board.cells.values() if each.measured}
+    shown = {(each.method, each.setting) for each in board if each.measured}
     assert shown == {("fedsheafhn", ""), ("local", "protocol.rounds=8")}
-    assert board.beside == 6
+    assert board.other_runs == 6
 
 
 def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol() -> None:
@@ -452,13 +443,9 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
             database.add("", 0, [48 + seed], spec=spec("paper_tables", method, seed))
     board = main_table(database)
     found = {
-        (line.title, each.verdict): each.reason
-        for (target, reading, column, line), each in board.cells.items()
-        if each.measured
-        and target is board.table.targets[0]
-        and reading == FedSheafHN.primary
-        and column == CORA_20
-        and line.row.method in ("fedprox", "fedavg")
+        (board.title(each.line), each.verdict): each.reason
+        for each in board.main
+        if each.measured and each.column == CORA_20 and each.method in ("fedprox", "fedavg")
     }
     named = "20/40/40 split, 1 local epoch"
     # FedProx is printed as 48.22 ± 6.81, which is FED-PUB's; FedAvg is the authors' own.
@@ -569,7 +556,7 @@ def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
     assert document.summary is None
     assert "Nothing of this table has been run yet." in document.caption
     assert {each.verdict for each in document.cells} == {"not run"}
-    assert document.notes == ("nothing run yet: ogbn-arxiv 20 non-overlapping, ogbn-arxiv 30 overlapping",)
+    assert document.notes == ("nothing run yet: ogbn-arxiv non-overlapping 20, ogbn-arxiv overlapping 30",)
     assert [view.name for view in document.views] == ["published", "verdict"]
 
 

@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_database import FakeDatabase
+from study_cells import cells_in, experiments, main_tables
 
 from bench.grids import expand, load_grid
-from bench.report import experiment_views, measures
-from bench.report.cells import Cell, Selection
-from bench.report.expected import planned
-from bench.report.experiment import Experiment, Plan
-from bench.report.experiment_figures import figures
+from bench.report import measures, tables
+from bench.report.cells import Cell, Cells, Selection, cells_of
+from bench.report.charts.every import figures
+from bench.report.experiment import Comparison, Experiment, Plan, Target
 from bench.report.figures import draw, save
-from bench.report.layout import Target
-from bench.report.outcome import Outcome, outcome
+from bench.report.planned import usual
 from bench.report.published import published
-from bench.report.report import main_tables
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.spread import spread
@@ -27,7 +25,6 @@ from bench.reports.fedhgn import FedHGN
 from bench.spec import RunSpec
 
 STUDY = FedHGN()
-BY_NAME = {experiment.name: experiment for experiment in STUDY.experiments}
 CORACA = Column("coraca", "label-dirichlet", 3)
 CORA = Column("cora-whole", "label-dirichlet", 3)
 
@@ -44,15 +41,13 @@ def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: An
     return only
 
 
-def out(name: str, database: FakeDatabase) -> Outcome:
-    return outcome(STUDY, Plan(BY_NAME[name]), Results(database, {}), Selection())
+def out(name: str, database: FakeDatabase) -> Cells:
+    return cells_in(FedHGN, name, Results(database, {}))
 
 
-def cells(found: Outcome, title: str, column: Column = CORACA) -> dict[str, Cell]:
+def cells(found: Cells, title: str, column: Column = CORACA) -> dict[str, Cell]:
     return {
-        measure.name: each
-        for (where, line, _, measure), each in found.cells.items()
-        if where == column and found.titles[line] == title
+        each.measure.name: each for each in found if each.column == column and found.title(each.line) == title
     }
 
 
@@ -61,7 +56,7 @@ def mean(cell: Cell) -> float:
     return cell.measured.mean
 
 
-@pytest.mark.parametrize("experiment", STUDY.experiments, ids=lambda each: each.name)
+@pytest.mark.parametrize("experiment", experiments(FedHGN), ids=lambda each: each.name)
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
     plan = Plan(experiment)
     runs = {digest for each in plan.runs.values() for digest in each.hashes}
@@ -70,11 +65,11 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 
 
 def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
-    boards = main_tables(STUDY, Results(FakeDatabase(), planned(STUDY.grids)), Selection())
+    boards = main_tables(STUDY, Results(FakeDatabase(), usual(STUDY.grids)))
     beside = {
         (cell.target.table, cell.target.dataset, cell.target.clients, cell.target.method)
         for board in boards
-        for cell in board.cells.values()
+        for cell in board
         if cell.target and cell.setting == ""
     }
     wanted = {
@@ -142,7 +137,7 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
     database.add("", 0, [60, 60, 60], spec=spec("fedhgn_cost", "fedhgn_hc", 0))
     database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn_hc", 0, CORA))
     database.add("", 0, [40, 40, 40], spec=spec("fedhgn_cost", "fedcog", 0, CORA))
-    made = experiment_views.document(STUDY, out("cost", database), Results(database, {}))
+    made = tables.document(out("cost", database), Results(database, {}))
     graph, hypergraph = sorted(made.views[0].blocks(1), key=lambda block: block.groups)
     assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
     assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
@@ -187,7 +182,7 @@ def test_convergence_counts_local_steps() -> None:
     made = spec("fedhgn_convergence", "fedhgn", 0, Column("coraca", "label-dirichlet", 6))
     curve = np.arange(600 * 6).reshape(600, 6) % 100
     database.add("", 0, [50] * 6, spec=made, curve=curve.tolist())
-    (figure,) = figures(STUDY, out("convergence", database), Results(database, {}))
+    (figure,) = figures(out("convergence", database), Results(database, {}))
     ((drawn,),) = [panel.curves for panel in figure.panels]
     np.testing.assert_array_equal(drawn.x, np.arange(1, 601))
 
@@ -199,7 +194,7 @@ def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
     for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
         made = spec("fedhgn_convergence", "fedhgn", seed, column)
         database.add("", 0, [50] * 6, spec=made, artefacts={"loss": loss})
-    (figure,) = figures(STUDY, out("convergence", database), Results(database, {}))
+    (figure,) = figures(out("convergence", database), Results(database, {}))
     assert "mean over clients" in figure.caption
     assert {path.name for path in save(figure, tmp_path)} == {
         f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")
@@ -245,12 +240,11 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
     for seed in (0, 1):
         database.add("", 0, [60, 70, 80], spec=spec("fedhgn_simple", "local_hgnn", seed, column))
         database.add("", 0, [90, 70, 79], spec=spec("fedhgn_simple", "fedhgn_hc", seed, column))
-    results = Results(database, planned(STUDY.grids))
-    (board,) = [board for board in main_tables(STUDY, results, Selection()) if board.table.name == "table3"]
-    found = spread(STUDY, board, results)
+    results = Results(database, usual(STUDY.grids))
+    (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
+    found = spread(board, results)
     assert found is not None
-    header, *rows = found.records[0].rows
-    below = {row[header.index("method")]: row[header.index("below_local")] for row in rows}
+    below = {row["method"]: row["below_local"] for row in found.records[0].rows}
     assert below == {"local_hgnn": "0.0000", "fedhgn_hc": "1.0000"}
     planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]
     assert len(planned_runs) == 3 * 2 * 20
@@ -264,11 +258,11 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
     for seed in (0, 1):
         database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", "fedsage_plus_standin", seed, column))
         database.add("", 0, [70] * 3, spec=spec("fedhgn_simple", "fedsage_plus", seed, column))
-    boards = main_tables(STUDY, Results(database, planned(STUDY.grids)), Selection())
+    boards = main_tables(STUDY, Results(database, usual(STUDY.grids)))
     found = {
         cell.method: (cell.verdict, cell.target and cell.target.mean)
         for board in boards
-        for cell in board.cells.values()
+        for cell in board
         if (cell.column, cell.stage, cell.rule) == (column, "trained", "client_best_val")
     }
     assert found["fedsage_plus_standin"] == ("reproduced", pytest.approx(81.2))
@@ -278,7 +272,7 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
 def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
     """Global is printed once, for the whole data set."""
     found = out("repeats", FakeDatabase())
-    beside = {cell.target for cell in found.cells.values() if cell.target}
+    beside = {cell.target for cell in found if cell.target}
     wanted = {value for value in published("fedhgn") if (value.table, value.dataset) == ("Table 2", "dblp4k")}
     assert len(wanted) == 13
     assert beside == wanted
@@ -301,16 +295,15 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
     def beside(table: str) -> dict[str, tuple[float | None, str]]:
         simple = Experiment(
             name="simple",
-            label="simple",
             title="simple",
+            comparisons=(Comparison("simple", (Target(table, "fedhgn", table),)),),
             grid="fedhgn_simple",
             measures=(measures.TEST,),
-            targets=(Target(table, "fedhgn", table),),
         )
-        found = outcome(STUDY, Plan(simple), Results(database, {}), Selection())
+        found = cells_of(STUDY, Plan(simple), Results(database, {}), Selection())
         return {
             cell.method: (cell.target.mean if cell.target else None, cell.reason.split(";")[0])
-            for cell in found.cells.values()
+            for cell in found
             if cell.measured
         }
 

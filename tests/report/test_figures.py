@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_database import FakeDatabase
+from study_cells import tables
 
 from bench.grids import load_grid, plan
 from bench.report import figures as drawing_module
@@ -70,16 +71,16 @@ def report(out: Path, source: FakeDatabase, **request: Any) -> Report:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("figures")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "planned", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", ())
+        patch.setattr(building, "usual", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
         report(out, database())
     return out
 
 
 def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "planned", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", ())
+        patch.setattr(building, "usual", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
         built = report(tmp_path, database())
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in built.paths}
     assert {path.name for path in folder.iterdir()} == {path.name for path in built.paths}
@@ -142,7 +143,7 @@ def test_differences_are_paired_by_seed_and_client_and_sorted(folder: Path) -> N
 def test_clients_of_other_partitions_are_not_averaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
     made = Partitioned()
     for seed, (alone, other) in enumerate([(70, 60), (50, 80)]):
         for method, right in (("local", alone), ("fedpub", other)):
@@ -186,8 +187,8 @@ def test_captions_name_stage_rule_average_and_seeds(folder: Path) -> None:
 
 
 def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "planned", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(building, "usual", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
     made = FakeDatabase()
     made.add("fedavg", 0, [50])  # one seed, one client, no curve, no cost
     report(tmp_path, made, methods=("fedavg",))
@@ -278,8 +279,8 @@ def test_the_accuracy_axis_of_pairs_says_where_it_starts() -> None:
 
 
 def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:
-    assert {each.name for each in FedHGN.experiments if each.by_line} == {"trimming", "longer"}
-    assert {each.name for each in FedSheafHN.experiments if each.by_line} == {
+    assert {each.name for each in FedHGN.experiments if "lines" in each.figures} == {"trimming", "longer"}
+    assert {each.name for each in FedSheafHN.experiments if "lines" in each.figures} == {
         "ablation",
         "collaboration_gnn",
     }

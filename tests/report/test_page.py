@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from fake_database import FakeDatabase
+from study_cells import tables
 
 from bench.report import page
 from bench.report import report as building
@@ -35,8 +36,8 @@ def database(name: str = "fedavg") -> FakeDatabase:
 
 def report(out: Path, source: FakeDatabase | None = None) -> Report:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "planned", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", ())
+        patch.setattr(building, "usual", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
         return build(source or database(), Request(), {"fedsheafhn": FedSheafHN}, out)
 
 
@@ -231,7 +232,8 @@ def test_wide_tables_scroll_under_a_column_that_stays(built: tuple[Report, Path]
     first, second = (
         opened.evaluate(
             """left => {
-                const box = document.querySelector('.wide');
+                const boxes = [...document.querySelectorAll('.wide')];
+                    const box = boxes.find(each => each.scrollWidth > each.clientWidth + 150);
                 box.scrollLeft = left;
                 const at = query => box.querySelector(query).getBoundingClientRect().left;
                 return [at('tbody th'), at('tbody td'), at('thead th')];

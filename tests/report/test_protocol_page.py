@@ -36,7 +36,7 @@ def test_the_thresholds_are_those_of_the_code() -> None:
 def test_states_rules_and_the_studies_primary_readings_are_complete() -> None:
     for state in ("done", *STATES.keys() - {"not_run"}):
         assert f"`{state}`" in TEXT
-    assert set(re.findall(r"\| `(\w+)` \| (?:the|for)", TEXT)) == set(RULES)
+    assert set(re.findall(r"\| `(\w+)` \| (?:the|for)", TEXT)) >= set(RULES)
     for name, study in STUDIES.all().items():
         primary = study.primary
         row = re.search(rf"\| `{name}` \| `(\w+)`, `(\w+)`[^|]*\| ([^|]*)\| `(\w+)` \|", TEXT)

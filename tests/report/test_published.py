@@ -5,9 +5,19 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.report.published import PAPERS, accuracies, published
+from bench.report.published import COLUMNS, Key, Published, published, values
 
 FOLDER = Path(__file__).parents[2] / "results" / "published"
+PAPERS = [file.stem for file in sorted(FOLDER.glob("*.csv")) if file.read_text().startswith("paper,table,")]
+
+
+def accuracies(paper: str) -> dict[Key, Published]:
+    """The accuracies that a paper prints without a further setting."""
+    return {
+        key: value
+        for (key, setting, metric), value in values(paper).items()
+        if (setting, metric) == ("", "accuracy")
+    }
 
 
 def test_percent_stays_and_fractions_become_percent() -> None:
@@ -50,6 +60,18 @@ def test_main_tables_are_complete() -> None:
     assert len(final) == 6 * 4 * 11
     earlier = [key for key in accuracies("fedsheafhn_earlier") if key.table in ("Table 1", "Table 2")]
     assert len(earlier) == 6 * 4 * 8
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"), [("status", "the column 'status' is missing"), ("mean", "line 2: not a number")]
+)
+def test_a_file_of_ones_own_is_checked(tmp_path: Path, wrong: str, said: str) -> None:
+    row = dict.fromkeys(COLUMNS, "1") | {"mean": "many" if wrong == "mean" else "1"}
+    columns = [name for name in COLUMNS if name != wrong or wrong == "mean"]
+    text = "\n".join([",".join(columns), ",".join(row[name] for name in columns)])
+    (tmp_path / "mine.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(RequestError, match=said):
+        published("mine", tmp_path)
 
 
 def test_unknown_paper_names_the_nearest() -> None:

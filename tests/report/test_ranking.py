@@ -15,6 +15,7 @@ import pytest
 from fake_database import CORA, FakeDatabase
 from rich.console import Console
 from scipy import stats
+from study_cells import main_tables, tables
 
 from bench.report import report as building
 from bench.report.cells import Selection
@@ -22,7 +23,7 @@ from bench.report.competitors import competitors, tasks
 from bench.report.figures import draw
 from bench.report.ranking import Ranking, rank
 from bench.report.ranking_views import ranking
-from bench.report.report import Report, Request, build, main_tables
+from bench.report.report import Report, Request, build
 from bench.report.results import Results
 from bench.report.spread import spread
 from bench.report.statistic import Statistic
@@ -39,8 +40,8 @@ CORA_TASKS = ((NON, 10), (NON, 20), (OVER, 30), (OVER, 50))
 
 @pytest.fixture(autouse=True)
 def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "planned", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(building, "usual", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 class Partitions(FakeDatabase):
@@ -92,8 +93,8 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def cora(out: Path) -> Report:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "planned", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", ())
+        patch.setattr(building, "usual", lambda grids: {})
+        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
         return build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, out)
 
 
@@ -304,7 +305,7 @@ def test_a_column_in_two_boards_is_one_task() -> None:
 
 def spread_of(database: FakeDatabase) -> Statistic | None:
     study, results = FedSheafHN(), Results(database, {})
-    return spread(study, main_tables(study, results, Selection())[0], results)
+    return spread(main_tables(study, results, Selection())[0], results)
 
 
 def test_spread_over_clients_and_seeds() -> None:

@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 from fake_database import CORA, FakeDatabase
 from rich.console import Console
+from study_cells import tables
 
 from bench.errors import RequestError
 from bench.report import report as building
-from bench.report import style
+from bench.report import style, terminal
 from bench.report.captions import describe
-from bench.report.cells import HEADER
-from bench.report.expected import planned
+from bench.report.frame import TYPES
+from bench.report.planned import usual
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.report import Report, Request, build
 from bench.report.settings import Column
 from bench.report.table import NOWHERE, Entry, Table
-from bench.report.terminal import ROOM, brief, closing, show
+from bench.report.terminal import brief, closing, show
 from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
 
@@ -29,8 +30,8 @@ STUDIES = {"fedsheafhn": FedSheafHN}
 
 @pytest.fixture(autouse=True)
 def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "planned", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(building, "usual", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 def database() -> FakeDatabase:
@@ -55,15 +56,12 @@ def read(path: Path) -> list[dict[str, str]]:
 def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(tmp_path: Path) -> None:
     report(tmp_path)
     text = (tmp_path / "cells.csv").read_text(encoding="utf-8")
-    assert text.splitlines()[0] == (
-        "study,table,dataset,scenario,clients,method,setting,stage,rule,n,mean,std,s_d,partitions,"
-        "published_mean,published_std,difference,verdict,reason"
-    )
+    assert text.splitlines()[0] == ",".join(TYPES)
     rows = read(tmp_path / "cells.csv")
-    names = [tuple(row[name] for name in HEADER[:7]) for row in rows]
+    names = [tuple(row[name] for name in (*list(TYPES)[:7], "measure")) for row in rows]
     assert len(set(names)) == len(names)
     (local,) = [row for row in rows if names_of(row) == ("Table 1", "cora", "10", "local")]
-    assert local == {
+    wanted = {
         "study": "fedsheafhn",
         "table": "Table 1",
         "dataset": "cora",
@@ -83,7 +81,12 @@ def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(tmp_path: Path) 
         "difference": "-0.0100",
         "verdict": "reproduced",
         "reason": "",
+        "document": "table1",
+        "line": "Local",
+        "low": "68.0734",  # 71.25 - t(0.975, 1) * 0.25, t = 12.7062
+        "high": "74.4266",
     }
+    assert {name: local[name] for name in wanted} == wanted
     assert sum(row["table"] == "Table 1" and row["method"] != "fedavg_ft" for row in rows) == 132
     assert sum(row["table"] == "earlier Table 2" for row in rows) == 96
 
@@ -165,14 +168,15 @@ def test_latex_is_complete_and_escaped(tmp_path: Path) -> None:
     report(tmp_path)
     text = (tmp_path / "fedsheafhn_table1.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 0
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2 * text.count(r"\begin{table*}")
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= text.count(r"\begin{table*}")
     assert r"\textbf{71.25 $\pm$ 0.35}" in text
     assert r"\underline{61.00 $\pm$ 0.00}" in text
     body = [line for line in text.splitlines() if not line.startswith(("%", r"\label"))]
     assert not re.search(r"(?<!\\)_", "\n".join(body))
     assert all(character.isascii() for character in "\n".join(body))
-    rows = [line for line in body if line.endswith(r"\\") and "multicolumn" not in line]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {6}
+    for columns, table in re.findall(r"\\begin{tabular}{(l+r*)}(.*?)\\end{tabular}", "\n".join(body), re.S):
+        rows = [line for line in table.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {len(columns) - 1}
 
 
 @pytest.mark.parametrize(
@@ -380,7 +384,9 @@ def in_brief(built: Report, out: Path) -> str:
     return console.export_text()
 
 
-def test_short_tables_are_printed_unasked_and_long_ones_named(tmp_path: Path) -> None:
+def test_short_tables_are_printed_unasked_and_long_ones_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short = in_brief(report(tmp_path), tmp_path)
     assert "71.25 ± 0.35" in short
     source = database()
@@ -389,9 +395,10 @@ def test_short_tables_are_printed_unasked_and_long_ones_named(tmp_path: Path) ->
             source.add("fedavg", seed, [50, 50], dataset=dataset)
             source.add("local", seed, [60, 50], dataset=dataset)
     built = report(tmp_path, source=source)
+    monkeypatch.setattr(terminal, "ROOM", 15)
     long = in_brief(built, tmp_path)
-    assert printed(built).count("\n") > ROOM
-    assert long.count("\n") <= ROOM
+    assert printed(built).count("\n") > 15
+    assert long.count("\n") <= 15
     assert "71.25" not in long
     # Two seeds of two methods in five columns, and one failed run.
     assert "21 runs" in long
@@ -414,7 +421,7 @@ def test_an_unknown_table_is_refused_with_the_nearest_name(tmp_path: Path) -> No
 
 def test_a_methods_look_never_depends_on_the_others() -> None:
     assert style.of("local") == style.of("local")
-    for order in style.ORDERS:
+    for order in style.orders():
         listed = [style.of(name) for name in order]
         assert len({(look.colour, look.dashes) for look in listed}) == len(listed)
     script = "from bench.report import style; print(style.of('a_new_method'))"
@@ -433,11 +440,11 @@ def test_the_report_imports_without_torch() -> None:
 
 
 def test_grids_plan_the_papers_cells() -> None:
-    cells = planned(["paper_tables"])
+    cells = usual(["paper_tables"])
     columns = {column for column, _ in cells}
-    assert {column for table in FedSheafHN.tables for column in table.columns} == columns
+    assert set(FedSheafHN().columns) == columns
     cora = cells[Column("cora", "non-overlapping", 10), "fedavg"]
     assert cora.settings["protocol.rounds"] == 100
     assert not cora.per_seed
     assert all(cell.settings or cell.state == "not_implemented" for cell in cells.values())
-    assert all(cell.per_seed for cell in planned(["fedhgn_tables"]).values() if cell.settings)
+    assert all(cell.per_seed for cell in usual(["fedhgn_tables"]).values() if cell.settings)

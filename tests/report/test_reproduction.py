@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from fake_database import FakeDatabase
+from study_cells import main_tables, tables
 
 from bench.report import report as building
 from bench.report.cells import Selection
 from bench.report.published import published
-from bench.report.report import Request, build, main_tables
+from bench.report.report import Request, build
 from bench.report.reproduction import agreements, judged, reproduction
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -25,8 +26,8 @@ PRINTED = {"local": 71.26, "fedavg": 72.38, "fedper": 65.24, "pfedhn": 65.24, "f
 
 @pytest.fixture(autouse=True)
 def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "planned", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", ())
+    monkeypatch.setattr(building, "usual", lambda grids: {})
+    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 def filled() -> FakeDatabase:
@@ -45,7 +46,7 @@ def filled() -> FakeDatabase:
 
 def score(database: FakeDatabase, selection: Selection = CORA) -> Statistic:
     study, results = FedSheafHN(), Results(database, {})
-    found = reproduction(study, main_tables(study, results, selection), [], results, selection)
+    found = reproduction(study, main_tables(study, results, selection), results, selection)
     assert found is not None
     return found
 
@@ -87,8 +88,8 @@ def test_only_comparable_methods_have_an_order() -> None:
     study, results = FedSheafHN(), Results(filled(), {})
     (here,) = [
         each
-        for each in agreements(study, main_tables(study, results, CORA))
-        if each.column == CORA_10 and each.target.paper == "fedsheafhn_final"
+        for each in agreements(main_tables(study, results, CORA))
+        if each.column == CORA_10 and each.comparison.label == "Table 1"
     ]
     assert here.methods == 4  # without fedprox, fedper and pfedhn
 
@@ -99,7 +100,7 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
         database.add("local", seed, [20], hyper={"rate": 0.5})
     database.add("local", 2, [71, 71])
     study, results = FedSheafHN(), Results(database, {})
-    found = judged(study, main_tables(study, results, Selection()), [])
+    found = judged(main_tables(study, results, Selection()))
     (local,) = [
         cell
         for value, cell in found.items()
@@ -153,7 +154,7 @@ def test_one_published_cell_has_no_score() -> None:
     database.add("local", 0, [70])
     one = Selection(datasets=frozenset({"citeseer"}), clients=frozenset({10}), methods=frozenset({"fedprox"}))
     study, results = FedSheafHN(), Results(database, {})
-    assert reproduction(study, main_tables(study, results, one), [], results, one) is None
+    assert reproduction(study, main_tables(study, results, one), results, one) is None
 
 
 def test_the_caption_says_what_was_counted() -> None:

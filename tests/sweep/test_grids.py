@@ -7,7 +7,7 @@ import pytest
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, ad_hoc, expand, grid_names, load_grid
-from bench.grids.grid import parse_grid
+from bench.grids.files import parse_grid
 
 SMALL = """
 title = "small"

@@ -1,1 +1,1 @@
-"""From a board's runs to figures, a module a question."""
+"""From an experiment's cells to figures, a module a question."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.shown import Shown, comparison, contenders, each_column, figure, shown, title
 from bench.report.figures import Figure
 from bench.report.panels.boxes import Box, BoxPanel
 from bench.report.panels.differences import DifferencePanel, Sorted
-from bench.report.results import PARTITION, Group, Results
-from bench.report.settings import PER_SEED, Column
-from bench.report.spread import baseline_of
+from bench.report.results import Group, Results
+from bench.report.settings import PARTITION, PER_SEED, Column
 from bench.report.study import Study
 
 ROUNDED = 9
@@ -35,12 +34,13 @@ def _box(each: Shown, results: Results) -> Box:
     return Box(each.method, each.label, tuple(values.index), np.asarray(values, np.float64))
 
 
-def accuracies(study: Study, board: Board, results: Results) -> Figure | None:
+def accuracies(cells: Cells, results: Results) -> Figure | None:
     """Test accuracy of every client (mean over seeds) by method, against the baseline's median."""
+    study = cells.study
     baseline = study.title_of(study.baseline)
 
     def panel(column: Column) -> BoxPanel | None:
-        boxes = tuple(_box(each, results) for each in shown(study, board, column))
+        boxes = tuple(_box(each, results) for each in shown(cells, column))
         alone = [box.values for box in boxes if box.method == study.baseline]
         mark = float(np.median(alone[0])) if alone else None
         made = BoxPanel(title(study, column), column, boxes, mark, f"median of {baseline}")
@@ -50,11 +50,11 @@ def accuracies(study: Study, board: Board, results: Results) -> Figure | None:
         f"Test accuracy of every client: {comparison(study)}, mean over seeds that share a partition; "
         f"box: quartiles, whiskers: worst and best client, dashed: median of {baseline}."
     )
-    return figure(study, board, "clients", caption, each_column(study, board, panel))
+    return figure(cells, "clients", caption, each_column(cells, panel))
 
 
 def _sorted(study: Study, each: Shown, results: Results) -> Sorted | None:
-    alone = baseline_of(study, each.group, results)
+    alone = each.cell.baseline
     if alone is None or each.method == study.baseline:
         return None
     own, others = (results.clients(group, each.cell.stage, each.cell.rule) for group in (each.group, alone))
@@ -66,12 +66,13 @@ def _sorted(study: Study, each: Shown, results: Results) -> Sorted | None:
     return Sorted(each.method, each.label, tuple(values.index), np.asarray(values, np.float64))
 
 
-def differences(study: Study, board: Board, results: Results) -> Figure | None:
+def differences(cells: Cells, results: Results) -> Figure | None:
     """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much."""
+    study = cells.study
     baseline = study.title_of(study.baseline)
 
     def panel(column: Column) -> DifferencePanel | None:
-        found = (_sorted(study, each, results) for each in contenders(study, board, column))
+        found = (_sorted(study, each, results) for each in contenders(cells, column))
         curves = tuple(curve for curve in found if curve is not None)
         return DifferencePanel(title(study, column), column, curves, baseline) if curves else None
 
@@ -80,4 +81,4 @@ def differences(study: Study, board: Board, results: Results) -> Figure | None:
         f"over seeds that share a partition, sorted for each method by itself: {comparison(study)}; "
         f"below 0: clients that are better off with {baseline}."
     )
-    return figure(study, board, "differences", caption, each_column(study, board, panel))
+    return figure(cells, "differences", caption, each_column(cells, panel))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.shown import Shown, figure, shown
 from bench.report.figures import Figure
 from bench.report.panels.heat import HeatPanel
@@ -35,12 +35,13 @@ def _panel(study: Study, column: Column, each: Shown, results: Results) -> HeatP
     return HeatPanel(f"{each.label}\n{where}", column, each.method, np.mean(matrices, axis=0), len(matrices))
 
 
-def collaboration(study: Study, board: Board, results: Results) -> Figure | None:
+def collaboration(cells: Cells, results: Results) -> Figure | None:
     """The last collaboration matrix of every method that keeps one, in every column."""
+    study = cells.study
     panels = [
         panel
-        for column in board.columns
-        for each in shown(study, board, column)
+        for column in cells.columns
+        for each in shown(cells, column)
         if (panel := _panel(study, column, each, results)) is not None
     ]
     caption = (
@@ -49,4 +50,4 @@ def collaboration(study: Study, board: Board, results: Results) -> Figure | None
         "first seed's, and over layers where every layer has its own. Clients stand in the federation's "
         "order, each panel has its own scale. No stage, rule or average plays a part."
     )
-    return figure(study, board, "collaboration", caption, panels)
+    return figure(cells, "collaboration", caption, panels)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.shown import contenders, each_column, figure, reading, title
 from bench.report.figures import Figure
 from bench.report.panels.costs import CostPanel, Priced
-from bench.report.results import Group
+from bench.report.results import Group, Results
 from bench.report.settings import Column
-from bench.report.study import Study
 
 
 def _megabytes(group: Group) -> float:
@@ -22,12 +21,14 @@ def _seconds(group: Group) -> float:
 
 
 def _figure(
-    study: Study, board: Board, name: str, axis: str, caption: str, cost: Callable[[Group], float]
+    cells: Cells, name: str, axis: str, caption: str, cost: Callable[[Group], float]
 ) -> Figure | None:
+    study = cells.study
+
     def panel(column: Column) -> CostPanel | None:
         points = tuple(
             Priced(each.method, each.label, each.measured.n, each.measured.mean, each.measured.std, price)
-            for each in contenders(study, board, column)
+            for each in contenders(cells, column)
             if (price := cost(each.group)) == price
         )
         if len(points) < 2 or not any(point.cost for point in points):
@@ -39,18 +40,18 @@ def _figure(
         "seeds, bar: one sample standard deviation of the accuracy; grey: Pareto front, the best accuracy at "
         "no more cost. Points whose costs differ by less than 1 % are set apart sideways."
     )
-    return figure(study, board, name, whole, each_column(study, board, panel))
+    return figure(cells, name, whole, each_column(cells, panel))
 
 
-def megabytes(study: Study, board: Board) -> Figure | None:
+def megabytes(cells: Cells, results: Results) -> Figure | None:
     """Accuracy against what clients and server exchange."""
     caption = "the megabytes that a run exchanges in both directions"
-    return _figure(study, board, "megabytes", "Megabytes exchanged", caption, _megabytes)
+    return _figure(cells, "megabytes", "Megabytes exchanged", caption, _megabytes)
 
 
-def seconds(study: Study, board: Board) -> Figure | None:
+def seconds(cells: Cells, results: Results) -> Figure | None:
     """Accuracy against what a run takes."""
     caption = (
         "the seconds that a run takes, evaluation included (machines may be shared, and differ between runs)"
     )
-    return _figure(study, board, "seconds", "Seconds", caption, _seconds)
+    return _figure(cells, "seconds", "Seconds", caption, _seconds)

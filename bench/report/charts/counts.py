@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from bench.report.cells import Board
+from bench.report.cells import Cells
 from bench.report.charts.shown import Shown, figure, reading, shown
 from bench.report.figures import Figure
 from bench.report.panels.counts import ByCount, CountPanel
+from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.study import Study
 
 
 def _lines(found: dict[Column, list[Shown]]) -> tuple[ByCount, ...]:
@@ -25,11 +25,12 @@ def _lines(found: dict[Column, list[Shown]]) -> tuple[ByCount, ...]:
     )
 
 
-def counts(study: Study, board: Board) -> Figure | None:
+def counts(cells: Cells, results: Results) -> Figure | None:
     """A panel a data set and scenario, of methods with numbers at two numbers of clients or more."""
+    study = cells.study
     places: dict[tuple[str, str], dict[Column, list[Shown]]] = defaultdict(dict)
-    for column in board.columns:
-        places[column.dataset, column.scenario][column] = shown(study, board, column)
+    for column in cells.columns:
+        places[column.dataset, column.scenario][column] = shown(cells, column)
     panels = [
         CountPanel(f"{study.title_of(dataset)}, {scenario}", lines)
         for (dataset, scenario), found in places.items()
@@ -39,4 +40,4 @@ def counts(study: Study, board: Board) -> Figure | None:
         f"Test accuracy by number of clients: {reading(study)}; point: mean over seeds, bar: one sample "
         "standard deviation; methods are set apart sideways. The clients' data differ with their number."
     )
-    return figure(study, board, "counts", caption, panels)
+    return figure(cells, "counts", caption, panels)

@@ -1,12 +1,15 @@
-"""Which runs a board's figures show, and what their captions say of them."""
+"""Which runs figures show, and what their captions say of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench.report.cells import Board, Cell
+from bench.report import style
+from bench.report.cells import Cell, Cells
+from bench.report.experiment import Line
 from bench.report.figures import Figure
+from bench.report.measures import Measure
 from bench.report.panels.panel import Panel
 from bench.report.results import Aggregate, Group
 from bench.report.settings import Column
@@ -15,33 +18,44 @@ from bench.report.wording import AVERAGES, RULES, STAGES, ranges
 
 
 class Shown(NamedTuple):
-    """A row of a column with numbers: its title, its cell under the primary reading and its runs."""
+    """A line of a column with numbers: its title, its cell at the first point and its runs."""
 
     label: str
     cell: Cell
     measured: Aggregate
     group: Group
+    look: style.Look | None
 
     @property
     def method(self) -> str:
-        """The row's method."""
+        """The line's method."""
         return self.cell.method
 
 
-def shown(study: Study, board: Board, column: Column) -> list[Shown]:
-    """Rows of a column with numbers, each run once, under the usual settings."""
-    main = board.table.targets[0]
-    found = []
-    for line in board.rows:
-        cell = board.cells.get((main, study.primary, column, line))
-        if cell and cell.measured and cell.group and not (line.setting or line.row.reads):
-            found.append(Shown(line.title, cell, cell.measured, cell.group))
-    return found
+def shown(cells: Cells, column: Column) -> list[Shown]:
+    """Lines of a column with numbers, each run once, under the usual settings."""
+    lines = []
+    for line in cells.lines:
+        cell = cells.at(column, line)
+        if cell and cell.measured and cell.group and not (line.setting or line.reads):
+            lines.append(Shown(cells.title(line), cell, cell.measured, cell.group, look(cells, line)))
+    return lines
 
 
-def contenders(study: Study, board: Board, column: Column) -> list[Shown]:
+def contenders(cells: Cells, column: Column) -> list[Shown]:
     """The same without the references that train nothing."""
-    return [each for each in shown(study, board, column) if each.method not in study.references]
+    return [each for each in shown(cells, column) if each.method not in cells.study.references]
+
+
+def look(cells: Cells, line: Line) -> style.Look | None:
+    """A line's own look; None for the look of its method, where every line is another one."""
+    by_method = cells.by_method or cells.experiment.main
+    return None if by_method else style.nth(cells.lines.index(line))
+
+
+def name(cells: Cells, line: Line) -> str:
+    """A line's name in a figure's numbers: its method, or its title where several lines have one method."""
+    return line.method if cells.by_method or cells.experiment.main else cells.title(line)
 
 
 def title(study: Study, column: Column) -> str:
@@ -49,9 +63,9 @@ def title(study: Study, column: Column) -> str:
     return column.described(study.title_of(column.dataset))
 
 
-def each_column(study: Study, board: Board, panel: Callable[[Column], Panel | None]) -> list[Panel]:
+def each_column(cells: Cells, panel: Callable[[Column], Panel | None]) -> list[Panel]:
     """A panel a column, of those that have one."""
-    return [made for column in board.columns if (made := panel(column)) is not None]
+    return [drawn for column in cells.columns if (drawn := panel(column)) is not None]
 
 
 def comparison(study: Study) -> str:
@@ -65,16 +79,17 @@ def reading(study: Study) -> str:
     return f"{comparison(study)}, {AVERAGES[study.average]}"
 
 
-def seeds(study: Study, board: Board, columns: Iterable[Column]) -> str:
-    """``Seeds: 0-4.`` of what is shown."""
-    every = {seed for column in columns for each in shown(study, board, column) for seed in each.group.seeds}
-    return f"Seeds: {ranges(every)}."
+def measure_read(study: Study, measure: Measure) -> str:
+    """What a measure is and how it is read."""
+    read = measure.reading or study.primary
+    how = f"{STAGES[read.stage]}, {RULES[read.rule]} (stage {read.stage}, rule {read.rule})"
+    return f"{measure.meaning.capitalize()}: {how}, {AVERAGES[study.average]}"
 
 
-def figure(study: Study, board: Board, kind: str, caption: str, panels: Sequence[Panel]) -> Figure | None:
+def figure(cells: Cells, kind: str, caption: str, panels: Sequence[Panel]) -> Figure | None:
     """The figure of that kind; None where there is no panel. The caption gets the seeds."""
     if not panels:
         return None
-    document = f"{study.name}_{board.table.name}"
-    caption = f"{caption} {seeds(study, board, board.columns)}"
-    return Figure(document, f"{document}_{kind}", caption, panels)
+    document = f"{cells.study.name}_{cells.experiment.name}"
+    seeds = {seed for cell in cells if cell.group and not cell.line.setting for seed in cell.group.seeds}
+    return Figure(document, f"{document}_{kind}", f"{caption} Seeds: {ranges(seeds)}.", panels)

@@ -1,0 +1,132 @@
+"""Results as pandas frames: ``bench.cells``, ``bench.runs``, ``bench.clients`` and ``bench.curves``.
+
+All four are of the user's own database and of the results that come with the suite. Collecting one takes many
+seconds, and cells need torch, so a process of its own does it once and keeps it under ``BENCH_HOME/frames``
+for as long as neither results nor code change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bench import paths
+from bench.errors import RequestError, unknown
+
+FOLDER = "frames"
+CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
+
+
+def cells(*, db: str | None = None, own: bool = False, primary: bool = True, **filters: Any) -> pd.DataFrame:
+    """One row a cell of a study's tables beside one published table: the columns of ``bench.report.frame``.
+
+    ``db`` is a database URL (default: the one in ``BENCH_HOME``), ``own`` leaves out what comes with the
+    suite. With ``primary`` False the cells under every reading, else those that verdicts rest on.
+    ``filters`` are columns and a value or a list of values each: ``dataset="cora", method=["local"]``.
+
+    Raises:
+        RequestError: no runs, a database that cannot be read, or no such column.
+    """
+    found = _read("cells", db, own, filters)
+    found = found[found["primary"]] if primary else found
+    return found.drop(columns="primary").reset_index(drop=True)
+
+
+def runs(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
+    """One row a run: what it was, how it ended and what it cost. Parameters and errors as of ``cells``.
+
+    ``settings`` is a JSON object of all its settings, dotted as in ``--set``.
+    """
+    return _read("runs", db, own, filters)
+
+
+def clients(
+    *,
+    db: str | None = None,
+    own: bool = False,
+    stage: str = "trained",
+    rule: str = "best_val",
+    split: str = "test",
+    **filters: Any,
+) -> pd.DataFrame:
+    """One row a run and client: ``accuracy`` in percent over ``samples``, at a stage, by a selection rule.
+
+    Other parameters and errors as of ``cells``.
+    """
+    return _read("clients", db, own, {**filters, "stage": stage, "rule": rule, "split": split})
+
+
+def curves(
+    *, db: str | None = None, own: bool = False, stage: str = "trained", split: str = "test", **filters: Any
+) -> pd.DataFrame:
+    """One row a run and evaluation, numbered from 1: ``accuracy`` in percent, mean over clients.
+
+    Other parameters and errors as of ``cells``.
+    """
+    return _read("curves", db, own, {**filters, "stage": stage, "split": split})
+
+
+def _read(name: str, db: str | None, own: bool, filters: dict[str, Any]) -> pd.DataFrame:
+    import pyarrow.parquet as pq
+
+    file = _collected(name, db, own)
+    known = pq.read_schema(file).names
+    wanted = []
+    for column, value in filters.items():
+        if column not in known:
+            raise unknown(f"column of {name}:", column, known)
+        several = isinstance(value, list | tuple | set | frozenset)
+        wanted.append((column, "in", list(value)) if several else (column, "==", value))
+    return pd.read_parquet(file, filters=wanted or None)
+
+
+def _collected(name: str, db: str | None, own: bool) -> Path:
+    """The file of a frame of these results, collected now if it is not there; older ones go."""
+    folder = paths.home() / FOLDER / _stamp(db, own)
+    file = folder / f"{name}.parquet"
+    if file.is_file():
+        return file
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / f"{name}-{os.getpid()}.new"
+    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(new), json.dumps([db, own])]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        new.unlink(missing_ok=True)
+        lines = done.stderr.strip().splitlines() or [f"the frame of {name} could not be collected"]
+        raise RequestError(lines[-1].removeprefix("bench: "))
+    new.rename(file)
+    for old in folder.parent.iterdir():
+        if old != folder:
+            shutil.rmtree(old, ignore_errors=True)
+    return file
+
+
+def _stamp(db: str | None, own: bool) -> str:
+    """What the frames depend on, as a hash: names, sizes and times of code, results and databases."""
+    digest = hashlib.sha256(json.dumps([db, own, os.environ.get("BENCH_PLUGINS", "")]).encode())
+    url = db or paths.default_database()
+    database = Path(url.removeprefix("sqlite:///"))
+    for path in (*_sources(), database, Path(f"{database}-wal"), *sorted(paths.home().glob("tuned/*"))):
+        if path.is_file():
+            status = path.stat()
+            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    if not url.startswith("sqlite:///"):  # nobody can tell from here whether it has changed
+        digest.update(os.urandom(16))
+    return digest.hexdigest()[:32]
+
+
+def _sources() -> Iterator[Path]:
+    for package in CODE:
+        root = Path(str(files(package)))
+        for pattern in ("*.py", "*.toml", "*.csv", "*.json", "*.parquet"):
+            yield from sorted(root.rglob(pattern))

@@ -1,0 +1,151 @@
+"""Reading grids: by name, of the suite and of its studies, or from a file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
+
+from bench.dataset import DATASETS
+from bench.errors import RequestError, unknown
+from bench.grids.experiment import Columns, ExperimentFile, LinePart, Only, PointPart
+from bench.grids.grid import MODEL, Grid, Match, Override, Setting
+
+FOLDER = "experiments"
+"""Where a study, a package, keeps the files of its experiments."""
+
+PARTS: dict[str, type[BaseModel]] = {
+    "settings": Setting,
+    "override": Override,
+    "match": Match,
+    "columns": Columns,
+    "lines": LinePart,
+    "points": PointPart,
+    "only": Only,
+}
+
+
+class _Named(NamedTuple):
+    file: Traversable
+    study: str
+
+
+def grid_names() -> list[str]:
+    """Names of the grids that come with the suite."""
+    return sorted(_named())
+
+
+def _named() -> dict[str, _Named]:
+    """The grids of no study, and those of the suite's studies."""
+    studies = [(folder, folder.name) for folder in files("bench.reports").iterdir() if folder.is_dir()]
+    folders = [(files("bench.grids"), ""), *((folder / FOLDER, study) for folder, study in studies)]
+    return {
+        file.name.removesuffix(".toml"): _Named(file, study)
+        for folder, study in folders
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    }
+
+
+def grid_name(file: Traversable) -> str:
+    """What ``--grid`` calls a file: its name if it comes with the suite, else its path."""
+    named = _named().get(file.name.removesuffix(".toml"))
+    return file.name.removesuffix(".toml") if named and str(named.file) == str(file) else str(file)
+
+
+def load_grid(name_or_path: str) -> Grid:
+    """A grid by its name, or from a TOML file.
+
+    Raises:
+        RequestError: no such grid or file, not TOML (with the line), an unknown key (with the
+            nearest one), a value of the wrong kind, an override that matches nothing in the grid.
+    """
+    named = _named()
+    path = Path(name_or_path)
+    if name_or_path in named:
+        file, study = named[name_or_path]
+        return parse_grid(file.read_text(encoding="utf-8"), name_or_path, study)
+    if path.suffix == ".toml" or len(path.parts) > 1:
+        if not path.is_file():
+            raise RequestError(f"grid file {name_or_path}: no such file; a grid's name is {', '.join(named)}")
+        try:
+            return parse_grid(path.read_text(encoding="utf-8"), name_or_path)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RequestError(f"grid file {name_or_path}: cannot read it as text: {error}") from None
+    raise unknown("grid", name_or_path, named)
+
+
+def parse_grid(text: str, name: str, study: str = "") -> Grid:
+    """A grid from TOML text; ``name`` is for messages. Raises as ``load_grid`` does."""
+    grid = parse_experiment(text, name).grid(study)
+    _check_matches(grid, name)
+    return grid
+
+
+def parse_experiment(text: str, name: str) -> ExperimentFile:
+    """An experiment's file from TOML text; raises as ``load_grid`` does."""
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RequestError(f"grid {name} is not valid TOML: {error}") from None
+    try:
+        return ExperimentFile.model_validate(_tuples(tree))
+    except ValidationError as error:
+        raise _explain(error, name) from None
+
+
+def _tuples(value: Any) -> Any:
+    """TOML's lists as tuples, for a strict model."""
+    if isinstance(value, list):
+        return tuple(_tuples(part) for part in value)
+    if isinstance(value, dict):
+        return {key: _tuples(part) for key, part in value.items()}
+    return value
+
+
+def _explain(error: ValidationError, name: str) -> RequestError:
+    # A key that is unknown is often one that is missing, misspelt: it is named first.
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        *parents, key = first["loc"]
+        model: type[BaseModel] = ExperimentFile
+        for part in parents:
+            model = PARTS.get(str(part), model)
+        return unknown(f"key '{where}' of grid {name}:", str(key), model.model_fields)
+    if first["type"] == "missing":
+        return RequestError(f"grid {name}: the key '{where}' is missing")
+    if not where:
+        return RequestError(f"grid {name}: {first['msg'].removeprefix('Value error, ')}")
+    return RequestError(f"grid {name}: {where}: {first['msg']}, got {first['input']!r}")
+
+
+def _check_matches(grid: Grid, name: str) -> None:
+    have: dict[str, set[str]] = {
+        "dataset": {dataset for setting in grid.settings for dataset in setting.datasets},
+        "scenario": {setting.scenario for setting in grid.settings},
+        "clients": {str(clients) for setting in grid.settings for clients in setting.clients},
+        "method": {method for setting in grid.settings for method in grid.methods_of(setting)},
+        "model": set(_models(grid)),
+    }
+    for index, override in enumerate(grid.override):
+        for key, wanted in override.match.model_dump(exclude_none=True).items():
+            for value in map(str, wanted):
+                if value not in have[key]:
+                    raise unknown(f"override.{index}.match.{key} of grid {name}:", value, have[key])
+
+
+def _models(grid: Grid) -> Iterator[str]:
+    """The client models that a grid or its data sets name."""
+    for setting in grid.settings:
+        datasets = [DATASETS.all().get(name) for name in setting.datasets]
+        yield from (dataset.client.model for dataset in datasets if dataset)
+        yield from (str(some[MODEL]) for some in setting.variations() if MODEL in some)
+    if "model" in grid.client:
+        yield str(grid.client["model"])

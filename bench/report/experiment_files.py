@@ -1,0 +1,131 @@
+"""A study's experiments from their files: the tables that show what ``bench.grids.experiment`` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from bench.errors import RequestError, unknown
+from bench.grids.experiment import ExperimentFile, LinePart, Only
+from bench.grids.files import grid_name, parse_experiment
+from bench.grids.grid import Part
+from bench.report.experiment import Comparison, Experiment, Line, Point, Target
+from bench.report.measures import MEASURES, Measure
+from bench.report.settings import Column
+
+
+class TargetPart(Part):
+    """A table of a paper; ``label`` is its name here."""
+
+    label: str = ""
+    paper: str
+    table: str
+
+
+class ComparisonPart(Part):
+    """What cells are set beside: see ``bench.report.experiment.Comparison``."""
+
+    label: str
+    targets: tuple[TargetPart, ...] = ()
+
+
+class TablePart(Part):
+    """A table of an experiment: see ``bench.report.experiment.Experiment``. ``only`` are its columns among
+    those of the grid; ``measures`` are names.
+    """
+
+    name: str = ""
+    title: str
+    comparisons: tuple[ComparisonPart, ...] = Field(min_length=1)
+    measures: tuple[str, ...] = ()
+    main: bool = False
+    ranked: bool = False
+    reduced: str = ""
+    only: Only = Only()
+    axis: str = ""
+    figures: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def read(
+    folder: Traversable, names: Iterable[str], lines: Iterable[Line], measures: Iterable[Measure] = ()
+) -> tuple[Experiment, ...]:
+    """The experiments of a study from the files of these names in a folder, in this order.
+
+    ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
+
+    Raises:
+        RequestError: there is no such file, or it is not valid.
+    """
+    rows = {line.method: line for line in lines}
+    known = {measure.name: measure for measure in (*MEASURES, *measures)}
+    return tuple(each for name in names for each in _tables(folder / f"{name}.toml", name, rows, known))
+
+
+def _tables(
+    place: Traversable, name: str, rows: Mapping[str, Line], measures: Mapping[str, Measure]
+) -> Iterator[Experiment]:
+    if not place.is_file():
+        raise RequestError(f"experiment {name}: there is no file {place}")
+    file = parse_experiment(place.read_text(encoding="utf-8"), name)
+    for part in file.tables:
+        try:
+            table = TablePart.model_validate(part)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise RequestError(f"experiment {name}: tables: {where}: {first['msg']}") from None
+        for measure in table.measures:
+            if measure not in measures:
+                raise unknown(f"measure of experiment {name}:", measure, measures)
+        yield Experiment(
+            name=table.name or name,
+            title=table.title,
+            comparisons=tuple(
+                Comparison(
+                    each.label,
+                    tuple(
+                        Target(target.label or target.table, target.paper, target.table)
+                        for target in each.targets
+                    ),
+                )
+                for each in table.comparisons
+            ),
+            measures=tuple(measures[measure] for measure in table.measures),
+            grid=grid_name(place),
+            main=table.main,
+            ranked=table.ranked,
+            reduced=table.reduced,
+            columns=_columns(file, table) if table.main else (),
+            lines=() if table.main else tuple(_line(line, rows) for line in file.lines),
+            points=tuple(Point(**_without(point, "only")) for point in file.points),
+            axis=table.axis,
+            figures=table.figures,
+            remarks=table.remarks,
+        )
+
+
+def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
+    if isinstance(line, str):
+        return rows.get(line, Line(line))
+    return Line(**_without(line, "only", "points"))
+
+
+def _without(part: Part, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in dict(part).items() if name not in names}
+
+
+def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
+    """The columns that a table shows, those of a data set together."""
+    every = dict.fromkeys(
+        Column(dataset, setting.scenario, clients)
+        for setting in file.grid("").settings
+        for dataset in setting.datasets
+        for clients in setting.clients
+    )
+    columns = [column for column in every if table.only.has(column.dataset, column.scenario, column.clients)]
+    datasets = list(dict.fromkeys(column.dataset for column in columns))
+    return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))

@@ -1,0 +1,30 @@
+"""A study of one's own: a paper's table beside measured numbers.
+
+bench sweep --grid docs/examples/own_study/table1.toml --dry-run
+BENCH_PLUGINS=docs/examples/own_study.py bench report --study own_study -d cora --print own_study_table1
+"""
+
+from pathlib import Path
+
+from bench.report.experiment import Line
+from bench.report.experiment_files import read
+from bench.report.settings import Reading
+from bench.report.study import Study
+
+FOLDER = Path(__file__).parent / "own_study"
+"""The experiments, and the paper's numbers: ``a_paper.csv``."""
+
+LINES = (Line("local", "Local"), Line("fedavg", "FedAvg"), Line("fedprox", "FedProx"))
+
+
+class OwnStudy(Study):
+    """Three methods on Cora, and FedProx with two weights of its proximal term."""
+
+    name = "own_study"
+    title = "A study of one's own"
+    grids = (str(FOLDER / "table1.toml"),)
+    lines = LINES
+    experiments = read(FOLDER, ("table1", "proximal"), LINES)
+    primary = Reading("trained", "best_val")
+    readings = (Reading("received", "best_val"),)
+    published = FOLDER

@@ -1,0 +1,5 @@
+"""FedAGHN: personalised image classifiers."""
+
+from .study import FedAGHN
+
+__all__ = ["FedAGHN"]

@@ -1,0 +1,88 @@
+"""What FedHGN's own experiments measure: bytes of an exchange, and what it reveals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.report import measures
+from bench.report.measures import Measure, Measured, Values
+
+
+def _exchanged(layer: int, coding: int) -> Measure:
+    what = ("dense", "as non-zeros")[coding]
+    return Measure(
+        f"layer{layer + 1}_{('dense', 'coded')[coding]}",
+        f"Layer {layer + 1}, {('MB', 'MB coded')[coding]}",
+        f"megabytes of exchange {layer + 1} before training, both directions, ids included, {what}",
+        measures.exchanged_megabytes(layer, coding),
+        metric=f"exchanged_{layer}_{coding}",
+        digits=1,
+        by_reading=False,
+    )
+
+
+EXPOSURE = (
+    "border",
+    "alone",
+    "recoverable",
+    "recoverable_from_sums",
+    "peer",
+    "pairs",
+    "recoverable_by_peers",
+)
+"""What the numbers of a run's artefact ``exposure`` count, in order; older runs have the first few alone."""
+
+
+def _exposures(cell: Measured, name: str) -> Iterator[tuple[float, float]]:
+    """A number of every audited run that has it, and its border nodes."""
+    for run in cell.group.done["id"]:
+        found = cell.results.artefact(int(run), "exposure")
+        if found is not None and len(found) > EXPOSURE.index(name):
+            yield float(found[EXPOSURE.index(name)]), float(found[EXPOSURE.index("border")])
+
+
+def _exposed_pairs(cell: Measured) -> Values:
+    return tuple(pairs for pairs, _ in _exposures(cell, "pairs"))
+
+
+def _exposed(name: str, title: str, meaning: str) -> Measure:
+    def values(cell: Measured) -> Values:
+        return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
+
+    return Measure(
+        name,
+        title,
+        f"border nodes {meaning}, in percent of all border nodes",
+        values,
+        metric=name,
+        digits=1,
+        by_reading=False,
+    )
+
+
+MEASURES = (
+    *(_exchanged(layer, coding) for layer in (0, 1) for coding in (0, 1)),
+    _exposed("alone", "Alone", "that a client uploads alone at least once"),
+    _exposed("recoverable", "Server", "that the server can compute from the clients' uploads"),
+    _exposed(
+        "recoverable_from_sums",
+        "Server, masked",
+        "that it can compute from the sums over clients, all that secure aggregation shows it",
+    ),
+    _exposed("peer", "Peer, one sum", "that another client learns from one returned sum less its own part"),
+    _exposed(
+        "recoverable_by_peers",
+        "Peer",
+        "that another client can compute from all the sums that it gets",
+    ),
+    Measure(
+        "pairs",
+        "Pairs",
+        "pairs of a client and a border hyperedge whose returned sum tells it another client's node",
+        _exposed_pairs,
+        metric="pairs",
+        digits=0,
+        by_reading=False,
+    ),
+)
+"""Beside those of any study."""

@@ -1,0 +1,101 @@
+"""``bench.cells`` and the other frames, as a notebook calls them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_database import FakeDatabase
+
+import bench
+from bench import frames
+from bench.errors import RequestError
+from bench.report.whole_frames import whole
+from bench.resolve import resolve
+from bench.store import open_store
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    return tmp_path
+
+
+def database() -> FakeDatabase:
+    """Two clients of a hundred test samples each."""
+    found = FakeDatabase()
+    for seed, correct in ((0, [70, 80]), (1, [72, 82])):
+        spec = resolve("cora", "non-overlapping", 10, "local", seed)
+        found.add("", 0, correct, spec=spec, curve=[[10, 30], correct])
+    found.add(
+        "", 0, None, spec=resolve("cora", "non-overlapping", 10, "fedavg", 0), state="failed", reason="x"
+    )
+    return found
+
+
+def test_cells_are_those_of_the_studies() -> None:
+    table = whole("cells", database())
+    (local,) = table[(table["table"] == "Table 1") & (table["n"] > 0) & table["primary"]].to_dict("records")
+    assert (local["dataset"], local["clients"], local["method"], local["line"]) == (
+        "cora",
+        10,
+        "local",
+        "Local",
+    )
+    assert (local["mean"], local["published_mean"]) == (76.0, 71.26)
+    assert local["difference"] == pytest.approx(76 - 71.26)
+    unrun = table[(table["method"] == "fedper") & (table["dataset"] == "cora") & (table["clients"] == 10)]
+    assert set(unrun["verdict"]) == {"not run"}
+    assert unrun["mean"].isna().all()
+
+
+def test_runs_clients_and_curves_are_one_row_each() -> None:
+    runs = whole("runs", database())
+    assert sorted(runs["state"]) == ["done", "done", "failed"]
+    assert {json.loads(text)["protocol.rounds"] for text in runs["settings"]} == {100}
+    clients = whole("clients", database())
+    here = clients[
+        (clients["stage"] == "trained") & (clients["rule"] == "last") & (clients["split"] == "test")
+    ]
+    assert sorted(here["accuracy"]) == [70, 72, 80, 82]
+    curves = whole("curves", database())
+    curves = curves[(curves["stage"] == "trained") & (curves["split"] == "test") & (curves["seed"] == 1)]
+    assert dict(zip(curves["evaluation"], curves["accuracy"], strict=True)) == {1: 20.0, 2: 77.0}
+
+
+@pytest.fixture
+def kept(home: Path) -> Path:
+    """A home in which the frames were collected already, so that nothing has to be run."""
+    folder = home / frames.FOLDER / frames._stamp(None, False)
+    folder.mkdir(parents=True)
+    for name in bench.FRAMES:
+        whole(name, database()).to_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+def test_a_notebook_reads_them_without_torch(kept: Path) -> None:
+    script = (
+        "import sys, bench; found = bench.cells(dataset='cora', method=['local'], clients=10);"
+        "print(len(found[found['n'] > 0]), 'torch' in sys.modules, 'primary' in found)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3", "False", "False"]  # Table 1, its earlier version, a grid of Table 1
+    assert list(bench.clients(method="local", rule="last", seed=0)["accuracy"]) == [70, 80]
+    assert len(bench.runs(state="failed")) == 1
+    assert len(bench.curves(method="local")) == 4
+    with pytest.raises(RequestError, match="did you mean 'dataset'"):
+        bench.cells(datset="cora")
+
+
+def test_they_are_collected_anew_once_the_database_changes(kept: Path, home: Path) -> None:
+    before = frames._stamp(None, False)
+    assert before == kept.name
+    with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
+        pass
+    assert frames._stamp(None, False) != before
+
+
+def test_what_goes_wrong_there_is_said_here() -> None:
+    with pytest.raises(RequestError, match="no-such"):
+        bench.runs(db="sqlite:////no-such/place.db", own=True)
