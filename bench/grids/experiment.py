@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
@@ -43,13 +45,15 @@ class LinePart(Part):
 
 
 class PointPart(Part):
-    """A point of an experiment: settings added to every line's. With ``grid`` another grid plans its runs.
+    """A point of an experiment: settings added to every line's, in the columns ``only``. With ``grid``
+    another grid plans its runs.
 
     The rest is for the reader of a table: see ``bench.report.experiment.Point``.
     """
 
     label: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
+    only: Match = Match()
     printed: str = ""
     datasets: dict[str, str] = Field(default_factory=dict)
     x: float | None = None
@@ -99,26 +103,22 @@ class ExperimentFile(Grid):
         shared = {name: getattr(self, name) for name in Grid.model_fields}
         return Grid(**{**shared, "settings": settings, "study": self.study or study})
 
-    def _settings(self, columns: Columns, line: LinePart) -> list[Setting]:
+    def _settings(self, columns: Columns, line: LinePart) -> Iterator[Setting]:
         """The runs of a line in some columns; none where it does not stand there."""
-        only = line.only
-        datasets = tuple(name for name in columns.datasets if only.dataset is None or name in only.dataset)
-        clients = tuple(count for count in columns.clients if only.clients is None or count in only.clients)
-        variants = tuple(
-            {**line.settings, **point.settings}
-            for point in self.points
-            if not point.grid and (line.points is None or point.label in line.points)
-        )
-        if not (datasets and clients and variants):
-            return []
-        if only.scenario is not None and columns.scenario not in only.scenario:
-            return []
-        return [
-            Setting(
-                datasets=datasets,
-                scenario=columns.scenario,
-                clients=clients,
-                methods=(line.runs,),
-                variants=variants,
+        for dataset, clients in product(columns.datasets, columns.clients):
+            here = dataset, columns.scenario, clients, "", ""
+            variants = tuple(
+                {**line.settings, **point.settings}
+                for point in self.points
+                if not point.grid
+                and point.only.applies(*here)
+                and (line.points is None or point.label in line.points)
             )
-        ]
+            if variants and line.only.applies(*here):
+                yield Setting(
+                    datasets=(dataset,),
+                    scenario=columns.scenario,
+                    clients=(clients,),
+                    methods=(line.runs,),
+                    variants=variants,
+                )

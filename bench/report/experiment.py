@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.errors import RequestError
 from bench.grids import Grid, Planned, expand, load_grid, plan
+from bench.grids.grid import Match
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, planned_cell
 from bench.report.settings import Column, difference
@@ -76,7 +77,8 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A column within each federation: settings added to every line's, and their place on an axis.
+    """A column within each federation, or those ``only``: settings added to every line's, and their place on
+    an axis.
 
     ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
     where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
@@ -85,6 +87,7 @@ class Point:
 
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    only: Match = field(default_factory=Match)
     printed: str = ""
     datasets: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
@@ -169,6 +172,8 @@ class Plan:
             grid, expansion = self._grid(point.grid)
             known = {_key(run) for run in expansion}
             for column in self.columns:
+                if not point.only.applies(column.dataset, column.scenario, column.clients, "", ""):
+                    continue
                 for line in self.lines:
                     variant = {**line.settings, **point.settings}
                     where = (column.dataset, column.scenario, column.clients, line.runs)

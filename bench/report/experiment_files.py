@@ -98,7 +98,7 @@ def _tables(
             main=table.main,
             ranked=table.ranked,
             reduced=table.reduced,
-            columns=_columns(file, table) if table.main else (),
+            columns=_columns(file, table) if table.main or table.ranked else (),
             lines=() if table.main else tuple(_line(line, rows) for line in file.lines),
             points=tuple(Point(**dict(point)) for point in file.points),
             axis=table.axis,

@@ -58,8 +58,8 @@ class Study:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the main tables."""
-        return tuple(column for table in self.experiments if table.main for column in table.columns)
+        """The columns of the tables that compare methods."""
+        return tuple(column for table in self.experiments if table.competes for column in table.columns)
 
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""
