@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from bench.engine.methods import METHODS
 from bench.registry import Kind
+from bench.report.claims import Claims
 from bench.report.dataset_tables import DataTable
 from bench.report.experiment import Experiment, Line, Target
 from bench.report.measures import TEST, Measure, another
@@ -28,8 +29,9 @@ class Study:
     ``references`` are methods that compete with no other and have no rank. ``datasets`` and
     ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
-    the main tables. ``data_table`` describes the paper's statistics of its data sets. ``published`` is the
-    folder with the papers' numbers, ``PAPER.csv`` each (see ``bench.report.published.COLUMNS``).
+    the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
+    statistics of its data sets. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    ``bench.report.published.COLUMNS``).
     """
 
     name: ClassVar[str]
@@ -48,6 +50,7 @@ class Study:
     remarks: ClassVar[tuple[str, ...]] = ()
     tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
+    claims: ClassVar[tuple[Claims, ...]] = ()
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
 

@@ -13,6 +13,7 @@ from bench.report.published import Published
 from bench.report.settings import Column, Reading
 from bench.report.study import Study
 
+from .claims import CLAIMS
 from .measures import MEASURES
 
 PAPER = "fedaghn"
@@ -67,6 +68,7 @@ class FedAGHN(Study):
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "client_best_val"),)
+    claims = CLAIMS
     data_table = ImageClients(PAPER, 20)
     datasets: ClassVar[Mapping[str, str]] = {
         "cifar10-sample": "cifar10",

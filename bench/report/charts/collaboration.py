@@ -88,10 +88,8 @@ def layers(cells: Cells, results: Results) -> Figure | None:
             first = next((weights for weights in every if weights is not None), None)
             if first is None or first.ndim != 3:
                 continue
-            ends = (
-                [*range(BORDER), *range(len(first) - BORDER, len(first))] if len(first) > 2 * BORDER else []
-            )
-            for layer in ends or range(len(first)):
+            count = len(first)
+            for layer in (layer for layer in range(count) if min(layer, count - 1 - layer) < BORDER):
 
                 def one(run: int, layer: int = layer) -> NDArray[Any] | None:
                     weights = best_of(run)
