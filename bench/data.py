@@ -90,11 +90,19 @@ class Hypergraph:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Images ``[items, channels, height, width]`` uint8 with one class each."""
+    """Images ``[items, channels, height, width]`` uint8 with one class each.
+
+    A sample of a larger set knows all of that set's classes: ``population`` ``[all]`` int64, and
+    ``positions`` ``[items]`` int64, ascending, says which of them each image is. Clients are drawn on the
+    population and keep what the sample holds of it, so that they have the mix of classes that the
+    clients of the complete set have. Both are None where all images are here.
+    """
 
     pixels: NDArray[np.uint8]
     labels: NDArray[np.int64]
     classes: int
+    population: NDArray[np.int64] | None = None
+    positions: NDArray[np.int64] | None = None
 
 
 Data = Graph | Hypergraph | Images

@@ -23,6 +23,14 @@ class HyperParameters(BaseModel):
         return space
 
 
+def added(default: Any, **limits: Any) -> Any:
+    """A hyper-parameter that earlier versions of a method did not have.
+
+    At its default it is absent from a spec, so that the hashes of stored runs stay.
+    """
+    return Field(default, exclude_if=lambda value: value == default, **limits)
+
+
 def tunable(default: Any, search: list[Any], **limits: Any) -> Any:
     """A hyper-parameter with the values a tuning study tries, for example the paper's range."""
     return Field(default, json_schema_extra={"search": search}, **limits)

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ from bench.spec import RunSpec
 WARM_UP_ROUNDS = 2
 WHOLE_RUNS = 3
 STUDIED = "gcn"
-"""The client model that the sequential reference and the bound are for."""
+"""The client model that the bound is for."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,24 +49,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed."""
+    """What is timed, against the ``reference`` where there is one for it; ``model`` is the client model
+    where it is not the data set's own.
+    """
 
     dataset: str
     scenario: str
     method: str
     clients: int
+    model: str | None = None
+    reference: bool = True
 
 
 @dataclass(frozen=True)
 class Row:
     """One line of the table of rounds; ``ratio`` is sequential over stacked seconds.
 
-    The sequential reference trains whole GCNs with cross-entropy only: a method that asks for more
-    has no such figures, and another model has no bound either. ``dataset`` is what was measured.
+    The sequential reference trains whole models with cross-entropy only, and knows a few of them: a method
+    that asks for more has no such figures, and another model than the study's GCN has no bound.
+    ``dataset`` is what was measured.
     """
 
     dataset: str
     method: str
+    model: str
     clients: int
     seconds_per_round: float
     sequential_seconds_per_round: float | None
@@ -76,7 +82,7 @@ class Row:
     bound_share: float | None
 
     def __str__(self) -> str:
-        return f"{self.method} {self.clients}: {self.seconds_per_round * 1e3:.1f} ms a round"
+        return f"{self.method} ({self.model}) {self.clients}: {self.seconds_per_round * 1e3:.1f} ms a round"
 
 
 @dataclass(frozen=True)
@@ -196,7 +202,6 @@ def measure(
     roots: tuple[Path, ...],
     device: str,
     threads: int,
-    sequential_too: bool,
 ) -> Row:
     """A line of the table: peak memory of the stacked engine alone in a fresh process (``apart``);
     then median seconds of either engine, in turns.
@@ -207,7 +212,11 @@ def measure(
     """
     torch.set_num_threads(threads)
     kind = METHODS.named(case.method)
-    overrides = {"method.warm_up_epochs": 1} if "warm_up_epochs" in kind.Hyper.model_fields else {}
+    overrides: dict[str, Any] = (
+        {"method.warm_up_epochs": 1} if "warm_up_epochs" in kind.Hyper.model_fields else {}
+    )
+    if case.model is not None:
+        overrides |= {"client.model": case.model}
     spec, federation = prepare(case, roots, overrides)
     if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
         raise RequestError(
@@ -219,7 +228,7 @@ def measure(
     reset_peak_memory(where)
     runs = [_warm(Run(spec, federation, device))]
     mebibytes = peak_memory(where) / 2**20
-    if sequential_too and studied:
+    if case.reference:
         with suppress(NotApplicableError):  # a method that asks for more than the reference does
             runs.append(_warm(Run(spec, federation, device, clients_type=SequentialClients)))
     times: list[list[float]] = [[] for _ in runs]
@@ -235,7 +244,8 @@ def measure(
     least = bound(runs[0], federation, machine) if studied else None
     ratio = sequential / stacked if sequential else None
     share = least / stacked if least else None
-    return Row(spec.dataset, case.method, case.clients, stacked, sequential, ratio, mebibytes, least, share)
+    subject = spec.dataset, case.method, spec.client.model, case.clients
+    return Row(*subject, stacked, sequential, ratio, mebibytes, least, share)
 
 
 def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:

@@ -13,6 +13,9 @@ import operator
 
 import numpy as np
 
+Stream = np.random.Generator | np.random.RandomState
+"""What a draw takes: a stream of the suite, or NumPy's legacy one, which drew others' partitions."""
+
 
 def entropy(seed: int, *key: str | int) -> int:
     """128 bits that identify the stream ``(seed, *key)`` on every machine."""

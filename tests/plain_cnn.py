@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
+from bench import streams
 from bench.federation.types import TEST, TRAIN, VALIDATION, Client, Federation
 from bench.spec import ClientSettings, Protocol, RunSpec
 
@@ -105,3 +107,30 @@ def spec(method: str, clients: int, rounds: int = 2, epochs: int = 3, rate: floa
         protocol=Protocol(rounds=rounds, local_epochs=epochs, split=(70, 10, 20), initial="common"),
         client=SETTINGS.model_copy(update={"learning_rate": rate}),
     )
+
+
+def plain_epochs(
+    network: nn.Sequential,
+    client: Client,
+    key: tuple[int, int, int],
+    epochs: int,
+    layers: Sequence[str] = tuple(MODULES),
+    penalty: Callable[[], Tensor | float] = lambda: 0.0,
+) -> None:
+    """SGD on the weights of some layers, in training mode, on the shuffled whole batches of ``fit``.
+
+    ``key`` is the client's number, the round and the fit of the round.
+    """
+    weights = [value for layer in layers for value in network[MODULES[layer]].parameters()]
+    training = np.flatnonzero(client.roles == TRAIN)
+    network.train()
+    for epoch in range(epochs):
+        order = streams.generator(5, "order", *key, epoch).permutation(training)
+        for first in range(0, max(len(order) - BATCH, 0) + 1, BATCH):
+            batch = order[first : first + BATCH]
+            logits = network(normalised(client.features[batch]))
+            loss = functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])) + penalty()
+            gradients = torch.autograd.grad(loss, weights)
+            with torch.no_grad():
+                for value, gradient in zip(weights, gradients, strict=True):
+                    value -= RATE * gradient

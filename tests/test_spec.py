@@ -25,7 +25,12 @@ BASE: dict[str, Any] = {
     "method": "fedprox",
     "seed": 0,
     "protocol": {**Protocol().model_dump(), "participation": 1.0},
-    "client": {**ClientSettings().model_dump(), "optimizer_state": "keep"},
+    "client": {
+        **ClientSettings().model_dump(),
+        "optimizer_state": "keep",
+        "bn_stats": "local",
+        "precision": "float32",
+    },
     "hyper": {"mu": 0.001, "weights": "uniform"},
     "attack": Attack(ratio=0.2).model_dump(),
     "newcomers": Newcomers(ratio=0.2).model_dump(),
@@ -51,6 +56,8 @@ CHANGES: dict[str, Any] = {
     "client.weight_decay": 0.0,
     "client.batch_size": 16,
     "client.optimizer_state": "reset",
+    "client.bn_stats": "averaged",
+    "client.precision": "bfloat16",
     "hyper.mu": 0.002,
     "hyper.weights": "samples",
     "attack.kind": "gaussian",
@@ -139,10 +146,9 @@ def test_the_hash_is_sha256_of_sorted_compact_json() -> None:
 
 
 def test_settings_of_later_versions_are_absent_from_the_canonical_form_at_their_defaults() -> None:
-    assert "participation" not in RunSpec.model_validate(BASE).canonical()
-    assert "optimizer_state" not in RunSpec.model_validate(BASE).canonical()
-    for path in ("protocol.participation", "client.optimizer_state"):
+    for path in ("protocol.participation", "client.optimizer_state", "client.bn_stats", "client.precision"):
         section, _, name = path.partition(".")
+        assert name not in RunSpec.model_validate(BASE).canonical()
         spec = RunSpec.model_validate(changed(path, CHANGES[path]))
         assert json.loads(spec.canonical())[section][name] == CHANGES[path]
         assert RunSpec.model_validate_json(spec.canonical()) == spec
@@ -161,6 +167,8 @@ def test_participants_are_the_rounded_share(share: float, clients: int, count: i
         ("protocol.participation", 1.5),
         ("protocol.participation", float("nan")),
         ("client.optimizer_state", "half"),
+        ("client.bn_stats", "reset"),
+        ("client.precision", "float16"),
         ("protocol.local_epochs", 0),
         ("protocol.partition_seed", -1),
         ("protocol.split", [40.0, 60.0]),

@@ -144,7 +144,7 @@ def stats(
     Graphs: counts are means over clients (edges in both directions), clustering is the mean local
     coefficient, heterogeneity the median Jensen-Shannon distance between two clients' classes. Hypergraphs,
     and graphs with hyperedges: hyperedges with members at two or more clients, and edges between clients,
-    over several partitions.
+    over several partitions. Images: images and classes of clients in every scenario of the data set.
 
     Parameters
     ----------

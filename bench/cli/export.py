@@ -21,6 +21,7 @@ def export(
     scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
     seed: Seeds = None,
     grid: str | None = None,
+    largest_array_kib: int = 4,
     db: str | None = None,
     as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
 ) -> None:
@@ -45,6 +46,8 @@ def export(
         Only this seed, or a range such as 0-4.
     grid
         Only the runs of this grid, a name or a TOML file.
+    largest_array_kib
+        Leave out arrays of runs that are larger: collaboration weights of every round take some 200.
     db
         Database URL; default: sqlite:///BENCH_HOME/bench.db.
     as_json
@@ -63,7 +66,7 @@ def export(
         grid,
     )
     with open_store(db or paths.default_database(), create=False) as store:
-        written = write_bundle(store, choose(store.runs(), choice), out)
+        written = write_bundle(store, choose(store.runs(), choice), out, largest_array_kib * 1024)
     if as_json:
         print(
             json.dumps(

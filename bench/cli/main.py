@@ -31,6 +31,7 @@ for name, place, summary in (
         "bench.cli.check_method:check_method",
         "Check your own method file, and say what to mend.",
     ),
+    ("check-gpu", "bench.cli.check_gpu:check_gpu", "Run on a GPU what only a GPU can show."),
     ("doctor", "bench.cli.doctor:doctor", "Report the environment and say what to fix."),
     ("data", "bench.cli.data:app", "List, fetch, check and describe the data sets."),
     ("db", "bench.cli.db:app", "Check the database or bring its schema up to date."),

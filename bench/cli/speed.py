@@ -28,6 +28,8 @@ WIDTH = 105
 """Columns that the table takes, whatever the terminal says."""
 
 ROUNDS = 9
+IMAGE_CLIENTS = 20
+"""Clients of the image study."""
 
 
 def speed(
@@ -52,10 +54,11 @@ def speed(
     scenario:
         How it is spread over clients; the data set's first scenario by default.
     clients:
-        Client counts; 10 20 50 100 200 by default.
+        Client counts; 10 20 50 100 200 by default, 20 on images.
     methods:
         Methods, or 'all' for every one, by default at 10, 50 and 100 clients and without the reference;
-        by default FedAvg at every count and, on graphs, FedSheafHN at the first.
+        by default FedAvg at every count and, on graphs, FedSheafHN at the first. On images either has
+        FedAvg with every client model, against the reference.
     rounds:
         Rounds measured, after two to warm up; the median is reported. 9 by default.
     whole:
@@ -71,6 +74,7 @@ def speed(
     import torch
 
     from bench.dataset import DATASETS
+    from bench.nn.base import CLIENT_MODELS
     from bench.speed import WHOLE_RUNS, Case, every_method, measure, measure_machine, measure_whole
 
     if whole and rounds is not None:
@@ -82,9 +86,18 @@ def speed(
     threads = threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
     every = methods == ["all"]
-    counts = clients or ([10, 50, 100] if every else [10, 20, 50, 100, 200])
+    images = data.family == "images"
+    counts = clients or ([IMAGE_CLIENTS] if images else [10, 50, 100] if every else [10, 20, 50, 100, 200])
     names = every_method(data.family) if every else methods
-    cases = [Case(dataset, scenario, name, count) for count in counts for name in names or ["fedavg"]]
+    cases = [
+        Case(dataset, scenario, name, count, reference=not every or (images and name == "fedavg"))
+        for count in counts
+        for name in names or ["fedavg"]
+    ]
+    if images and not whole and (every or not names):
+        fitting = [name for name, kind in CLIENT_MODELS.all().items() if data.family in kind.families]
+        others = [name for name in fitting if name != data.client.model]
+        cases += [Case(dataset, scenario, "fedavg", count, name) for count in counts for name in others]
     if not names and data.family == "graph":
         cases.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {device}"
@@ -103,7 +116,6 @@ def speed(
             roots=data_roots(),
             device=device,
             threads=threads,
-            sequential_too=not every,
         )
         rows = _measured(work_on_rounds, cases, every)
         table = _table_of_rounds(rows, dataset)
@@ -156,12 +168,20 @@ def _table(*headings: str) -> Table:
 
 
 def _table_of_rounds(rows: list[Row], dataset: str) -> Table:
-    table = _table("method", "clients", "ms a round", "sequential", "ratio", "peak MiB", "bound ms", "share")
+    headings = ("method", "clients", "ms a round", "x FedAvg", "sequential", "ratio", "peak MiB")
+    table = _table(*headings, "bound ms", "share")
+    models = {row.model for row in rows if row.method == "fedavg"}
+    fedavg = {
+        (row.dataset, row.model, row.clients): row.seconds_per_round for row in rows if row.method == "fedavg"
+    }
     for row in rows:
+        name = row.method if row.method != "fedavg" or len(models) == 1 else f"fedavg, {row.model}"
+        plain = fedavg.get((row.dataset, row.model, row.clients))
         table.add_row(
-            row.method if row.dataset == dataset else f"{row.method} on {row.dataset}",
+            name if row.dataset == dataset else f"{name} on {row.dataset}",
             str(row.clients),
             _milliseconds(row.seconds_per_round),
+            "-" if plain is None else f"{row.seconds_per_round / plain:.2f}",
             _milliseconds(row.sequential_seconds_per_round),
             "-" if row.ratio is None else f"{row.ratio:.2f}",
             f"{row.peak_mib:.0f}",

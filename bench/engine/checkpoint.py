@@ -72,14 +72,17 @@ def _compact(value: Tensor) -> Tensor:
 
 
 def decode(node: Node, device: torch.device, now: Any = None) -> Any:
-    """The value of a node. Parameters, modules, optimisers and generators of ``now`` are set in place."""
+    """The value of a node, a tensor on the device that its like in ``now`` is on, if there is one.
+
+    Parameters, modules, optimisers and generators of ``now`` are set in place.
+    """
     kind, content = node
     if kind == "tensor":
         if isinstance(now, Tensor) and now.is_leaf and now.requires_grad:
             with torch.no_grad():
                 now.copy_(content)
             return now
-        return content.to(device)
+        return content.to(now.device if isinstance(now, Tensor) else device)
     if kind in ("array", "scalar"):
         return content.numpy() if kind == "array" else content.numpy()[()]
     if kind == "generator":
@@ -138,6 +141,7 @@ def _state(run: Run, round: int, seconds: float, identity: str) -> dict[str, Any
         "loss": encode(run.loss),
         "clients": encode(run.clients.state()),
         "enrolment": encode([dict(run.enrolment.model), dict(run.enrolment.extras)]),
+        "statistics": encode({} if run.statistics is None else run.statistics.values),
         "attacked": run.attacker is not None and run.attacker.replaced,
         "method": method_state(run.method),
     }
@@ -151,6 +155,8 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.counts = decode(state["counts"], run.device)
     run.loss = decode(state["loss"], run.device)
     run.clients.resume(decode(state["clients"], run.device))
+    if run.statistics is not None:
+        run.statistics.values = decode(state["statistics"], run.device)
     if run.attacker is not None:
         run.attacker.replaced = state["attacked"]
     run.enrolment = Message(*decode(state["enrolment"], run.device))

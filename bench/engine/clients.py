@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +63,7 @@ class Training:
     adjust: Adjustment | None
     project: Projection | None
     items: Items | None
+    short_batch: bool
 
 
 class Losses(NamedTuple):
@@ -186,6 +188,7 @@ class Clients:
         trainable: Collection[str] | None = None,
         epochs: int | None = None,
         items: Items | None = None,
+        short_batch: bool = False,
         optimiser: Optimiser | None = None,
         copy: str = "model",
     ) -> Stack:
@@ -200,10 +203,14 @@ class Clients:
             project: changes the models in place after a step, such as by clamping them.
             trainable: names of the parameters to train; all by default.
             epochs: local epochs; the protocol's by default.
-            items: for every client the positions of the training items to use; all by default.
+            items: for every client the positions of the training items to use; all by default. A client
+                without any takes no step.
+            short_batch: whether mini-batches end with the items that are left over (two or more, since one
+                has no batch statistics); else these are left out of an epoch.
             optimiser: how steps are taken; as the client settings say by default.
             copy: names the models that are trained here. Models of another purpose (a personal copy
-                beside a global one) need an optimiser, and so a name, of their own.
+                beside a global one) need an optimiser, and so a name, of their own. ``after_epoch`` sees
+                the epochs of the round's first fit of ``model``.
 
         Returns:
             The trained parameters. Their memory is used again by later fits of the same ``copy``:
@@ -234,7 +241,9 @@ class Clients:
             adjust,
             project,
             items,
+            short_batch,
         )
+        after_epoch = self.after_epoch if copy == "model" else None
         target = models.claim(stack)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         losses = []
@@ -247,11 +256,13 @@ class Clients:
             for epoch, step in enumerate(run(block, parameters, job)):
                 total += step.total
                 last = step.by_client
-                if self.after_epoch is not None and self._whole._calls == 0 and self.round >= 0:
-                    self.after_epoch(epoch, block.evaluation, parameters)
+                if after_epoch is not None:
+                    after_epoch(epoch, block.evaluation, parameters)
             losses.append(last)
         if own is not None:
             own.replace(self.rows, models.optimiser)
+        if copy == "model":
+            self.after_epoch = None
         self._whole._calls += 1
         self._whole._passes += self.passes_of(epochs, items) * self.count / self._whole.count
         self.losses = torch.cat(losses)
@@ -337,16 +348,15 @@ class Clients:
             yield Losses(losses.sum(), losses)
 
     def _mini_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Losses]:
-        """Shuffled batches without the last partial one; losses are means over an epoch's batches.
+        """Shuffled batches; losses are means over an epoch's batches.
 
-        Clients with equally many batches left step together; a client with fewer training items
-        than a batch has one batch of them all.
+        Clients whose next batches are of one size step together.
         """
         size = self.spec.client.batch_size
         assert size is not None
         training = block.training if job.items is None else job.items[block.rows]
-        batches = np.array([max(len(items) // size, 1) if len(items) else 0 for items in training])
-        width = np.array([min(size, len(items)) for items in training])
+        sizes = [batch_sizes(len(items), size, job.short_batch) for items in training]
+        batches = np.array([len(own) for own in sizes])
         for epoch in range(job.epochs):
             orders = [
                 self._stream("order", block.rows.start + row, epoch).permutation(items)
@@ -354,11 +364,10 @@ class Clients:
             ]
             total = torch.zeros((), device=self.device)
             by_client = torch.zeros(len(training), device=self.device)
-            for step in range(int(batches.max())):
-                active = step < batches
-                for count in sorted(set(width[active].tolist()), reverse=True):
-                    rows = np.flatnonzero(active & (width == count))
-                    chosen = np.stack([orders[row][step * count : (step + 1) * count] for row in rows])
+            for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
+                for count in sorted({width for width in widths if width}, reverse=True):
+                    rows = np.flatnonzero(np.array(widths) == count)
+                    chosen = np.stack([orders[row][step * size : step * size + count] for row in rows])
                     batch = block.some_items(rows, chosen, keep_all)
                     index = torch.from_numpy(rows).to(self.device)
                     if len(rows) == len(training):
@@ -374,13 +383,27 @@ class Clients:
             yield Losses(total, by_client)
 
 
+def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
+    """Sizes of the batches of an epoch over a client's items.
+
+    Fewer items than a batch holds are one batch. Of more, those that are left over are another batch
+    with ``short_batch``, if there are two or more.
+    """
+    if items <= size:
+        return [items] if items else []
+    rest = items % size
+    return [size] * (items // size) + ([rest] if short_batch and rest > 1 else [])
+
+
 def _step(models: Mapping[str, Tensor], batch: Batch, job: Training) -> Tensor:
     """One step of the clients of a batch, in place; returns their losses before it ``[c]``."""
     batch.inputs.begin_step()
     batch.logged = None
     leaves = {name: models[name].detach().requires_grad_() for name in job.names}
     losses = job.objective({**models, **leaves}, batch)
-    gradients = dict(zip(leaves, torch.autograd.grad(losses.sum(), list(leaves.values())), strict=True))
+    slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
+    # fused optimisers go through memory: a gradient must lie there as its parameter does
+    gradients = {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}
     with torch.no_grad():
         trained = {name: models[name] for name in job.names}
         if job.adjust is not None:

@@ -3,10 +3,10 @@
 All clients are handled at once. A *stack* maps a parameter's name to a tensor ``[clients, ...]``.
 The engine calls, for every round,
 
-    broadcast -> load -> (evaluate received) -> update -> (evaluate trained) -> aggregate
+    broadcast -> load -> adapt -> (evaluate received) -> update -> (evaluate trained) -> aggregate
 
-where ``load`` runs for every client, and ``update`` and ``aggregate`` see the clients that take part
-in the round: their stacks and messages have a row for each of them. A method holds mathematics;
+where ``load`` and ``adapt`` run for every client, and ``update`` and ``aggregate`` see the clients that
+take part in the round: their stacks and messages have a row for each of them. A method holds mathematics;
 batches, devices, bytes, attacks, storage and held-out labels are the engine's.
 """
 
@@ -98,6 +98,10 @@ class Method:
     def load(self, own: Stack, message: Message) -> Stack:
         """What clients make of what they keep and of what they are sent. Default: replace."""
         return {**own, **message.model}
+
+    def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
+        """What clients do with their data to a model that they have loaded. Default: nothing."""
+        return received
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Client side of a round. Default: local epochs on the received model."""

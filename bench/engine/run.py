@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,12 @@ from bench.engine.evaluation import Evaluator
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
+from bench.engine.running_statistics import AveragedStatistics
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
-from bench.federation.types import SPLITS, TRAIN, Federation, hide_held_out
+from bench.federation.types import SPLITS, TRAIN, Client, Federation, hide_held_out
+from bench.nn.base import ClientModel
 from bench.nn.models import build_model
 from bench.spec import STAGES, RunSpec
 
@@ -41,15 +45,20 @@ Measured on PubMed (2,000 nodes a client, 15 epochs): 1.2 s a round in blocks of
 """
 
 
-def default_block_size(parameters: int, items: int, clients: int, device: torch.device) -> int:
-    """Clients trained together: as many as fit the cache on a CPU, all of them on an accelerator.
-
-    ``parameters`` and ``items`` are those of one client, the largest one.
-    """
-    if device.type != "cpu":
-        return clients
+def clients_in_cache(parameters: int, items: int, clients: int) -> int:
+    """How many of so many clients a CPU's cache holds; ``parameters`` and ``items`` are the largest one's."""
     blocks = max(-(-clients * 16 * parameters // BLOCK_BYTES), -(-clients * items // BLOCK_ITEMS))
     return -(-clients // min(blocks, clients))  # blocks of nearly equal size
+
+
+def default_block_size(model: ClientModel, members: Sequence[Client], device: torch.device) -> int:
+    """Clients trained together: as many as fit the cache on a CPU, all of them on an accelerator."""
+    if device.type != "cpu":
+        return len(members)
+    if model.one_by_one:
+        return 1
+    parameters = sum(math.prod(shape) for shape in model.shapes.values())
+    return clients_in_cache(parameters, max(len(client.ids) for client in members), len(members))
 
 
 class Run:
@@ -83,13 +92,13 @@ class Run:
         task = Task(
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
+        averaged = spec.client.bn_stats == "averaged"
+        self.statistics = AveragedStatistics(self.model, task.train_sizes) if averaged else None
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         if spec.newcomers and (reason := self.method.refuses_newcomers()):
             raise NotApplicableError(reason)
         members = self.method.prepare_data(hide_held_out(federation), self.traffic).clients
-        parameters = sum(int(np.prod(shape)) for shape in self.model.shapes.values())
-        items = max(len(client.ids) for client in members)
-        self.block_size = block_size or default_block_size(parameters, items, len(members), self.device)
+        self.block_size = block_size or default_block_size(self.model, members, self.device)
         self.clients = clients_type(
             spec, self.model, members, federation.classes, self.device, self.block_size
         )
@@ -144,6 +153,12 @@ class Run:
         with self.watch.part("server"), torch.no_grad():
             message = self.method.broadcast(round)
         received = self.method.load(self.own, message)
+        if self.statistics is not None:
+            handed_out = self.statistics.hand_out(received, message.model)
+            received = {**received, **handed_out.model}
+            self.traffic.bytes_down += handed_out.of(participants).bytes
+        with self.watch.part("client"):
+            received = self.method.adapt(self.clients, received, message)
         self._evaluate("received", round, received)
         everybody = clients is self.clients
         if not everybody:
@@ -156,6 +171,9 @@ class Run:
         with self.watch.part("client"):
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
+        if self.statistics is not None:
+            sent = self.statistics.collect(participants, update.keep, update.upload.model)
+            self.traffic.bytes_up += sent.bytes
         self.loss[round] = clients.loss
         if everybody:
             self.own = update.keep

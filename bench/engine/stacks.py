@@ -62,14 +62,16 @@ def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | N
 
     Args:
         stack: the models.
-        weights: ``[clients, clients]``; with ``layers`` one such matrix for every layer by name.
+        weights: ``[mixtures, clients]``; with ``layers`` one such matrix for every layer by name.
         layers: which parameters belong to which layer.
 
     Raises:
         ValueError: as ``by_layer``.
     """
     if isinstance(weights, Tensor):
-        return {name: (weights @ value.flatten(1)).view_as(value) for name, value in stack.items()}
+        return {
+            name: (weights @ value.flatten(1)).view(-1, *value.shape[1:]) for name, value in stack.items()
+        }
     if layers is None:
         raise ValueError("weights by layer need the layers")
     parts = {layer: mix(part, weights[layer]) for layer, part in by_layer(stack, layers).items()}
@@ -77,14 +79,31 @@ def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | N
     return {name: mixed[name] for name in stack}
 
 
-def gram(stack: Stack) -> Tensor:
-    """Inner products of any two clients, float64 ``[clients, clients]``.
+def inner_products(stack: Stack, other: Stack) -> Tensor:
+    """Inner products of every client of a stack with every client of another, float64 ``[c, d]``.
 
-    Products within a parameter are of the stack's own precision; those of all parameters are summed
+    Products within a parameter are of the stacks' own precision; those of all parameters are summed
     in float64.
     """
-    products = [value.flatten(1) @ value.flatten(1).T for value in stack.values()]
+    products = [value.flatten(1) @ other[name].flatten(1).T for name, value in stack.items()]
     return torch.stack(products).double().sum(dim=0)
+
+
+def gram(stack: Stack) -> Tensor:
+    """Inner products of any two clients, float64 ``[clients, clients]``."""
+    return inner_products(stack, stack)
+
+
+def centred(stack: Stack) -> Stack:
+    """Every client's difference from the mean of all, in which small differences keep their digits."""
+    return {name: value - value.mean(dim=0) for name, value in stack.items()}
+
+
+def squared_distances(stack: Stack) -> Tensor:
+    """Squared Euclidean distance of any two clients, float64 ``[clients, clients]``, 0 on the diagonal."""
+    products = gram(centred(stack))
+    squares = products.diagonal()
+    return (squares[:, None] + squares[None, :] - 2 * products).clamp_min(0).fill_diagonal_(0)
 
 
 def cosines(stack: Stack) -> Tensor:
@@ -102,6 +121,12 @@ def norms(stack: Stack) -> Tensor:
     each = [torch.linalg.vector_norm(value.flatten(1), dim=1) for value in stack.values()]
     result: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
     return result
+
+
+def softmax_over_others(scores: Tensor) -> Tensor:
+    """Softmax of every row of ``[..., clients, clients]`` without the client itself, whose share is 0."""
+    itself = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
+    return scores.masked_fill(itself, -torch.inf).softmax(dim=-1)
 
 
 def project_onto_simplex(z: Tensor) -> Tensor:

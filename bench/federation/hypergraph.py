@@ -101,7 +101,8 @@ class LabelDirichlet(Scenario[Graph | Hypergraph]):
         """One client holds everything; more share the nodes."""
         stream = streams.generator(partition_seed, "partition", "label-dirichlet")
         least = LEAST if clients > 1 else 1
-        ids = label_dirichlet(data.labels, clients, self.concentration, least, stream)
+        shares = label_dirichlet(data.labels, clients, self.concentration, least, stream)
+        ids = [np.sort(share) for share in shares]
         roles = [
             floored_roles(len(part), split, streams.generator(partition_seed, "split", client))
             for client, part in enumerate(ids)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bench.data import Data, Graph, Hypergraph
+from bench.data import Data, Graph, Hypergraph, Images
 from bench.federation.types import Client
 
 
@@ -64,6 +64,9 @@ def data_checksum(data: Data, features: str) -> str:
     if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
         digest.integers("hyperedge offsets", data.hyperedges.offsets)
         digest.integers("hyperedge members", data.hyperedges.values)
+    if isinstance(data, Images) and data.population is not None and data.positions is not None:
+        digest.integers("population", data.population)
+        digest.integers("positions", data.positions)
     return digest.hex()
 
 

@@ -1,45 +1,121 @@
-"""Image clients: label-Dirichlet with a cap on the size (FedAGHN's practical setting)."""
+"""What all image scenarios share: clients drawn by labels, which keep the images that are here."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bench import streams
 from bench.data import Family, Images
-from bench.federation.dirichlet import label_dirichlet
-from bench.federation.scenario import Assignment, Scenario, Split, positive_number
-from bench.federation.splits import ceiled_roles
+from bench.errors import RequestError
+from bench.federation.scenario import Assignment, Scenario, Split
+from bench.federation.splits import ceiled_roles, reseeded_roles
 from bench.federation.types import Client
-
-LEAST = 3
-"""Fewest images that the split leaves one training image of. The released code asks for 1 and
-would fail in its split below 3; on the full data sets no draw comes near either."""
+from bench.streams import Stream
 
 
-class Dirichlet(Scenario[Images]):
-    """Images by label-Dirichlet, ids ascending; a split inside every client (facts 1.3, 1.5)."""
+def check_images(images: Images, name: str) -> None:
+    """Refuse a sample that is none of the population that it names: its clients would be others.
 
-    name = "dirichlet"
-    parameters: ClassVar[tuple[str, ...]] = ("0.1",)
+    Raises:
+        RequestError: population or positions are missing, out of order or of other labels than the images.
+    """
+    population, positions = images.population, images.positions
+    if population is None and positions is None:
+        return
+    if (
+        population is None
+        or positions is None
+        or len(positions) != len(images.labels)
+        or (np.diff(positions) <= 0).any()
+        or (len(positions) and not 0 <= positions[0] <= positions[-1] < len(population))
+        or not np.array_equal(population[positions], images.labels)
+    ):
+        raise RequestError(
+            f"data set {name}: expected ascending positions of all {len(images.labels)} images in a "
+            f"population that has their labels there; correct what loads it"
+        )
+
+
+class ImageScenario(Scenario[Images]):
+    """Images dealt to clients by their labels alone, ids ascending, and a split inside every client.
+
+    Of a sample, the clients of the complete set are drawn, and each keeps the images that the sample
+    holds; only then is it split (facts 1.3, 10.5, 10.6).
+    """
+
     families: ClassVar[tuple[Family, ...]] = ("images",)
 
-    def __init__(self, concentration: float) -> None:
-        self.concentration = concentration
+    @abstractmethod
+    def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:
+        """Positions in ``labels`` that every client gets, no position twice.
 
-    @classmethod
-    def parse(cls, parameter: str) -> Self:
-        """The concentration."""
-        return cls(positive_number(parameter))
+        Raises:
+            RequestError: the scenario cannot give that many clients.
+        """
+
+    def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
+        """``deal`` from the scenario's own stream: the clients of a complete set from its labels alone."""
+        return self.deal(labels, clients, streams.generator(partition_seed, "partition", self.name))
+
+    def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
+        """Roles of a client's items, in the order in which they were dealt."""
+        return ceiled_roles(items, split, streams.generator(partition_seed, "split", client))
 
     def draw(self, data: Images, clients: int, partition_seed: int, split: Split) -> Assignment:
-        """Every image goes to one client."""
-        stream = streams.generator(partition_seed, "partition", "dirichlet")
-        ids = label_dirichlet(data.labels, clients, self.concentration, LEAST, stream)
-        roles = [
-            ceiled_roles(len(part), split, streams.generator(partition_seed, "split", client))
-            for client, part in enumerate(ids)
-        ]
+        """The clients of the population, each with the images that are here."""
+        population = data.labels if data.population is None else data.population
+        image = np.full(len(population), -1, np.int64)
+        image[np.arange(len(data.labels)) if data.positions is None else data.positions] = np.arange(
+            len(data.labels)
+        )
+        ids, roles = [], []
+        for client, share in enumerate(self.shares(population, clients, partition_seed)):
+            own = image[share]
+            own = own[own >= 0]
+            order = np.argsort(own)
+            ids.append(own[order])
+            roles.append(self.roles(len(own), split, partition_seed, client)[order])
         return Assignment(tuple(ids), tuple(roles))
+
+
+class ReleasedScenario(ImageScenario):
+    """As FedAGHN's released code draws it, image by image: from NumPy's legacy generator (facts 1.7).
+
+    The seeds are those of the released scripts, which fix one partition and one split for each data
+    set: the partition seed of a run has no influence.
+    """
+
+    SEEDS: ClassVar[dict[int, int]] = {10: 66666, 100: 666, 200: 666}
+    """Seed of the partition by number of classes: CIFAR-10, CIFAR-100, Tiny-ImageNet."""
+
+    SPLIT_SEED: ClassVar[int] = 666
+
+    def recipe(self, partition_seed: int) -> dict[str, Any]:
+        """With the released seeds."""
+        seeds = {str(classes): seed for classes, seed in self.SEEDS.items()}
+        return super().recipe(partition_seed) | {"seeds by classes": seeds, "split seed": self.SPLIT_SEED}
+
+    def shares(self, labels: NDArray[np.int64], clients: int, partition_seed: int) -> list[NDArray[np.int64]]:
+        """``deal`` from the released seed.
+
+        Raises:
+            RequestError: also where there is no seed for so many classes.
+        """
+        classes = len(np.unique(labels))
+        if classes not in self.SEEDS:
+            raise RequestError(
+                f"released partitions are of data sets of {', '.join(map(str, self.SEEDS))} classes, got "
+                f"{classes}: use the scenario without '-released'"
+            )
+        return self.deal(labels, clients, np.random.RandomState(self.SEEDS[classes]))
+
+    def roles(self, items: int, split: Split, partition_seed: int, client: int) -> NDArray[np.int8]:
+        """The same cuts for every client of so many items."""
+        return reseeded_roles(items, split, self.SPLIT_SEED)
 
 
 def image_clients(images: Images, assignment: Assignment) -> tuple[Client, ...]:

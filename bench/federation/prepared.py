@@ -12,6 +12,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.federation.graph import check_graph
 from bench.federation.hypergraph import check_hyperedges
 from bench.federation.identity import data_checksum, features_checksum
+from bench.federation.images import check_images
 from bench.sources import Sources
 
 
@@ -35,6 +36,8 @@ def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) ->
     data = dataset().load(Sources(roots, download=download))
     if isinstance(data, Graph):
         check_graph(data, dataset.name)
+    if isinstance(data, Images):
+        check_images(data, dataset.name)
     if isinstance(data, Graph | Hypergraph) and data.hyperedges is not None:
         least = 2 if isinstance(data, Hypergraph) else 1  # an isolated node's neighbourhood is itself
         multisets = isinstance(data, Hypergraph) and data.multisets

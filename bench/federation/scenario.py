@@ -80,6 +80,16 @@ class Scenario(ABC, Generic[D]):
             RequestError: the scenario cannot give that many clients.
         """
 
+    def groups(self, clients: int) -> NDArray[np.int64] | None:
+        """The group of every client ``[clients]``, numbered from 0, where the draw makes some alike.
+
+        Reports set clients of one group against the others. Default: there are no groups.
+
+        Raises:
+            RequestError: the scenario cannot give that many clients.
+        """
+        return None
+
     def check(self, data: D, assignment: Assignment) -> None:
         """Refuse clients that the scenario does not allow, drawn or imported. Default: none.
 

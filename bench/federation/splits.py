@@ -1,4 +1,4 @@
-"""Who trains on what: the papers' three ways to give items their roles.
+"""Who trains on what: the papers' ways to give items their roles.
 
 Counts use exact fractions of the percentages, so that no count hangs on a rounding error.
 """
@@ -67,12 +67,8 @@ def floored_roles(items: int, split: Split, stream: np.random.Generator) -> NDAr
     return _deal(stream.permutation(items), train, validation, test)
 
 
-def ceiled_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
-    """One client's split by two cuts (FedAGHN; image facts 1.3).
-
-    Test is its share of the items, rounded up; validation its share of what is left, rounded up;
-    the remainder trains. The shares must therefore add up to 100.
-    """
+def _ceiled_counts(items: int, split: Split) -> tuple[int, int]:
+    """How many of a client's items validate and test by FedAGHN's two cuts; see ``ceiled_roles``."""
     train, validation, test = _exact(split)
     if train + validation + test != 1:
         raise RequestError(
@@ -80,5 +76,30 @@ def ceiled_roles(items: int, split: Split, stream: np.random.Generator) -> NDArr
             f"got {tuple(split)}"
         )
     n_test = math.ceil(test * items)
-    n_validation = math.ceil(validation / (train + validation) * (items - n_test))
+    return math.ceil(validation / (train + validation) * (items - n_test)), n_test
+
+
+def ceiled_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
+    """One client's split by two cuts (FedAGHN; image facts 1.3).
+
+    Test is its share of the items, rounded up; validation its share of what is left, rounded up;
+    the remainder trains. The shares must therefore add up to 100.
+    """
+    n_validation, n_test = _ceiled_counts(items, split)
     return _deal(stream.permutation(items), items - n_test - n_validation, n_validation, n_test)
+
+
+def reseeded_roles(items: int, split: Split, seed: int) -> NDArray[np.int8]:
+    """One client's split by two cuts, each of a permutation from NumPy's legacy generator of one seed.
+
+    Counts are those of ``ceiled_roles``; the first of the items' permutation test, the first of a
+    permutation of the others validate. This is what scikit-learn's ``train_test_split`` with that
+    ``random_state`` does twice (FedAGHN's released code; image facts 1.3).
+    """
+    n_validation, n_test = _ceiled_counts(items, split)
+    test, others = np.split(np.random.RandomState(seed).permutation(items), [n_test])
+    validation = others[np.random.RandomState(seed).permutation(len(others))[:n_validation]]
+    roles = np.full(items, TRAIN, np.int8)
+    roles[test] = TEST
+    roles[validation] = VALIDATION
+    return roles

@@ -42,13 +42,21 @@ def clustering(edges: NDArray[np.int64], nodes: int) -> float:
     return float(local_clustering(edges, nodes).mean())
 
 
+def class_counts(labels: Sequence[NDArray[np.int64]], classes: int) -> NDArray[np.int64]:
+    """How many items of every class each client has ``[clients, classes]``.
+
+    ``labels[c]`` are the classes of the items of client ``c``.
+    """
+    return np.stack([np.bincount(part, minlength=classes) for part in labels])
+
+
 def heterogeneity(labels: Sequence[NDArray[np.int64]], classes: int) -> float | None:
     """Median over pairs of clients of the Jensen-Shannon distance of their class shares.
 
     The distance is the square root of the divergence in natural logarithms, 0 to sqrt(ln 2).
     ``labels[c]`` are the classes of all items of client ``c``. None for a single client.
     """
-    counts = np.stack([np.bincount(part, minlength=classes) for part in labels])
+    counts = class_counts(labels, classes)
     shares = counts / counts.sum(axis=1, keepdims=True)
     first, second = np.triu_indices(len(shares), k=1)
     if not first.size:
@@ -67,6 +75,20 @@ def graph_statistics(federation: Federation) -> dict[str, float | None]:
         "edges": float(np.mean([edges.shape[1] for _, edges in clients])),
         "clustering": float(np.mean([clustering(edges, len(labels)) for labels, edges in clients])),
         "heterogeneity": heterogeneity([labels for labels, _ in clients], federation.classes),
+    }
+
+
+def image_statistics(federation: Federation) -> dict[str, float | None]:
+    """Mean, fewest and most images of a client, mean number of its classes, and the heterogeneity."""
+    labels = [client.labels for client in federation.clients]
+    counts = class_counts(labels, federation.classes)
+    sizes = counts.sum(axis=1)
+    return {
+        "images": float(sizes.mean()),
+        "fewest": float(sizes.min()),
+        "most": float(sizes.max()),
+        "classes": float((counts > 0).sum(axis=1).mean()),
+        "heterogeneity": heterogeneity(labels, federation.classes),
     }
 
 

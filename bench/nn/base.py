@@ -59,7 +59,9 @@ class ClientModel(ABC):
     of the classifier, all others are the backbone; ``buffers`` names running statistics, which
     are kept with the client's parameters but neither trained nor sent; ``dropout_widths`` the
     width of the activations at every dropout site; ``batches`` says whether the model can train on
-    some of a client's items at a time.
+    some of a client's items at a time; ``one_by_one`` whether a CPU is faster with one
+    client in a block, as it is where the activations of one fill the cache; ``precisions`` what it can
+    compute in.
     """
 
     name: ClassVar[str]
@@ -68,6 +70,8 @@ class ClientModel(ABC):
     shapes: dict[str, tuple[int, ...]]
     head: frozenset[str]
     batches: ClassVar[bool] = False
+    one_by_one: ClassVar[bool] = False
+    precisions: ClassVar[tuple[str, ...]] = ("float32",)
     buffers: frozenset[str] = frozenset()
     dropout_widths: tuple[int, ...] = ()
 

@@ -29,6 +29,11 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
             f"client.batch_size: client.model '{settings.model}' trains on all of a client's items "
             f"together, got {settings.batch_size}; leave it out"
         )
+    if settings.precision not in kind.precisions:
+        raise RequestError(
+            f"client.precision: client.model '{settings.model}' computes in {' or '.join(kind.precisions)}, "
+            f"got {settings.precision}"
+        )
     return kind
 
 
@@ -39,5 +44,10 @@ def build_model(settings: ClientSettings, federation: Federation) -> ClientModel
     if settings.batch_size is not None and settings.dropout and model.dropout_widths:
         raise RequestError(
             f"client.model '{settings.model}' has no dropout in mini-batches: set client.dropout=0"
+        )
+    if settings.bn_stats == "averaged" and not model.buffers:
+        raise RequestError(
+            f"client.bn_stats: client.model '{settings.model}' has no running statistics to average: "
+            f"leave it out"
         )
     return model

@@ -17,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from bench import paths
-from bench.data import Data, Family, Graph, Hypergraph
+from bench.data import Data, Family, Graph, Hypergraph, Images
 from bench.dataset import DATASETS
 from bench.errors import NoDataError
 from bench.federation import scenarios
@@ -29,6 +29,7 @@ from bench.federation.statistics import (
     cross_client_edges,
     graph_statistics,
     holders,
+    image_statistics,
 )
 from bench.report.published import published
 from bench.sources import Sources
@@ -271,6 +272,43 @@ class PartitionCounts(DataTable):
             tuple(rows),
             (averaged, note) if note else (averaged,),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ImageClients(DataTable):
+    """Images, whole and shared out to so many ``clients`` in every scenario of the data set.
+
+    Of clients, ``images`` and ``classes`` are means over them, beside the ``fewest`` and ``most`` images of
+    one, and ``heterogeneity`` is a median over pairs. Papers of images print no such numbers.
+    """
+
+    clients: int
+    quantities: tuple[str, ...] = ("images", "fewest", "most", "classes", "heterogeneity")
+
+    def applies(self, data: Data) -> bool:
+        """All images."""
+        return isinstance(data, Images)
+
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+        """The images that are here, then the scenarios."""
+        kind = prepared.dataset
+        whole = {"images": float(prepared.items), "classes": float(prepared.data.classes)}
+        for quantity in self.quantities:
+            yield self.statistic(kind.name, WHOLE, quantity, whole.get(quantity))
+        for scenario in kind.scenarios:
+            federation = federate(
+                prepared, scenario, self.clients, kind.protocol.partition_seed, kind.protocol.split
+            )
+            for quantity, value in image_statistics(federation).items():
+                yield self.statistic(kind.name, (scenario, self.clients), quantity, value)
+
+    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
+        """One row a setting."""
+        rows = [
+            (setting, *(_number(row.measured, row.quantity) for row in group))
+            for setting, group in groupby(statistics, lambda row: row.setting)
+        ]
+        return Grid(self.title(prepared), ("clients", *self.quantities), tuple(rows))
 
 
 def dataset_tables(

@@ -23,7 +23,7 @@ from bench.spec import STAGES, RunSpec
 from bench.store import bundle_parquet
 from bench.store.bundle_files import BundleFile, check_names
 from bench.store.bundle_format import (
-    ARTEFACT_BYTES,
+    ARRAY_BYTES,
     CURVE_SPLIT,
     DEPTH,
     FILE_BYTES,
@@ -337,8 +337,8 @@ def _artefacts(file: BundleFile, table: pa.Table, runs: pd.DataFrame) -> list[Ar
     file.require(len({row[:2] for row in rows}) == len(rows), "an array occurs twice")
     for row, (_, _, data) in enumerate(rows):
         file.require(
-            len(data) <= ARTEFACT_BYTES and _is_npy(data),
-            f"row {row}: data: expected an NPY array of numbers of at most {ARTEFACT_BYTES} bytes",
+            len(data) <= ARRAY_BYTES and _is_npy(data),
+            f"row {row}: data: expected an NPY array of numbers of at most {ARRAY_BYTES} bytes",
         )
     return rows
 
@@ -352,6 +352,6 @@ def _is_npy(data: bytes) -> bool:
     if head is None or int.from_bytes(data[8:10], "little") != head.end() - 10:
         return False
     shape = tuple(map(int, re.findall(rb"[0-9]+", head["shape"])))
-    if repr(shape).encode() != head["shape"] or len(shape) > 4 or max(shape, default=0) > ARTEFACT_BYTES:
+    if repr(shape).encode() != head["shape"] or len(shape) > 4 or max(shape, default=0) > ARRAY_BYTES:
         return False
     return head.end() + math.prod(shape) * int(head["kind"][-1:]) == len(data)

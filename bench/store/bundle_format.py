@@ -16,8 +16,10 @@ STATES = ("done", "diverged", "not_applicable", "oom")
 
 SPLITS = ("train", "val", "test")
 CURVE_SPLIT = "test"
-ARTEFACT_BYTES = 4096
-"""Largest NPY data of an array that a bundle keeps."""
+USUAL_ARRAY_BYTES = 4096
+"""Largest NPY data of an array that a bundle keeps unless more is asked for."""
+ARRAY_BYTES = 2**20
+"""Largest NPY data of an array that a reader takes: what hundreds of rounds weigh by layer fits."""
 
 MANIFEST_BYTES = 4 * 2**20
 FILE_BYTES = 256 * 2**20

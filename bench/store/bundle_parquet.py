@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.store.bundle_files import BundleFile
-from bench.store.bundle_format import MANIFEST, SCHEMAS, TABLE_BYTES, TEXT_BYTES
+from bench.store.bundle_format import ARRAY_BYTES, MANIFEST, SCHEMAS, TABLE_BYTES, TEXT_BYTES
 
 BATCH = 16_384
 """Rows decoded at a time; what they come to is counted before more are read."""
@@ -70,9 +70,10 @@ def _decoded(file: BundleFile, data: bytes, schema: pa.Schema) -> pa.Table:
                 continue
             lengths = pc.binary_length(column.dictionary)
             longest = pc.max(lengths).as_py() or 0
+            most = ARRAY_BYTES if pa.types.is_binary(field.type) else TEXT_BYTES
             file.require(
-                longest <= TEXT_BYTES,
-                f"column {field.name}: a value of {longest:,} bytes, expected {TEXT_BYTES:,} at most",
+                longest <= most,
+                f"column {field.name}: a value of {longest:,} bytes, expected {most:,} at most",
             )
             size += pc.sum(lengths.take(column.indices)).as_py() or 0
         file.require(size <= TABLE_BYTES, f"too large: more than {TABLE_BYTES:,} bytes unpacked")

@@ -22,12 +22,13 @@ from bench.spec import STAGES
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
 from bench.store.bundle_format import (
-    ARTEFACT_BYTES,
+    ARRAY_BYTES,
     CURVE_SPLIT,
     FORMAT,
     MANIFEST,
     SCHEMAS,
     STATES,
+    USUAL_ARRAY_BYTES,
     VERSION,
 )
 from bench.store.store import Store
@@ -47,16 +48,22 @@ class Written:
         return sum(self.files.values())
 
 
-def write_bundle(store: Store, runs: pd.DataFrame, folder: Path) -> Written:
+def write_bundle(
+    store: Store, runs: pd.DataFrame, folder: Path, largest_array: int = USUAL_ARRAY_BYTES
+) -> Written:
     """Write the runs that have an outcome (``STATES``) as the bundle ``folder``.
 
-    ``runs`` are rows of ``Store.runs``. The same runs give the same bytes, whatever their ids. A
-    bundle that stands there is replaced in one step, after the new one was read back whole.
+    ``runs`` are rows of ``Store.runs``; arrays of more than ``largest_array`` bytes are left out. The
+    same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
+    step, after the new one was read back whole.
 
     Raises:
-        RequestError: no run has an outcome; ``folder`` is a file or holds something else than a
-            bundle; it cannot be written; the database holds what a bundle may not.
+        RequestError: ``largest_array`` is more than a reader takes; no run has an outcome; ``folder`` is
+            a file or holds something else than a bundle; it cannot be written; the database holds what
+            a bundle may not.
     """
+    if not 0 <= largest_array <= ARRAY_BYTES:
+        raise RequestError(f"largest array: expected 0 to {ARRAY_BYTES} bytes, got {largest_array}")
     folder = folder.resolve()
     runs = runs[runs["state"].isin(STATES)].sort_values("spec_hash", ignore_index=True)
     if runs.empty:
@@ -64,7 +71,7 @@ def write_bundle(store: Store, runs: pd.DataFrame, folder: Path) -> Written:
     _check_folder(folder)
     try:
         with _replacing(folder) as fresh:
-            _write(store, runs, fresh)
+            _write(store, runs, fresh, largest_array)
             Bundle(fresh)  # what would be refused on reading is refused before it is in place
     except OSError as error:
         raise RequestError(f"--out {folder}: cannot write there: {error.strerror or error}") from None
@@ -103,14 +110,14 @@ def _replacing(folder: Path) -> Iterator[Path]:
             raise
 
 
-def _write(store: Store, runs: pd.DataFrame, folder: Path) -> None:
+def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -> None:
     environments = store.environments().set_index("id")
     partitions = store.partitions().set_index("hash")
     tables = {
         "runs.parquet": runs.assign(environment=runs["environment_id"].map(environments["hash"])),
         "client_results.parquet": _client_results(store, runs),
         "curves.parquet": _curves(store, runs),
-        "artefacts.parquet": _artefacts(store, runs),
+        "artefacts.parquet": _artefacts(store, runs, largest_array),
     }
     files = {}
     for name, frame in tables.items():
@@ -208,11 +215,11 @@ def _curves(store: Store, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=SCHEMAS["curves.parquet"].names)
 
 
-def _artefacts(store: Store, runs: pd.DataFrame) -> pd.DataFrame:
+def _artefacts(store: Store, runs: pd.DataFrame, largest_array: int) -> pd.DataFrame:
     rows = [
         {"run": number, "name": name, "data": data}
         for run, number in _numbers(runs).items()
         for name in store.artefact_names(run)
-        if len(data := pack_array(store.artefact(run, name))) <= ARTEFACT_BYTES
+        if len(data := pack_array(store.artefact(run, name))) <= largest_array
     ]
     return pd.DataFrame(rows, columns=SCHEMAS["artefacts.parquet"].names)

@@ -220,16 +220,13 @@ def _federation(key: Key, roots: tuple[str, ...]) -> Federation:
 
 def _block_size(spec: RunSpec, federation: Federation, order: Order) -> int:
     """Clients in a block that is ``shrink`` times smaller than the engine's choice."""
-    from math import prod
-
     import torch
 
     from bench.engine.run import default_block_size
     from bench.nn.models import build_model
 
-    parameters = sum(prod(shape) for shape in build_model(spec.client, federation).shapes.values())
-    items = max(len(client.ids) for client in federation.clients)
-    usual = default_block_size(parameters, items, len(federation), torch.device(order.device))
+    model = build_model(spec.client, federation)
+    usual = default_block_size(model, federation.clients, torch.device(order.device))
     return max(1, usual // order.shrink)
 
 

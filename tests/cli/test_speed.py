@@ -134,6 +134,42 @@ def test_whole_runs_are_run_to_their_end(timed: Time, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (("-m", "all"), {("fedavg", None), ("fedavg", "resnet18"), ("fedprox", None)}),
+        ((), {("fedavg", None), ("fedavg", "resnet18")}),
+        (("-m", "fedprox"), {("fedprox", None)}),
+    ],
+)
+def test_images_are_timed_with_every_model_against_the_reference(
+    request_: tuple[str, ...],
+    expected: set[tuple[str, str | None]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cases = []
+
+    def measure(case: speed.Case, **options: Any) -> speed.Row:
+        cases.append(case)
+        taken = 3.0 if case.method == "fedprox" else 2.0
+        return speed.Row(
+            case.dataset, case.method, case.model or "cnn", case.clients, taken, None, None, 0.0, None, None
+        )
+
+    monkeypatch.setattr(speed, "measure", measure)
+    with pytest.raises(SystemExit) as caught:
+        main(["speed", "-d", "cifar10-sample", "--threads", "1", *request_])
+    assert caught.value.code == 0
+    assert {case.clients for case in cases} == {20}
+    assert expected <= {(case.method, case.model) for case in cases}
+    assert [case.reference for case in cases] == [
+        case.method == "fedavg" or "all" not in request_ for case in cases
+    ]
+    lines = [line for line in capsys.readouterr().out.splitlines() if "fedprox" in line]
+    assert all(("1.50" in line) == ("all" in request_) for line in lines)
+
+
+@pytest.mark.parametrize(
     ("request_", "reason"),
     [
         (("--whole", "--rounds", "3"), "leave out --rounds"),

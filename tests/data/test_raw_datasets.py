@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bench.data import Data, Graph, Images
-from bench.dataset import DATASETS
+from bench.dataset import DATASETS, Dataset
 from bench.datasets.planetoid import PARTS, read_raw
 from bench.errors import NoDataError, RequestError
 from bench.sources import RawFile, Sources
@@ -201,7 +201,7 @@ def test_the_real_labels_without_edges_and_features(data_root: Path) -> None:
             load("ogbn-arxiv", data_root)
 
 
-# --- CIFAR-10 -------------------------------------------------------------------------------------
+# --- CIFAR ----------------------------------------------------------------------------------------
 
 
 def batch(value: int, labels: list[int]) -> bytes:
@@ -233,6 +233,53 @@ def test_cifar_batches_are_merged_in_file_order(
     assert images.classes == 10
 
 
+def replace_files(kind: type[Dataset], root: Path, contents: list[bytes], patch: pytest.MonkeyPatch) -> None:
+    """Files with these contents, whose sums are taken for the published ones."""
+    files: list[RawFile] = []
+    for file, content in zip(kind.files, contents, strict=True):
+        path = root / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files.append(replace(file, sha256=hashlib.sha256(content).hexdigest()))
+    patch.setattr(kind, "files", tuple(files))
+
+
+def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = []
+    for fine in ([99, 3, 5], [7, 0]):
+        data = np.array(fine, np.uint8)[:, None].repeat(3072, axis=1)
+        both = {"data": data, "fine_labels": fine, "coarse_labels": [1] * len(fine), "filenames": []}
+        contents.append(pickle.dumps(both, 4))
+    kind = DATASETS.named("cifar100")
+    replace_files(kind, tmp_path, contents, monkeypatch)
+    images = kind().load(Sources((tmp_path,), download=False))
+    assert isinstance(images, Images)
+    assert images.labels.tolist() == images.pixels[:, 2, 31, 31].tolist() == [99, 3, 5, 7, 0]
+    assert images.classes == 100
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 4)[:-100],
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 4),
+        pickle.dumps([1, 2], 4),
+        b"",
+    ],
+)
+def test_a_truncated_or_foreign_pickle_is_one_line(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = DATASETS.named("cifar100")
+    replace_files(kind, tmp_path, [content, content], monkeypatch)
+    with pytest.raises(RequestError, match="train is refused") as caught:
+        kind().load(Sources((tmp_path,), download=False))
+    assert "\n" not in str(caught.value)
+
+
 def test_the_sample_is_not_taken_for_the_whole(data_root: Path) -> None:
     root = data_root / "cifar10-sample"
     if not root.exists():
@@ -252,3 +299,27 @@ def test_the_sample_from_either_folder(data_root: Path) -> None:
     folder = data_root / "cifar10-sample"
     labels = np.load(folder / "train_labels_full.npy")[np.load(folder / "train_sample_index.npy")]
     np.testing.assert_array_equal(images.labels[:5200], labels)
+
+
+@pytest.mark.parametrize(("name", "classes", "images"), [("cifar10", 10, 605), ("cifar100", 100, 60)])
+def test_samples_know_all_labels(name: str, classes: int, images: int, data_root: Path) -> None:
+    sample = load(f"{name}-sample", data_root)
+    assert isinstance(sample, Images)
+    assert sample.population is not None
+    assert sample.positions is not None
+    assert np.bincount(sample.labels).tolist() == [images] * classes
+    assert np.bincount(sample.population).tolist() == [60_000 // classes] * classes
+    np.testing.assert_array_equal(sample.population[sample.positions], sample.labels)
+
+
+@pytest.mark.parametrize(
+    ("family", "rounds", "model"),
+    [("cifar10", 200, "cnn"), ("cifar100", 200, "cnn"), ("tiny-imagenet", 40, "resnet18")],
+)
+def test_image_sets_have_the_study_s_protocol(family: str, rounds: int, model: str) -> None:
+    """Image facts 1.3 and 3; samples have the same."""
+    for kind in (DATASETS.named(family), DATASETS.named(f"{family}-sample")):
+        assert (kind.protocol.rounds, kind.protocol.local_epochs) == (rounds, 5)
+        assert (kind.protocol.split, kind.protocol.initial) == ((70, 10, 20), "common")
+        assert (kind.client.model, kind.client.batch_size, kind.client.learning_rate) == (model, 64, 0.01)
+        assert (kind.client.optimizer, kind.client.weight_decay, kind.client.dropout) == ("sgd", 0, 0)

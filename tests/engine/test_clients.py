@@ -17,7 +17,7 @@ from toy_federations import copied, furthest, make_spec, play, random_federation
 from bench import streams
 from bench.engine.batch import Batch, Stack, cross_entropy
 from bench.engine.clients import Clients
-from bench.engine.run import Run, default_block_size
+from bench.engine.run import Run, clients_in_cache
 from bench.errors import DivergedError
 from bench.federation.types import TRAIN, Client, Federation
 from bench.nn.base import CLIENT_MODELS, ClientModel, Drop, Inputs, Output
@@ -147,11 +147,10 @@ def test_an_infinite_loss_is_a_divergence(federation: Federation, optimizer: str
 
 @given(st.integers(1, 10**9), st.integers(1, 10**6), st.integers(1, 500))
 def test_default_blocks_are_of_nearly_equal_size(parameters: int, items: int, clients: int) -> None:
-    size = default_block_size(parameters, items, clients, torch.device("cpu"))
+    size = clients_in_cache(parameters, items, clients)
     assert 1 <= size <= clients
     sizes = [min(size, clients - first) for first in range(0, clients, size)]
     assert sum(sizes) == clients
-    assert default_block_size(parameters, items, clients, torch.device("cuda")) == clients
 
 
 class Rows(Inputs):

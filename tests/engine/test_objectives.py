@@ -104,6 +104,44 @@ def test_given_items_alone_are_in_the_mini_batches(images: Federation) -> None:
             torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("block_size", [1, 4])
+def test_items_left_over_are_a_short_batch_where_asked_for(images: Federation, block_size: int) -> None:
+    """Clients of 3, 9, 28 and 29 training images, of which the second has one left over, which is none."""
+    clients, stack = image_clients(images, block_size)
+    seen: list[list[int]] = [[] for _ in images.clients]
+
+    def objective(models: Stack, batch: Batch) -> Tensor:
+        for number in batch.of(clients.numbers):
+            seen[number].append(batch.labels.shape[1])
+        return cross_entropy(models, batch)
+
+    trained = clients.fit(stack, objective=objective, epochs=1, short_batch=True)
+    assert seen == [[3], [8], [8, 8, 8, 4], [8, 8, 8, 5]]
+    for number, client in enumerate(images.clients):
+        network = plain_copy(stack, number).train()
+        order = streams.generator(5, "order", number, 0, 0, 0).permutation(clients.training[number])
+        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
+        for batch in np.split(order, np.cumsum(seen[number])[:-1]):
+            batch = batch[: seen[number][0]]
+            optimiser.zero_grad()
+            logits = network(normalised(client.features[batch]))
+            functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])).backward()
+            optimiser.step()
+        for name, value in trained.items():
+            expected = turned(name, of_module(network, name))
+            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_clients_without_items_take_no_step(images: Federation) -> None:
+    clients, stack = image_clients(images)
+    items = [np.zeros(0, np.int64), *clients.training[1:]]
+    trained = clients.fit(stack, items=items)
+    for name, value in trained.items():
+        assert torch.equal(value[0], stack[name][0])
+    assert clients.losses[0] == 0
+    assert all(not torch.equal(trained["fc.weight"][row], stack["fc.weight"][row]) for row in (1, 2, 3))
+
+
 def graph_clients(federation: Federation, **client: Any) -> tuple[Clients, Stack]:
 
     settings = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, **client}

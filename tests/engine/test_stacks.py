@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from torch import Tensor
 
-from bench.engine.stacks import average, by_layer, cosines, gram, mix, norms, project_onto_simplex
+from bench.engine.stacks import (
+    average,
+    by_layer,
+    cosines,
+    gram,
+    inner_products,
+    mix,
+    norms,
+    project_onto_simplex,
+    softmax_over_others,
+    squared_distances,
+)
 
 LAYERS = {"first": ("a.weight", "a.bias"), "second": ("b.weight",), "unused": ("c.weight",)}
 
@@ -50,6 +61,15 @@ def test_one_matrix_mixes_all_parameters(stack: dict[str, Tensor]) -> None:
         assert torch.allclose(mixed[name], mixture(value, matrix(1)), atol=1e-6)
 
 
+def test_there_may_be_fewer_models_than_mixtures(stack: dict[str, Tensor]) -> None:
+    two = {name: value[:2] for name, value in stack.items()}
+    whole = matrix(1)
+    whole[:, 2] = 0
+    mixed = mix(two, whole[:, :2])
+    for name, value in stack.items():
+        assert torch.allclose(mixed[name], mixture(value, whole), atol=1e-6)
+
+
 def test_every_layer_has_a_mixture_of_its_own(stack: dict[str, Tensor]) -> None:
     weights = {"first": matrix(1), "second": matrix(2)}
     mixed = mix(stack, weights, LAYERS)
@@ -78,7 +98,7 @@ def test_weights_by_layer_are_of_named_layers(stack: dict[str, Tensor]) -> None:
         mix(stack, {"first": matrix(1), "second": matrix(2)})
 
 
-def inner_products(values: list[Tensor]) -> Tensor:
+def plain_products(values: list[Tensor]) -> Tensor:
     """Client by client and parameter by parameter, in float64."""
     result = torch.zeros(3, 3, dtype=torch.float64)
     for one in range(3):
@@ -91,15 +111,15 @@ def inner_products(values: list[Tensor]) -> Tensor:
 def test_inner_products_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
     products = gram(stack)
     assert products.dtype == torch.float64
-    assert torch.allclose(products, inner_products(list(stack.values())), atol=1e-5)
+    assert torch.allclose(products, plain_products(list(stack.values())), atol=1e-5)
 
 
 def test_inner_products_by_layer(stack: dict[str, Tensor]) -> None:
     """A layer that the stack holds nothing of (a head that stays at its client) has none."""
     products = {layer: gram(part) for layer, part in by_layer(stack, LAYERS).items()}
     assert set(products) == {"first", "second"}
-    assert torch.allclose(products["first"], inner_products([stack["a.weight"], stack["a.bias"]]), atol=1e-5)
-    assert torch.allclose(products["second"], inner_products([stack["b.weight"]]), atol=1e-5)
+    assert torch.allclose(products["first"], plain_products([stack["a.weight"], stack["a.bias"]]), atol=1e-5)
+    assert torch.allclose(products["second"], plain_products([stack["b.weight"]]), atol=1e-5)
 
 
 def test_sums_over_parameters_keep_float64() -> None:
@@ -109,7 +129,7 @@ def test_sums_over_parameters_keep_float64() -> None:
 
 
 def test_norms_are_over_all_parameters_together(stack: dict[str, Tensor]) -> None:
-    expected = inner_products(list(stack.values())).diagonal().sqrt().float()
+    expected = plain_products(list(stack.values())).diagonal().sqrt().float()
     assert torch.allclose(norms(stack), expected, atol=1e-6)
 
 
@@ -174,3 +194,36 @@ def test_cosines_are_over_all_parameters_together() -> None:
     # (3, 0, 4) and (0, 0, 2): 8 / (5 * 2); the third has not moved
     expected = torch.tensor([[1, 0.8, 0], [0.8, 1, 0], [0, 0, 1]], dtype=torch.float64)
     assert torch.allclose(cosines(stack), expected)
+
+
+def test_products_of_two_stacks_are_those_of_whole_models(stack: dict[str, Tensor]) -> None:
+    other = {name: value[:2] + 1 for name, value in stack.items()}
+    expected = [
+        [sum(float((stack[name][i] * other[name][j]).sum()) for name in stack) for j in (0, 1)]
+        for i in (0, 1, 2)
+    ]
+    assert torch.allclose(inner_products(stack, other), torch.tensor(expected).double(), atol=1e-5)
+
+
+def test_distances_are_exact_far_from_the_origin(stack: dict[str, Tensor]) -> None:
+    """Differences of 1/64 beside a common 512: without their mean, products in float32 lose them."""
+    steps = {name: torch.round(value * 4) / 64 for name, value in stack.items()}
+    far = {name: value + 512 for name, value in steps.items()}
+    expected = [
+        [
+            sum(float((value[i] - value[j]).double().square().sum()) for value in steps.values())
+            for j in range(3)
+        ]
+        for i in range(3)
+    ]
+    assert torch.allclose(squared_distances(far), torch.tensor(expected).double(), rtol=1e-4)
+    assert squared_distances(far).diagonal().eq(0).all()
+
+
+def test_a_softmax_over_others_is_one_of_the_row_without_its_own_entry() -> None:
+    scores = matrix(3)
+    shares = softmax_over_others(scores)
+    for i in range(3):
+        others = [j for j in range(3) if j != i]
+        assert torch.allclose(shares[i, others], scores[i, others].softmax(dim=0))
+        assert shares[i, i] == 0

@@ -73,7 +73,7 @@ def test_every_item_goes_to_one_client_and_full_clients_get_nothing(
     labels = np.array(classes)
     parts = label_dirichlet(labels, clients, concentration, 1, np.random.default_rng(seed))
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(labels)))
-    assert all((np.diff(part) > 0).all() and len(part) for part in parts)
+    assert all(len(part) for part in parts)
     counts = np.array(sizes(parts, labels))
     before = np.cumsum(counts, axis=1) - counts
     late = counts[before >= len(labels) / clients]

@@ -22,7 +22,9 @@ from bench.report.dataset_tables import (
     dataset_tables,
     published_statistics,
 )
+from bench.report.study import STUDIES
 from bench.sources import Sources
+from bench.spec import Protocol
 
 Capture = pytest.CaptureFixture[str]
 
@@ -176,12 +178,35 @@ def test_data_sets_that_are_not_at_hand_get_one_line(
 
 
 def test_families_have_their_own_tables(
-    data_app: Callable[..., object], capsys: Capture, use_toy: Callable[..., object]
+    data_app: Callable[..., object], capsys: Capture, use_toy: Callable[..., type[Dataset]]
 ) -> None:
     use_toy(random_hypergraph())
     data_app("stats")
     assert "label-dirichlet 9" in capsys.readouterr().out
+    toy = use_toy(random_images(400))
+    toy.scenarios = ("case-study",)
+    toy.protocol = Protocol(split=(70, 10, 20))
+    data_app("stats --json")
+    rows = json.loads(capsys.readouterr().out)
+    measured = {(row["scenario"], row["quantity"]): row["measured"] for row in rows}
+    # Four clients share 32 of a class's 40 images; the other 8 are too few for one at each of twenty.
+    assert measured["global", "images"] == 400
+    assert [measured["case-study", name] for name in ("images", "fewest", "most", "classes")] == [
+        16,
+        16,
+        16,
+        2,
+    ]
+
+
+def test_a_family_that_no_study_describes_has_no_table(
+    data_app: Callable[..., object],
+    capsys: Capture,
+    use_toy: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     use_toy(random_images())
+    monkeypatch.setattr(STUDIES, "all", dict)
     data_app("stats")
     assert capsys.readouterr().out == "toy: no published statistics\n"
 

@@ -12,7 +12,7 @@ from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.hypergraph import LabelDirichlet
-from bench.federation.images import Dirichlet
+from bench.federation.image_dirichlet import Dirichlet
 from bench.federation.scenarios import find, forms, parse
 
 SPLIT = (40.0, 30.0, 30.0)
@@ -64,6 +64,13 @@ def test_every_scenario_can_be_written_as_its_examples() -> None:
         ("dirichletinf", "images", ("positive number",)),
         ("dirichlet1\n", "images", ("positive number",)),
         ("dirichlet\u0661", "images", ("positive number",)),
+        ("dirichletx", "images", ("positive number", "'x'")),
+        ("dirichlet0.3-released", "images", ("0.1 or 0.2 or 0.5", "'0.3'")),
+        ("dirichlet-released", "images", ("0.1 or 0.2 or 0.5",)),
+        ("dirichlet0.10-released", "images", ("0.1 or 0.2 or 0.5",)),
+        ("dirichlet0.1-released-released", "images", ("0.1 or 0.2 or 0.5",)),
+        ("case-study-released", "images", ("unknown scenario", "pathological-released")),
+        ("pathological5", "images", ("unknown scenario", "'pathological'")),
         ("dirichlet0.1", "graph", ("for images data", "label-dirichlet", "non-overlapping")),
         ("overlapping", "images", ("for graph data", "toy is images data", "dirichlet0.1")),
         ("", "graph", ("unknown scenario",)),

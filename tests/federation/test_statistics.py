@@ -15,6 +15,7 @@ from bench.federation.build import build
 from bench.federation.prepared import prepare
 from bench.federation.statistics import (
     border_hyperedges,
+    class_counts,
     clustering,
     cross_client_edges,
     graph_statistics,
@@ -49,6 +50,11 @@ def test_clustering_against_counting_by_hand(pairs: set[tuple[int, int]]) -> Non
         possible = list(combinations(around, 2))
         expected.append(sum(pair in linked for pair in possible) / len(possible) if possible else 0.0)
     assert local_clustering(edges, 12).tolist() == pytest.approx(expected)
+
+
+def test_classes_of_every_client_are_counted() -> None:
+    clients = [np.array([2, 0, 2]), np.array([], np.int64), np.array([1])]
+    assert class_counts(clients, 4).tolist() == [[1, 0, 2, 0], [0, 0, 0, 0], [0, 1, 0, 0]]
 
 
 def test_heterogeneity_is_the_distance_in_natural_logarithms() -> None:

@@ -24,9 +24,10 @@ from torch.nn import functional
 
 from bench.errors import RequestError
 from bench.federation.types import Client
-from bench.nn import cnn
+from bench.nn import images
 from bench.nn.base import keep_all
-from bench.nn.cnn import CNN, ImageInputs, convolutions
+from bench.nn.cnn import CNN, convolutions
+from bench.nn.images import ImageInputs
 from bench.spec import ClientSettings
 
 CPU = torch.device("cpu")
@@ -89,7 +90,7 @@ def test_initial_weights_are_drawn_as_torch_draws_them(model: CNN) -> None:
 def test_evaluation_equals_plain_networks_on_every_image(
     model: CNN, members: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cnn, "PIECE", 6)  # whole pieces, a last short one, and a client of one and a half
+    monkeypatch.setattr(images, "PIECE", 6)  # whole pieces, a last short one, and a client of one and a half
     stack = random_stack(model, 3)
     before = {name: value.clone() for name, value in stack.items()}
     logits, embedding = model.forward(stack, model.collate(members, CPU), None)

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from toy_federations import make_spec
 
 from bench.contract.checks import (
@@ -20,6 +21,8 @@ from bench.contract.checks import (
     Broken,
     Rule,
     Subject,
+    absent_clients_keep_what_they_have,
+    block_size_changes_nothing,
     families,
     late_accuracy,
     learns_a_toy_task,
@@ -40,8 +43,11 @@ CASES = [
 ]
 CHECKED = {name for name, _ in CASES}
 BOUND_TO_ORDER = {
+    "fedcp": "masks and the first context are of the stream of the client's number",
+    "fedala": "every client learns its weights on a slice of its data from the stream of its number",
     "fggp": "every client samples its second view from the stream of its number",
     "fggp_released": "as fggp",
+    "pfedla": "every client number has its own random embedding, and every output of a head is a number's",
     "pfedhn": "every client number has its own random embedding in the hypernetwork",
     "pfedhn_pc": "as pfedhn",
     "pfedhn_one": "as pfedhn",
@@ -56,6 +62,17 @@ EXCEPTIONS: dict[Rule, set[tuple[str, Family]]] = {
     order_of_clients_changes_nothing: {case for case in CASES if case[0] in BOUND_TO_ORDER},
     learns_a_toy_task: set(NOT_EXPECTED_TO_LEARN),
 }
+
+LONG: set[Rule] = {learns_a_toy_task, absent_clients_keep_what_they_have, block_size_changes_nothing}
+"""Rules that take a second or more on images: there only one method is checked by them in a fast run."""
+
+
+def case(rule: Rule, method: str, family: Family) -> ParameterSet:
+    """A rule for a method on a family of data, marked where it is long."""
+    long = family == "images" and rule in LONG and method != "fedavg"
+    marks = [pytest.mark.slow] if long else []
+    return pytest.param(rule, method, family, marks=marks, id=f"{rule.__name__}-{method}-{family}")
+
 
 subject = cache(Subject)  # rules share a method's short run
 
@@ -77,8 +94,9 @@ def test_methods_of_one_client_are_not_applicable_to_several(method: str, client
     assert run(subject(method).spec(), clients).state == "not_applicable"
 
 
-@pytest.mark.parametrize(("method", "family"), CASES)
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    ("rule", "method", "family"), [case(rule, *each) for rule in RULES for each in CASES]
+)
 def test_the_contract(rule: Rule, method: str, family: Family) -> None:
     if (method, family) in EXCEPTIONS.get(rule, set()):
         with pytest.raises(Broken):  # an exception that is none is taken out of its table

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,19 @@ def compare(store: object, bundle: Bundle, hashes: list[str]) -> None:
             )
         with pytest.raises(KeyError):
             bundle.artefact(number, "large")
+
+
+def test_large_arrays_are_kept_where_asked_for(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).random((40, 6, 20, 20), np.float32)
+    with opened(tmp_path / "a.db", [(spec_of(), replace(done(), artefacts={"weights": weights}))]) as store:
+        runs = store.runs()
+        write_bundle(store, runs, tmp_path / "usual")
+        write_bundle(store, runs, tmp_path / "large", 512 * 1024)
+        with pytest.raises(RequestError, match="largest array"):
+            write_bundle(store, runs, tmp_path / "huge", 2**30)
+    assert "weights" not in Bundle(tmp_path / "usual").artefact_names(1)
+    np.testing.assert_array_equal(Bundle(tmp_path / "large").artefact(1, "weights"), weights, strict=True)
+    assert not (tmp_path / "huge").exists()
 
 
 def test_a_value_that_no_count_gives_comes_back_bit_by_bit(tmp_path: Path) -> None:

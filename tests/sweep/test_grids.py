@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, ad_hoc, expand, grid_names, load_grid
 from bench.grids.files import parse_grid
@@ -214,7 +215,10 @@ def test_unknown_grids() -> None:
         load_grid("./nowhere.toml")
 
 
-def test_published_methods_and_data_that_do_not_exist_yet_are_planned_without_a_spec(small: Grid) -> None:
+def test_published_methods_and_data_that_do_not_exist_yet_are_planned_without_a_spec(
+    small: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(METHODS.all(), "fedaghn")
     grid = small.model_copy(update={"methods": ("local", "fedaghn"), "override": ()})
     planned = [plan for plan in expand(grid) if plan.method == "fedaghn"]
     assert len(planned) == 8

@@ -1,0 +1,273 @@
+"""What only an accelerator can show, part by part: ``bench check-gpu``.
+
+Every part is a function of a device, so that all of them run on a CPU, too, where they are tested.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from bench.contract.toys import furthest, linked, make_spec, play, random_federation, random_images
+from bench.engine.batch import cross_entropy
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.conditions import run_conditions
+from bench.engine.execute import run
+from bench.engine.result import RunResult
+from bench.engine.run import Run
+from bench.errors import NoDataError
+from bench.federation.types import TRAIN, Federation
+from bench.nn.base import CLIENT_MODELS, keep_all
+from bench.spec import RunSpec
+from bench.speed import Case, Machine, measure, measure_machine
+from bench.sweep.retries import Attempt, after_memory, noted
+from bench.sweep.worker import of_run
+
+TOLERANCE = 1e-4
+"""Largest difference of two models' parameters after a round that orders of summation may make."""
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a part has shown: whether it is ``well``, None where it could not be looked at."""
+
+    part: str
+    subject: str
+    text: str
+    well: bool | None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is run: client counts on Cora, clients and images a client of the image study, rounds."""
+
+    graphs: Sequence[int] = (10, 100, 1000)
+    albums: int = 20
+    images: int = 300
+    side: int = 32
+    rounds: int = 5
+
+
+def toy(model: str, clients: int = 4, rounds: int = 1) -> tuple[RunSpec, Federation]:
+    """A short FedAvg run of a client model on data that it reads."""
+    family = CLIENT_MODELS.named(model).families[0]
+    client = {"model": model, "optimizer": "sgd", "weight_decay": 0.0, "dropout": 0.0}
+    if family == "images":
+        federation = random_images([18 + 7 * number for number in range(clients)], side=48)
+        client["batch_size"] = 8
+    else:
+        graph = linked(random_federation([24 + 5 * number for number in range(clients)], seed=11, width=30))
+        federation = replace(graph, family=family)
+    return make_spec("fedavg", federation, client=client, rounds=rounds, local_epochs=1), federation
+
+
+@contextmanager
+def exact() -> Iterator[None]:
+    """Convolutions and products in float32 throughout: an accelerator shortens their factors otherwise."""
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def played(spec: RunSpec, federation: Federation, device: str, block_size: int | None = None) -> Run:
+    """All rounds of a run, its models on the CPU."""
+    it = Run(spec, federation, device, block_size)
+    it.warm_up()
+    for round in range(spec.protocol.rounds):
+        it.step(round)
+    it.own = {name: value.cpu() for name, value in it.own.items()}
+    return it
+
+
+def stacked_equals_sequential(model: str, device: str) -> Finding:
+    """All clients at once on the device against one after the other there, and on the CPU."""
+    spec, federation = toy(model)
+    with exact():
+        together = played(spec, federation, device, len(federation))
+        alone = played(spec, federation, device, 1)
+        elsewhere = play(spec, federation, block_size=1)
+    apart = [furthest(together.own, other.own) for other in (alone, elsewhere)]
+    text = f"{apart[0]:.1e} from one client at a time, {apart[1]:.1e} from the CPU"
+    return Finding("stacked is sequential", model, text, max(apart) < TOLERANCE)
+
+
+def round_on_graphs(
+    clients: int, device: str, machine: Machine, roots: tuple[Path, ...], rounds: int
+) -> Finding:
+    """FedAvg on Cora, or on a graph of ten times its size where Cora has no room for so many clients."""
+    case = Case("cora", "non-overlapping", "fedavg", clients, reference=False)
+    try:
+        row = measure(case, rounds, machine, roots, device, torch.get_num_threads())
+    except NoDataError as error:
+        return Finding("round on graphs", f"{clients} clients", str(error), None)
+    text = f"{row.seconds_per_round * 1e3:.1f} ms on {row.dataset}, peak {row.peak_mib:.0f} MiB"
+    return Finding("round on graphs", f"{clients} clients", text, True)
+
+
+def operations_an_image(spec: RunSpec, federation: Federation) -> float:
+    """Floating-point operations of training on an image, forwards and backwards, counted on the CPU."""
+    it = Run(spec, federation)
+    block = it.clients.blocks[0]
+    items = block.training[0][: spec.client.batch_size]
+    batch = block.some_items(np.array([0]), items[None], keep_all)
+    models = {name: value.clone().requires_grad_() for name, value in batch.of(it.own).items()}
+    models |= {name: models[name].detach() for name in it.model.buffers}
+    with FlopCounterMode(display=False) as counter:
+        cross_entropy(models, batch).sum().backward()
+    return float(counter.get_total_flops()) / len(items)
+
+
+def round_on_images(model: str, device: str, machine: Machine, sizes: Sizes) -> Finding:
+    """A FedAvg round on random pixels: seconds, images trained on a second, share of the matrix rate."""
+    federation = random_images([sizes.images] * sizes.albums, side=sizes.side, classes=10)
+    client = {"model": model, "hidden": 512, "batch_size": BATCH, "optimizer": "sgd", "dropout": 0.0}
+    spec = make_spec("fedavg", federation, client=client, rounds=2 + sizes.rounds, local_epochs=5)
+    with run_conditions():
+        it = Run(spec, federation, device)
+        it.warm_up()
+        for round in range(2):
+            it.step(round)
+        before = dict(it.watch.seconds)
+        for round in range(2, 2 + sizes.rounds):
+            it.step(round)
+    taken = {name: (seconds - before[name]) / sizes.rounds for name, seconds in it.watch.seconds.items()}
+    counts = [client.count(TRAIN) for client in federation.clients]
+    trained = spec.protocol.local_epochs * sum(
+        count // BATCH * BATCH if count >= BATCH else count for count in counts
+    )
+    rate = trained / taken["client"]
+    share = rate * operations_an_image(spec, federation) / machine.matrix_rate
+    text = f"{sum(taken.values()):.2f} s, {rate:,.0f} images a second, {share:.0%} of the float32 matrix rate"
+    return Finding("round on images", f"{model}, {len(federation)} clients", text, True)
+
+
+def _seconds_and_counts(device: str) -> tuple[float, int]:
+    spec, federation = toy("gcn", clients=8, rounds=20)
+    begin = time.perf_counter()
+    result = run(spec, federation, device)
+    correct = sum(int(counts.sum()) for counts in result.correct.values())
+    return time.perf_counter() - begin, correct
+
+
+def packed(device: str) -> Finding:
+    """Two runs in processes of their own that share the device, after each other and at once."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_seconds_and_counts, [device] * 2))  # imports, kernels
+        first, alone = pool.submit(_seconds_and_counts, device).result()
+        begin = time.perf_counter()
+        both = list(pool.map(_seconds_and_counts, [device] * 2))
+        together = time.perf_counter() - begin
+    text = f"{first:.2f} s alone, {together:.2f} s for two at once"
+    return Finding("two runs at once", "gcn", text, all(correct == alone for _, correct in both))
+
+
+Execute = Callable[[int], RunResult]
+"""A run in blocks of so many clients."""
+
+
+def until_it_fits(execute: Execute, clients: int) -> tuple[RunResult, Attempt]:
+    """Try as a sweep does: alone, then in blocks half as large each time; the last result and attempt."""
+    attempt = Attempt()
+    while True:
+        result = execute(max(1, clients // attempt.shrink))
+        if result.state != "oom":
+            return result, attempt
+        result.block = max(1, clients // attempt.shrink)
+        following = after_memory(noted(attempt, result), clients)
+        if following is None:
+            return result, noted(attempt, result)
+        attempt = following
+
+
+@contextmanager
+def limited(device: str, share: float) -> Iterator[None]:
+    """Let this process have that share of the memory that it has reached on the device."""
+    where = torch.device(device)
+    whole = torch.cuda.get_device_properties(where).total_memory
+    reached = torch.cuda.max_memory_reserved(where)
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(share * reached / whole, where)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, where)
+        torch.cuda.empty_cache()
+
+
+def memory_runs_out(device: str, sizes: Sizes) -> Finding:
+    """A run with half of the memory that it takes with all clients in a block."""
+    part, subject = "out of memory", "cnn"
+    if torch.device(device).type != "cuda":
+        return Finding(part, subject, "memory can be limited on an accelerator alone", None)
+    federation = random_images([sizes.images] * sizes.albums, side=sizes.side, classes=10)
+    client = {"model": "cnn", "hidden": 512, "batch_size": BATCH, "optimizer": "sgd", "dropout": 0.0}
+    spec = make_spec("fedavg", federation, client=client, rounds=1, local_epochs=1)
+
+    def execute(block_size: int) -> RunResult:
+        return of_run(lambda: run(spec, federation, device, block_size), device)
+
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(torch.device(device))
+    usual = execute(len(federation))
+    with limited(device, 0.5):
+        result, attempt = until_it_fits(execute, len(federation))
+    tried = ", ".join(attempt.tried) or "nothing went wrong"
+    well = usual.state == "done" and result.state == "done" and bool(attempt.tried)
+    return Finding(part, subject, f"{result.state} {attempt.how}; tried before: {tried}", well)
+
+
+def checkpoint_taken_up(device: str) -> Finding:
+    """A run that is saved after half of its rounds and goes on in another object."""
+    spec, federation = toy("gcn", rounds=4)
+    with exact(), TemporaryDirectory() as folder:
+        whole = played(spec, federation, device)
+        checkpoint = Checkpoint(Path(folder) / "run.ckpt", identity="check")
+        first, second = (Run(spec, federation, device) for _ in range(2))
+        first.warm_up()
+        for round in range(2):
+            first.step(round)
+        checkpoint.save(first, 1, 0.0)
+        saved = checkpoint.resume(second)
+        for round in range(2, 4):
+            second.step(round)
+    apart = furthest(whole.own, {name: value.cpu() for name, value in second.own.items()})
+    text = "bit-equal" if apart == 0 else f"{apart:.1e} from the run that was not stopped"
+    return Finding("checkpoint taken up", "gcn", text, saved is not None and apart < TOLERANCE)
+
+
+def infinity_caught(device: str) -> Finding:
+    """A learning rate without measure."""
+    spec, federation = toy("gcn", rounds=4)
+    result = run(spec.with_settings({"client.learning_rate": 1e30}), federation, device)
+    return Finding("not finite", "gcn", f"{result.state}: {result.reason}", result.state == "diverged")
+
+
+def parts(device: str, roots: tuple[Path, ...], sizes: Sizes) -> Iterator[Callable[[], Finding]]:
+    """Everything, in order."""
+    for model in CLIENT_MODELS.all():
+        yield partial(stacked_equals_sequential, model, device)
+    machine = measure_machine(torch.device(device))
+    for clients in sizes.graphs:
+        yield partial(round_on_graphs, clients, device, machine, roots, sizes.rounds)
+    for model, kind in CLIENT_MODELS.all().items():
+        if "images" in kind.families:
+            yield partial(round_on_images, model, device, machine, sizes)
+    yield partial(packed, device)
+    yield partial(memory_runs_out, device, sizes)
+    yield partial(checkpoint_taken_up, device)
+    yield partial(infinity_caught, device)

@@ -1,0 +1,83 @@
+"""Ditto: Fair and Robust Federated Learning Through Personalization.
+
+Li et al., ICML 2021, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import Field
+from torch import Tensor
+
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import part, prefixed
+from bench.errors import NotApplicableError
+from bench.hyper import tunable
+
+from .fedavg import FedAvg, SampleWeights
+
+GLOBAL = "global."
+"""What the names begin with of what a client keeps of its copy of the global model."""
+
+
+class Ditto(FedAvg):
+    """FedAvg, and beside it a personal model that a penalty holds near the average.
+
+    In a round client i takes the global model w^t and
+
+    1. trains its personal model v_i on F_i(v_i) + lambda/2 ||v_i - w^t||^2 (Ditto) for
+       ``personal_epochs``, w^t being what was received; the gradient lambda (v_i - w^t) is added as it is;
+    2. trains w from w^t on F_i for the protocol's local epochs and sends it; the server averages.
+
+    v_i predicts, never leaves the client, and is not replaced by what comes: *received* is the client's
+    own last model. Both models have running statistics and an optimiser of their own.
+
+    What is open, and what is done here: the paper takes s steps on v_i after the step on w; its
+    released code alternates the two batch by batch, PFLlib and pFedGraph train v_i first for whole
+    epochs, as here (the study's s = 5). Either way both start from the same w^t. With lambda = 0
+    a client's v_i is that of ``local``, bit by bit.
+    """
+
+    name = "ditto"
+    title = "Ditto"
+    reference = "Li et al., ICML 2021"
+    stage = "trained"
+    onboard = Method.onboard  # the paper has no newcomers, who would predict with a random model at first
+
+    class Hyper(SampleWeights):
+        """``mu``: the paper's lambda; ``personal_epochs``: the paper's s, in epochs on v_i a round."""
+
+        mu: float = tunable(1.0, search=[0.05, 0.1, 0.2, 1.0, 2.0], ge=0)
+        personal_epochs: int = Field(5, ge=1)
+
+    hyper: Hyper
+
+    def add_parameters(self, models: Stack) -> Stack:
+        """Beside v_i: running statistics for w, whose parameters come anew in every round."""
+        statistics = {name: value for name, value in models.items() if name not in self.task.parameters}
+        return {**models, **prefixed(GLOBAL, statistics)}
+
+    def load(self, own: Stack, message: Message) -> Stack:
+        """What a client predicts with is its own."""
+        return own
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        """Local epochs on v_i, then on w."""
+        protocol = clients.spec.protocol
+        if protocol.evaluate == "epoch" and self.hyper.personal_epochs < protocol.local_epochs:
+            raise NotApplicableError(
+                f"{self.name} trains what predicts for {self.hyper.personal_epochs} epochs a round: "
+                f"there is none to evaluate after each of {protocol.local_epochs}"
+            )
+
+        def pull(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
+            for name, w in batch.of(message.model).items():
+                gradients[name].add_(models[name] - w, alpha=self.hyper.mu)
+
+        v = {name: value for name, value in received.items() if not name.startswith(GLOBAL)}
+        personal = clients.fit(v, adjust=pull, epochs=self.hyper.personal_epochs)
+        trained = clients.fit({**part(GLOBAL, received), **message.model}, copy="global")
+        statistics = {name: trained[name] for name in part(GLOBAL, received)}
+        upload = Message({name: trained[name] for name in self.shared()})
+        return Update({**personal, **prefixed(GLOBAL, statistics)}, upload)

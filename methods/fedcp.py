@@ -1,0 +1,152 @@
+"""FedCP: Separating Feature Information for Personalized Federated Learning via Conditional Policy.
+
+Zhang et al., KDD 2023, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor
+
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import part, prefixed, repeated
+from bench.errors import NotApplicableError
+from bench.hyper import tunable
+
+from ._conditional_policy import POLICY, context, initial_policy, mmd, padded, personal_mask
+from .fedavg import FedAvg, SampleWeights
+
+GLOBAL = "global."
+"""What the names begin with of the global head and of the running statistics of the global base."""
+
+CONTEXT = "context"
+"""The client's vector v."""
+
+
+class FedCP(FedAvg):
+    """A policy of each sample decides which features go to a personal head and which to a global one.
+
+    Client i has a base B_i (the backbone), a personal head H_i and a policy CPN, and frozen copies of the
+    average base B_g and the average head H_g. For the features r = B_i(x)
+
+        m_p, m_g = CPN(r * v)   with m_p + m_g = 1,   logits = H_i(r * m_p) + H_g(r * m_g)
+
+    v is the client's context: the sum over classes of its head's weights, of length 1. CPN is a linear
+    layer to twice the width, layer normalisation and ReLU; the masks are a Gumbel softmax over the two values
+    of a feature (temperature 1, not rounded). Trained are B_i, H_i and CPN, together, on
+
+        cross-entropy + lambda MMD(r, B_g(x))     (``_conditional_policy``)
+
+    whose second term moves B_i alone. Client i sends B_i, CPN and (H_i + H_g) / 2; the server averages by
+    training items. What comes replaces B_i, B_g, CPN and H_g; H_i stays.
+
+    What is open, or only in the released code, and what is done here:
+    - v is made anew when a global head arrives. In round 0 none has: then it is a random vector (uniform
+      in each place, scaled to length 1, one a client).
+    - Masks are sampled in evaluation, too. Here with one stream for every client and round, so that a
+      model's accuracy is one number; the released one is another number each time.
+    - B_g runs in training mode beside B_i, and moves running statistics of its own, which stay.
+    - In the study lambda is 5 for the CNN and 1 for ResNet-18; the release's own default is 0.
+
+    Runs on graphs, too: MMD is then over all pairs of a client's training nodes.
+    """
+
+    name = "fedcp"
+    title = "FedCP"
+    reference = "Zhang et al., KDD 2023"
+    stage = "trained"
+    onboard = Method.onboard  # newcomers have no head that a context could be read from
+
+    class Hyper(SampleWeights):
+        """``strength``: lambda, the weight of MMD."""
+
+        strength: float = tunable(5.0, search=[0.0, 0.1, 1.0, 5.0, 10.0], ge=0)
+
+    hyper: Hyper
+
+    def setup_server(self) -> None:
+        """One random model and policy."""
+        matrices = [name for name in self.task.head if len(self.task.shapes[name]) == 2]
+        if len(matrices) != 1:
+            raise NotApplicableError(
+                f"{self.name} reads its context from a head of one matrix, not {len(matrices)}"
+            )
+        (self.matrix,) = matrices
+        policy = initial_policy(self.task.shapes[self.matrix][0], self.task.generator("policy"))
+        self.policy = {name: value.to(self.task.device) for name, value in policy.items()}
+        super().setup_server()
+
+    def shared(self) -> Collection[str]:
+        """The client model and the policy."""
+        return (*self.task.parameters, *POLICY)
+
+    def initial(self) -> Stack:
+        """The common client model and policy."""
+        return {**self.task.common(), **repeated(self.policy, self.task.clients)}
+
+    def add_parameters(self, models: Stack) -> Stack:
+        """CPN, H_g, running statistics for B_g, and a random v."""
+        width = self.task.shapes[self.matrix][0]
+        vectors = torch.rand(self.task.clients, width, 1, generator=self.task.generator("context"))
+        beside = {name: value for name, value in models.items() if name not in self.task.backbone}
+        policy = repeated(self.policy, self.task.clients)
+        return {
+            **models,
+            **policy,
+            **prefixed(GLOBAL, beside),
+            CONTEXT: context(vectors.to(self.task.device)),
+        }
+
+    def broadcast(self, round: int) -> Message:
+        """The averages."""
+        self.round = round
+        return super().broadcast(round)
+
+    def load(self, own: Stack, message: Message) -> Stack:
+        """B_i and CPN are replaced, H_i stays, H_g is new; so is v from the second round on."""
+        heads = {name: message.model[name] for name in self.task.head}
+        kept = {name: own[name] for name in self.task.head}
+        loaded = {**own, **message.model, **kept, **prefixed(GLOBAL, heads)}
+        return {**loaded, CONTEXT: context(own[self.matrix])} if self.round else loaded
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        """Local epochs on base, head and policy."""
+        streams = clients.generators("fedcp masks")
+        global_base = {name: message.model[name] for name in self.task.backbone}
+
+        def objective(models: Stack, batch: Batch) -> Tensor:
+            with torch.no_grad():
+                target = batch.embed({**part(GLOBAL, models), **batch.of(global_base)})
+            features = batch.embed(models)
+            lengths = batch.inputs.lengths.tolist()
+            width = features.shape[2]
+            draws = [
+                torch.from_numpy(stream.random((length, width), "float32"))
+                for stream, length in zip(batch.of(streams), lengths, strict=True)
+            ]
+            logits = self.routed(models, features, draws, batch)
+            discrepancy = mmd(features, target, batch.weights)
+            return batch.cross_entropy(logits) + self.hyper.strength * discrepancy
+
+        trained = clients.fit(received, objective=objective, trainable=self.shared())
+        uploads = {name: trained[name] for name in self.shared()}
+        uploads |= {name: (trained[name] + received[GLOBAL + name]) / 2 for name in self.task.head}
+        return Update(trained, Message(uploads))
+
+    def routed(self, models: Stack, features: Tensor, draws: list[Tensor], batch: Batch) -> Tensor:
+        """H_i(r * m_p) + H_g(r * m_g), the masks being sampled with uniform ``draws``."""
+        noise = padded(draws, features.shape[1], features.device)
+        mask = personal_mask(models, features * models[CONTEXT][:, None, :], noise)
+        personal = batch.head(models, features * mask)
+        return personal + batch.head(part(GLOBAL, models), features * (1 - mask))
+
+    def logits(self, models: Stack, batch: Batch) -> Tensor:
+        """Predictions with the masks of the client's and the round's own stream."""
+        features = batch.embed(models)
+        draws = [
+            torch.rand(length, features.shape[2], generator=self.task.generator("masks", number, self.round))
+            for number, length in zip(batch.block.numbers, batch.inputs.lengths.tolist(), strict=True)
+        ]
+        return self.routed(models, features, draws, batch)

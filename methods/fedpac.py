@@ -1,0 +1,141 @@
+"""FedPAC: Personalized Federated Learning with Feature Alignment and Classifier Collaboration.
+
+Xu et al., ICLR 2023, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional
+
+from bench.engine.batch import cross_entropy
+from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
+from bench.engine.stacks import mix, repeated, replaced
+from bench.hyper import tunable
+
+from ._head_mixing import head_weights
+from .fedavg import FedAvg, SampleWeights
+
+
+class FedPAC(FedAvg):
+    """Features are aligned by class prototypes, heads are combined client by client.
+
+    In a round client i takes the averaged feature extractor theta, a head phi_i of its own combination and
+    the global prototypes c_k, and
+
+    1. with theta as received, describes itself: class shares p_k, feature means mu_k of its classes,
+       h_ik = p_k mu_k, and V_i = (sum_k p_k E||f||^2_k - sum_k ||h_ik||^2) / n_i;
+    2. trains phi_i alone for ``head_epochs``;
+    3. trains theta alone for the local epochs on F_i + lambda mean over images of |f - c_y|^2 / width;
+    4. takes the class means of the trained theta, and sends both parts, the means, h_i and V_i.
+
+    The server averages theta by training images and the class means by their images, and combines heads:
+    phi_i becomes sum_j a_ij phi_j, where a_i minimises the bound of bias and variance
+
+        sum_j a_j^2 V_j + ||sum_j a_j (h_i - h_j)||^2     on the simplex (``_head_mixing``).
+
+    Weights below 0.001 become 0 and the others are scaled to sum to 1, as in the release; PFLlib does not
+    scale. In round 0 there are no prototypes, and no term of theirs.
+
+    What differs between codes, and what is done here:
+    - Heads learn at the client's rate, as in PFLlib; the release has 0.1 for them, and momentum.
+    - Means are weighted by images, as released; PFLlib's are not. A class that no client sent has the
+      client's own mean as its prototype, as released; with PFLlib it has no term.
+    - Statistics are over all training images in evaluation mode. PFLlib leaves out an incomplete last
+      batch, and takes those of round 0 in training mode.
+    """
+
+    name = "fedpac"
+    title = "FedPAC"
+    reference = "Xu et al., ICLR 2023"
+    stage = "trained"
+    onboard = Method.onboard  # heads are combined of the clients that are known
+
+    class Hyper(SampleWeights):
+        """``strength``: lambda of the alignment; ``head_epochs`` on the head before the local epochs."""
+
+        strength: float = tunable(1.0, search=[0.1, 0.5, 1.0, 5.0, 10.0], ge=0)
+        head_epochs: int = Field(1, ge=0)
+
+    hyper: Hyper
+
+    def setup_server(self) -> None:
+        """One model for all; nobody's head is combined, and no class has a prototype."""
+        super().setup_server()
+        self.heads: Stack = repeated({name: self.model[name] for name in self.task.head}, self.task.clients)
+        self.mixing = torch.eye(self.task.clients, device=self.task.device)
+        self.prototypes: dict[str, Tensor] = {}
+
+    def broadcast(self, round: int) -> Message:
+        """theta to all, everybody's phi_i, and the prototypes with the classes that have one."""
+        return Message(
+            {**super().broadcast(round).model, **self.heads}, repeated(self.prototypes, self.task.clients)
+        )
+
+    def update(self, clients: Clients, received: Stack, message: Message) -> Update:
+        """Statistics, head, features, prototypes."""
+        counts = clients.reduce(received, lambda models, batch: batch.label_counts)
+        sizes = counts.sum(dim=1)
+        shares = counts / sizes[:, None]
+        moments = clients.reduce(received, class_means)
+        means, squares = moments[:, :, :-1], moments[:, :, -1]
+        h = shares[:, :, None] * means
+        spread = (shares * squares).sum(dim=1) - h.square().sum(dim=(1, 2))
+        targets = means
+        if message.extras:
+            known = message.extras["known"][:, :, None]
+            targets = torch.where(known > 0, message.extras["prototypes"], means)
+
+        def aligned(models: Stack, batch: Batch) -> Tensor:
+            features = batch.embed(models)
+            entropy = batch.cross_entropy(batch.head(models, features))
+            return entropy + self.hyper.strength * distance(features, batch.of(targets), batch)
+
+        head = clients.fit(received, trainable=self.task.head, epochs=self.hyper.head_epochs, copy="head")
+        objective = aligned if message.extras else cross_entropy
+        trained = clients.fit(head, trainable=self.task.backbone, objective=objective)
+        prototypes = clients.reduce(trained, class_means)[:, :, :-1]
+        return self.upload(trained, h=h, variance=spread / sizes, prototypes=prototypes, counts=counts)
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """The averages, and everybody's combination of heads."""
+        super().aggregate(participants, received, upload)
+        h = upload.extras["h"].double().flatten(1).cpu().numpy()
+        variance = upload.extras["variance"].double().clamp_min(0).cpu().numpy()
+        weights = torch.from_numpy(head_weights(h, variance))
+        weights = weights.to(self.task.device, torch.float32)
+        heads = mix({name: upload.model[name] for name in self.task.head}, weights)
+        self.heads = {name: replaced(self.heads[name], participants, heads[name]) for name in heads}
+        rows = weights.new_zeros(len(weights), self.task.clients).index_copy(1, participants, weights)
+        self.mixing = replaced(self.mixing, participants, rows)
+        counts = upload.extras["counts"]
+        total = counts.sum(dim=0)
+        sums = (counts[:, :, None] * upload.extras["prototypes"]).sum(dim=0)
+        self.prototypes = {"prototypes": sums / total.clamp_min(1)[:, None], "known": (total > 0).float()}
+
+    def artefacts(self) -> dict[str, Tensor]:
+        """Every client's weights of heads in its last round."""
+        return {"collaboration": self.mixing}
+
+
+def membership(batch: Batch) -> Tensor:
+    """Which training items are of which class, 0 or 1 ``[c, classes, items]``."""
+    return functional.one_hot(batch.labels + 1, batch.block.classes + 1)[:, :, 1:].float().transpose(1, 2)
+
+
+def class_means(models: Stack, batch: Batch) -> Tensor:
+    """Means of features and of their squared norm over the training items of every class.
+
+    ``[c, classes, width + 1]``, with the norm last; 0 for a class without any.
+    """
+    features = batch.embed(models)
+    values = torch.cat([features, features.square().sum(dim=2, keepdim=True)], dim=2)
+    return membership(batch) @ values / batch.label_counts.clamp_min(1)[:, :, None]
+
+
+def distance(features: Tensor, targets: Tensor, batch: Batch) -> Tensor:
+    """Mean over training items and width of the squares of features less their class's target ``[c]``."""
+    own = targets.gather(1, batch.labels.clamp_min(0)[:, :, None].expand_as(features))
+    return ((features - own).square().mean(dim=2) * batch.weights).sum(dim=1)

@@ -1,0 +1,109 @@
+"""pFedLA: Layer-wised Model Aggregation for Personalized Federated Learning.
+
+Ma et al., CVPR 2022, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from bench.engine.method import Message, Stack
+from bench.hyper import HyperParameters
+
+from ._mixing import Mixing
+
+HIDDEN_LAYERS = 3
+"""Layers with ReLU between an embedding and the heads."""
+
+
+class PFedLA(Mixing):
+    """A hypernetwork of its own emits every client's weights in the mixture of every layer.
+
+    Client i has, at the server, an embedding v_i and a hypernetwork psi_i: three layers with ReLU and a
+    linear head for each layer l of the model. Each round the server
+
+    1. computes  alpha_i^l = the head's outputs, one a client, cut at 0 and divided by their sum,
+    2. sends  bar_i^l = sum_j alpha_ij^l theta_j^l, theta_j being client j's last trained model,
+    3. and steps with Delta_i = trained - bar_i:  v_i, psi_i -= eta (d bar_i / d (v_i, psi_i))^T Delta_i.
+
+    What paper and public code leave open or have otherwise, and what is done here:
+    - Sign. Step 3 is the paper's: it ascends the client's loss, as FedAGHN's does.
+    - Weights. The paper speaks of a softmax; re-implementations cut at 0 and divide, the default
+      here (``normalisation``). A client whose outputs are all 0 keeps its own layer.
+    - Start. Heads have weights from U(0, 1) and no bias, so that mixtures begin near uniform ones;
+      other layers have torch's defaults, embeddings are N(0, 1). All clients' hypernetworks start alike.
+    - A layer is a module with its weight and bias, normalisation too. All clients' mixtures hold the
+      models of the last round; a re-implementation updates them client by client.
+    - An absent client's embedding and hypernetwork stay as they are.
+
+    A client's number decides its embedding, and which output is whose.
+    """
+
+    name = "pfedla"
+    title = "pFedLA"
+    reference = "Ma et al., CVPR 2022"
+
+    class Hyper(HyperParameters):
+        """``learning_rate``: eta; ``embedding`` and ``hidden``: widths; ``normalisation`` of the weights."""
+
+        learning_rate: float = Field(0.005, ge=0)
+        embedding: int = Field(100, ge=1)
+        hidden: int = Field(100, ge=1)
+        normalisation: Literal["relu", "softmax"] = "relu"
+
+    hyper: Hyper
+
+    def setup_server(self) -> None:
+        """v_i and psi_i, stacked, in float64."""
+        super().setup_server()
+        clients, device = self.task.clients, self.task.device
+        draw = self.task.generator("hypernetwork")
+        widths = [self.hyper.embedding, *[self.hyper.hidden] * HIDDEN_LAYERS]
+
+        def uniform(low: float, high: float, *shape: int) -> Tensor:
+            values = torch.rand(*shape, generator=draw, dtype=torch.float64) * (high - low) + low
+            return values.repeat(clients, *[1] * len(shape)).to(device)
+
+        embedding = torch.randn(clients, self.hyper.embedding, generator=draw, dtype=torch.float64)
+        self.networks = {"embedding": embedding.to(device)}
+        for number in range(HIDDEN_LAYERS):
+            bound = widths[number] ** -0.5
+            self.networks[f"weight{number}"] = uniform(-bound, bound, widths[number], widths[number + 1])
+            self.networks[f"bias{number}"] = uniform(-bound, bound, 1, widths[number + 1])
+        self.networks["heads"] = uniform(0, 1, len(self.layers), self.hyper.hidden, clients)
+        self.networks["head_bias"] = uniform(0, 0, len(self.layers), 1, clients)
+
+    def weights(self, networks: Stack) -> Tensor:
+        """alpha, step 1: float64 ``[layers, clients, clients]``."""
+        x = networks["embedding"][:, None, :]
+        for number in range(HIDDEN_LAYERS):
+            x = torch.relu(torch.baddbmm(networks[f"bias{number}"], x, networks[f"weight{number}"]))
+        outputs = (x[:, None] @ networks["heads"] + networks["head_bias"]).squeeze(2).transpose(0, 1)
+        if self.hyper.normalisation == "softmax":
+            return outputs.softmax(dim=2)
+        positive = torch.relu(outputs)
+        total = positive.sum(dim=2, keepdim=True)
+        alone = torch.eye(self.task.clients, dtype=total.dtype, device=total.device)
+        return torch.where(total > 0, positive / total.where(total > 0, 1), alone)
+
+    def broadcast(self, round: int) -> Message:
+        """bar_i, steps 1 and 2."""
+        alpha = self.weights(self.networks)
+        self.record(round, collaboration=alpha)
+        return Message(self.mixtures(alpha))
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        """Step 3, on the models that were mixed; then theta are those of this round."""
+        updates = {name: trained - received[name] for name, trained in upload.model.items()}
+        leaves = {name: value.requires_grad_() for name, value in self.networks.items()}
+        alpha = self.weights(leaves)
+        gradients = torch.autograd.grad(alpha, list(leaves.values()), self.pull(participants, updates))
+        self.networks = {
+            name: (value - self.hyper.learning_rate * gradient).detach()
+            for (name, value), gradient in zip(leaves.items(), gradients, strict=True)
+        }
+        self.keep(participants, upload.model)

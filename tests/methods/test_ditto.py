@@ -1,0 +1,103 @@
+"""Ditto: the personal model against a plain network, its degenerate cases, and what stays apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from plain_cnn import federation as image_federation
+from plain_cnn import of_module, plain_copy, plain_epochs, turned
+from plain_cnn import spec as image_spec
+from torch import Tensor
+from toy_federations import copied, furthest, make_spec, play
+
+from bench.engine.execute import run
+from bench.engine.run import Run
+from bench.federation.types import Federation
+
+MU = 0.7
+CALM = {"dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def images() -> Federation:
+    return image_federation(12, 40, 41)
+
+
+def test_without_its_penalty_the_personal_model_is_local(images: Federation) -> None:
+    hyper = {"mu": 0.0, "personal_epochs": 3}
+    spec = image_spec("ditto", 3, rounds=2).model_copy(update={"hyper": hyper})
+    ditto, local = play(spec, images), play(image_spec("local", 3, rounds=2), images)
+    assert furthest({name: ditto.own[name] for name in local.own}, local.own) == 0
+    for key, counts in local.correct().items():
+        assert np.array_equal(counts, ditto.correct()[key])
+
+
+def test_both_models_equal_plain_networks(images: Federation) -> None:
+    """Two rounds: v_i near the received w, then w, each with its own statistics and by its own batches."""
+    hyper = {"mu": MU, "personal_epochs": 2}
+    spec = image_spec("ditto", 3, rounds=2, epochs=1).model_copy(update={"hyper": hyper})
+    it = Run(spec, images)
+    start = copied(it.own)
+    personal = [plain_copy({name: start[name] for name in it.model.shapes}, number) for number in range(3)]
+    shared = [plain_copy({name: start[name] for name in it.model.shapes}, number) for number in range(3)]
+    sizes = it.method.task.train_sizes
+    assert len(set(sizes.tolist())) > 1
+    it.warm_up()
+    for round in range(2):
+        sent = copied(it.method.broadcast(round).model)
+        for number, client in enumerate(images.clients):
+            for name, value in sent.items():
+                of_module(shared[number], name).data.copy_(turned(name, value[number]))
+
+            def penalty(number: int = number, sent: dict[str, Tensor] = sent) -> Tensor:
+                squares = [
+                    (of_module(personal[number], name) - turned(name, value[number])).square().sum()
+                    for name, value in sent.items()
+                ]
+                return MU / 2 * torch.stack(squares).sum()
+
+            plain_epochs(personal[number], client, (number, round, 0), 2, penalty=penalty)
+            plain_epochs(shared[number], client, (number, round, 1), 1)
+        it.step(round)
+        for number, network in enumerate(personal):
+            for name in it.model.shapes:
+                expected = turned(name, of_module(network, name))
+                torch.testing.assert_close(it.own[name][number], expected, rtol=1e-4, atol=1e-5)
+        for name in it.model.buffers:
+            expected = torch.stack([of_module(network, name) for network in shared])
+            torch.testing.assert_close(it.own[f"global.{name}"], expected, rtol=1e-4, atol=1e-5)
+            assert furthest({name: it.own[name]}, {name: expected}) > 1e-4
+        for name, value in it.method.broadcast(round + 1).model.items():
+            models = torch.stack([turned(name, of_module(network, name)).detach() for network in shared])
+            mean = torch.einsum("i,i...->...", sizes / sizes.sum(), models)
+            torch.testing.assert_close(value, mean.expand_as(value), rtol=1e-4, atol=1e-5)
+
+
+def test_the_average_is_that_of_fedavg_whatever_the_penalty(federation: Federation) -> None:
+    plain = play(make_spec("fedavg", federation, client=CALM, hyper={"weights": "samples"}), federation)
+    ditto = play(make_spec("ditto", federation, client=CALM, hyper={"mu": 5.0}), federation)
+    assert furthest(copied(ditto.method.broadcast(3).model), copied(plain.method.broadcast(3).model)) < 1e-5
+
+
+def test_received_is_the_clients_own_last_model(images: Federation) -> None:
+    result = run(image_spec("ditto", 3, rounds=3), images)
+    for split in ("train", "val", "test"):
+        before, after = result.correct["received", split], result.correct["trained", split]
+        assert np.array_equal(before[1:], after[:-1])
+
+
+def test_after_every_epoch_the_personal_model_is_evaluated(images: Federation) -> None:
+    by_round = image_spec("ditto", 3, rounds=2, epochs=2)
+    by_epoch = by_round.model_copy(
+        update={"protocol": by_round.protocol.model_copy(update={"evaluate": "epoch"})}
+    )
+    longer = {"personal_epochs": 2}
+    by_rounds, by_epochs = (
+        run(spec.model_copy(update={"hyper": longer}), images).correct["trained", "train"]
+        for spec in (by_round, by_epoch)
+    )
+    assert by_epochs.shape == (4, 3)
+    assert np.array_equal(by_epochs[1::2], by_rounds)
+    shorter = run(by_epoch.model_copy(update={"hyper": {"personal_epochs": 1}}), images)
+    assert shorter.state == "not_applicable"

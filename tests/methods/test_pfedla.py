@@ -1,0 +1,141 @@
+"""pFedLA: its weights and its step by autograd through whole models, degenerate cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+from toy_federations import copied, furthest, make_spec, play
+
+from bench.engine.message import Message
+from bench.engine.run import Run
+from bench.federation.types import Federation
+from bench.methods.pfedla import PFedLA
+
+CLIENT = {"dropout": 0.0, "learning_rate": 0.02}
+SMALL = {"embedding": 6, "hidden": 7}
+N = 5
+
+
+def pfedla(federation: Federation, **hyper: Any) -> tuple[Run, PFedLA]:
+    it = Run(make_spec("pfedla", federation, client=CLIENT, hyper={**SMALL, **hyper}), federation)
+    assert isinstance(it.method, PFedLA)
+    return it, it.method
+
+
+def outputs(networks: dict[str, Tensor], client: int, layer: int) -> Tensor:
+    """One client's head of one layer, written with torch's linear layers."""
+    x = networks["embedding"][client]
+    for number in range(3):
+        weight, bias = networks[f"weight{number}"][client], networks[f"bias{number}"][client, 0]
+        x = torch.relu(functional.linear(x, weight.T, bias))
+    return functional.linear(x, networks["heads"][client, layer].T, networks["head_bias"][client, layer, 0])
+
+
+def shares(values: Tensor, normalisation: str) -> Tensor:
+    if normalisation == "softmax":
+        return values.softmax(dim=0)
+    return torch.relu(values) / torch.relu(values).sum()
+
+
+@pytest.mark.parametrize("normalisation", ["relu", "softmax"])
+def test_a_round_is_gradient_ascent_through_the_mixtures(federation: Federation, normalisation: str) -> None:
+    """All parameters of all hypernetworks, by autograd of <Delta_i, bar_i> over whole models in float64."""
+    eta = 0.3
+    it, method = pfedla(federation, normalisation=normalisation, learning_rate=eta)
+    it.warm_up()
+    for round in range(2):
+        models = {name: value.double() for name, value in copied(method.models).items()}
+        networks = {name: value.clone().requires_grad_() for name, value in method.networks.items()}
+        sent = copied(method.broadcast(round).model)
+        it.step(round)
+        total = torch.zeros((), dtype=torch.float64)
+        for layer, (title, names) in enumerate(method.task.layers.items()):
+            for i in range(N):
+                alpha = shares(outputs(networks, i, layer), normalisation)
+                kept = method.artefacts()["collaboration"][layer, i]
+                assert torch.allclose(alpha.float(), kept, atol=1e-6), title
+                for name in names:
+                    bar = (alpha @ models[name].flatten(1)).view_as(models[name][i])
+                    assert torch.allclose(bar.float(), sent[name][i], atol=1e-5)
+                    total = total + (bar * (it.own[name][i] - sent[name][i]).double()).sum()
+        gradients = torch.autograd.grad(total, list(networks.values()))
+        moved = 0.0
+        for (name, before), gradient in zip(networks.items(), gradients, strict=True):
+            assert torch.allclose(method.networks[name], before - eta * gradient, atol=1e-5)
+            moved = max(moved, float((eta * gradient).abs().max()))
+        assert (moved > 1e-2) == (round > 0), "in the first round all models are one"
+
+
+def test_weights_of_every_layer_add_up_and_begin_near_uniform_ones(federation: Federation) -> None:
+    it = play(make_spec("pfedla", federation, client=CLIENT), federation)
+    by_round = it.method.artefacts()["collaboration_by_round"]
+    assert by_round.shape == (3, 3, N, N)
+    assert torch.allclose(by_round.sum(dim=3), torch.ones(3, 3, N), atol=1e-6)
+    assert (by_round >= 0).all()
+    assert (by_round[0] * N).std() < 0.4
+    assert (by_round[0] * N).std() > 0.02
+    assert not torch.allclose(by_round[0, 0], by_round[0, 1], atol=1e-3), "layers have heads of their own"
+    assert not torch.allclose(by_round[0, :, 0], by_round[0, :, 1], atol=1e-4), "clients have embeddings"
+
+
+@pytest.mark.parametrize("normalisation", ["relu", "softmax"])
+def test_equal_heads_mix_uniformly(federation: Federation, normalisation: str) -> None:
+    it, method = pfedla(federation, normalisation=normalisation, learning_rate=0.0)
+    method.networks["heads"] = torch.full_like(method.networks["heads"], 0.5)
+    it.warm_up()
+    for round in range(3):
+        it.step(round)
+    last = method.artefacts()["collaboration"]
+    assert torch.allclose(last, torch.full_like(last, 1 / N), atol=1e-6)
+    average = play(make_spec("fedavg", federation, client=CLIENT), federation)
+    assert furthest(it.own, average.own) < 1e-5
+
+
+def test_a_client_whose_outputs_are_all_cut_keeps_its_layer(federation: Federation) -> None:
+    it, method = pfedla(federation, learning_rate=0.1)
+    method.networks["heads"][2, 1] *= -1
+    it.warm_up()
+    for round in range(2):
+        it.step(round)
+        alpha = method.artefacts()["collaboration"]
+        assert torch.equal(alpha[1, 2], torch.eye(N)[2])
+        assert alpha[0, 2].max() < 0.9
+    assert all(torch.isfinite(value).all() for value in method.networks.values())
+
+
+def test_a_layer_that_nobody_changed_leaves_its_heads(federation: Federation) -> None:
+    it, method = pfedla(federation, learning_rate=0.1)
+    it.warm_up()
+    it.step(0)
+    received = copied(method.broadcast(1).model)
+    before = copied(method.networks)
+    trained = {name: value + (0 if name.startswith("head") else 0.1) for name, value in received.items()}
+    method.aggregate(torch.arange(N), received, Message(trained))
+    head = list(method.task.layers).index("head")
+    assert torch.equal(method.networks["heads"][:, head], before["heads"][:, head])
+    assert not torch.equal(method.networks["heads"][:, 0], before["heads"][:, 0])
+    assert all(torch.isfinite(value).all() for value in method.networks.values())
+
+
+def test_the_absent_keep_their_hypernetworks(federation: Federation) -> None:
+    spec = make_spec("pfedla", federation, participation=0.4, rounds=4, hyper={**SMALL, "learning_rate": 0.5})
+    it = Run(spec, federation)
+    method = it.method
+    assert isinstance(method, PFedLA)
+    it.warm_up()
+    changed = False
+    for round in range(4):
+        before, models = copied(method.networks), copied(method.models)
+        it.step(round)
+        present = it.participants(round).tolist()
+        absent = [i for i in range(N) if i not in present]
+        for name, value in before.items():
+            assert torch.equal(method.networks[name][absent], value[absent])
+            changed |= not torch.equal(method.networks[name][present], value[present])
+        for name, value in models.items():
+            assert torch.equal(method.models[name][absent], value[absent])
+    assert changed
