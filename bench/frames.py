@@ -105,15 +105,18 @@ def _collected(name: str, db: str | None, own: bool) -> Path:
         lines = done.stderr.strip().splitlines() or [f"the frame of {name} could not be collected"]
         raise RequestError(lines[-1].removeprefix("bench: "))
     new.rename(file)
-    for old in folder.parent.iterdir():
+    for old in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
     return file
 
 
 def _stamp(db: str | None, own: bool) -> str:
-    """What the frames depend on, as a hash: names, sizes and times of code, results and databases."""
+    """What is read, and what the frames depend on, as hashes: names, sizes and times of code, results and
+    databases.
+    """
     digest = hashlib.sha256(json.dumps([db, own, os.environ.get("BENCH_PLUGINS", "")]).encode())
+    read = digest.hexdigest()[:8]
     url = db or paths.default_database()
     database = Path(url.removeprefix("sqlite:///"))
     for path in (*_sources(), database, Path(f"{database}-wal"), *sorted(paths.home().glob("tuned/*"))):
@@ -122,7 +125,7 @@ def _stamp(db: str | None, own: bool) -> str:
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     if not url.startswith("sqlite:///"):  # nobody can tell from here whether it has changed
         digest.update(os.urandom(16))
-    return digest.hexdigest()[:32]
+    return f"{read}-{digest.hexdigest()[:32]}"
 
 
 def _sources() -> Iterator[Path]:

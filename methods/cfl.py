@@ -108,15 +108,12 @@ class CFL(Mixing):
 
     def halves(self, members: Tensor) -> Tensor:
         """Which of two clusters each member falls into, bool ``[members]``."""
-        from scipy.cluster.hierarchy import (
-            cut_tree,
-            linkage,
-        )  # a sixth of a second whenever methods are named
+        # imported when it is needed, since it takes a sixth of a second whenever methods are named
+        from scipy.cluster.hierarchy import cut_tree, linkage
 
         cosine = cosines({name: value[members] for name, value in self.updates.items()})
-        first, second = torch.triu_indices(
-            len(members), len(members), 1
-        )  # every pair once, as SciPy has them
+        # every pair once, in SciPy's order
+        first, second = torch.triu_indices(len(members), len(members), 1)
         distances = (1 - cosine)[first, second].clamp_min(0).cpu().numpy()
         halves = cut_tree(linkage(distances, "complete"), n_clusters=2).ravel() > 0
         return torch.from_numpy(halves).to(self.task.device)

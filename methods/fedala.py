@@ -35,10 +35,10 @@ class FedALA(FedAvg):
     A client keeps its last model Theta and weights W in [0, 1], 1 at the start. When the average Theta_g
     comes, the lower layers become Theta_g's, and the upper ``layers`` (the paper's p) become
 
-        Theta^ = Theta + (Theta_g - Theta) * W                                    (Equation 4)
+        Theta^ = Theta + (Theta_g - Theta) * W
 
     with W learnt beforehand on a ``share`` (the paper's s) of the client's training data, by
-    W := clip(W - eta grad_W L(Theta^), 0, 1) after every batch (Equation 5), all else frozen. The first time,
+    W := clip(W - eta grad_W L(Theta^), 0, 1) after every batch, all else frozen. The first time,
     passes over these data go on until W has settled (the standard deviation of the last ten losses is
     below 0.1); then W persists, and one pass a round keeps it up to date. Local epochs and average are
     FedAvg's. In round 0 nobody has a model of its own, and all take Theta_g.
@@ -108,7 +108,7 @@ class FedALA(FedAvg):
         return {**stack, **self.theta_hat(stack, message.model)}
 
     def theta_hat(self, models: Stack, theta_g: Stack) -> Stack:
-        """Equation 4, which is Theta_g's own bits where W is 1."""
+        """Theta^, which is Theta_g's own bits where W is 1."""
         weights = part(WEIGHTS, models)
         return {name: torch.lerp(models[name], theta_g[name], weights[name]) for name in self.upper}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -68,7 +69,7 @@ def report(
     with opened(db, own) as source:
         composed = compose(source, request, STUDIES.all())
         document = composed.document(print_) if print_ else None
-        written = write(composed, out)
+        written = write(composed, out, workers=os.cpu_count() or 1)
     console = Console()
     console.width = max(console.width, WIDTH)
     if document is None:

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import groupby
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from bench.grids.grid import Counts, Grid, Match, Names, Part, Setting
+from bench.grids.grid import Counts, Grid, Names, Part, Setting
+
+
+class Only(Part):
+    """Which of the columns are meant; what is left out means all."""
+
+    dataset: Names | None = None
+    scenario: Names | None = None
+    clients: Counts | None = None
+
+    def has(self, dataset: str, scenario: str, clients: int) -> bool:
+        """Whether a column is one of those meant."""
+        return (
+            (self.dataset is None or dataset in self.dataset)
+            and (self.scenario is None or scenario in self.scenario)
+            and (self.clients is None or clients in self.clients)
+        )
 
 
 class Columns(Part):
@@ -35,7 +51,7 @@ class LinePart(Part):
     published: str = ""
     printed: Names = ("",)
     ranked: bool = True
-    only: Match = Match()
+    only: Only = Only()
     points: Names | None = None
 
     @property
@@ -45,19 +61,19 @@ class LinePart(Part):
 
 
 class PointPart(Part):
-    """A point of an experiment: settings added to every line's, in the columns ``only``. With ``grid``
-    another grid plans its runs.
+    """A point of an experiment: settings added to every line's, in the columns that are ``only`` meant. With
+    ``grid`` another grid plans its runs.
 
     The rest is for the reader of a table: see ``bench.report.experiment.Point``.
     """
 
     label: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
-    only: Match = Match()
     printed: str = ""
     datasets: dict[str, str] = Field(default_factory=dict)
     x: float | None = None
     grid: str = ""
+    only: Only = Only()
 
 
 class ExperimentFile(Grid):
@@ -104,21 +120,26 @@ class ExperimentFile(Grid):
         return Grid(**{**shared, "settings": settings, "study": self.study or study})
 
     def _settings(self, columns: Columns, line: LinePart) -> Iterator[Setting]:
-        """The runs of a line in some columns; none where it does not stand there."""
-        for dataset, clients in product(columns.datasets, columns.clients):
-            here = dataset, columns.scenario, clients, "", ""
-            variants = tuple(
-                {**line.settings, **point.settings}
-                for point in self.points
-                if not point.grid
-                and point.only.applies(*here)
-                and (line.points is None or point.label in line.points)
-            )
-            if variants and line.only.applies(*here):
-                yield Setting(
-                    datasets=(dataset,),
-                    scenario=columns.scenario,
-                    clients=(clients,),
-                    methods=(line.runs,),
-                    variants=variants,
+        """The runs of a line in some columns: points that stand in the same columns share a setting."""
+        own = [
+            point
+            for point in self.points
+            if not point.grid and (line.points is None or point.label in line.points)
+        ]
+        for only, points in groupby(own, lambda point: point.only):
+            variants = tuple({**line.settings, **point.settings} for point in points)
+            for dataset in columns.datasets:
+                clients = tuple(
+                    count
+                    for count in columns.clients
+                    if line.only.has(dataset, columns.scenario, count)
+                    and only.has(dataset, columns.scenario, count)
                 )
+                if clients:
+                    yield Setting(
+                        datasets=(dataset,),
+                        scenario=columns.scenario,
+                        clients=clients,
+                        methods=(line.runs,),
+                        variants=variants,
+                    )

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import Columns, ExperimentFile, LinePart, PointPart
+from bench.grids.experiment import Columns, ExperimentFile, LinePart, Only, PointPart
 from bench.grids.grid import MODEL, Grid, Match, Override, Setting
 
 FOLDER = "experiments"
@@ -26,7 +26,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "columns": Columns,
     "lines": LinePart,
     "points": PointPart,
-    "only": Match,
+    "only": Only,
 }
 
 

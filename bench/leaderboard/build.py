@@ -13,12 +13,13 @@ from bench import __version__
 from bench.leaderboard import charts, folder, libraries, runs
 from bench.leaderboard.columns import columns
 from bench.leaderboard.methods import OtherRuns, about, other_runs
-from bench.leaderboard.overview import Coverage, coverage, elsewhere, ranked, unranked
+from bench.leaderboard.overview import Coverage, coverage, elsewhere, unranked
 from bench.leaderboard.pages import Pages, board_page, method_page
 from bench.leaderboard.reading import definitions
 from bench.leaderboard.rows import Row, record, rows
 from bench.leaderboard.survey import StudySurvey, Survey, survey
 from bench.report import frame
+from bench.report.ranking_views import ranking_table
 from bench.report.results import Results
 from bench.report.source import Source
 from bench.report.study import Study
@@ -194,7 +195,8 @@ def _ranking(found: StudySurvey) -> dict[str, object] | None:
     if found.ranking is None:
         return None
     return {
-        "rows": ranked(found.ranking),
+        "methods": found.ranking.methods,
+        "table": ranking_table(found.study, found.ranking),
         "tasks": len(found.ranking.tasks),
         "unranked": unranked(found.ranking),
         "grouped": bool(found.ranking.groups),

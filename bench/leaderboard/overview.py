@@ -23,54 +23,12 @@ class Coverage:
     others: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """A method's line of the ranking over tasks; texts, with ``-`` where there is no number."""
-
-    method: str
-    title: str
-    group: str
-    mean_rank: str
-    tasks: str
-    record: str
-    strength: str
-    interval: str
-    minus_baseline: str
-
-
 def coverage(survey: StudySurvey, dataset: str, rows: Sequence[Row]) -> Coverage:
     """Of the rows of main tables in their usual setting."""
     main = [row for row in rows if row.main]
     lost = Counter(row.cell.verdict for row in main if row.cell.measured is None)
     measured = len(main) - lost.total()
     return Coverage(dataset, survey.study.title_of(dataset), measured, len(main), tuple(sorted(lost.items())))
-
-
-def ranked(found: Ranking) -> list[Ranked]:
-    """Every method with numbers, best mean rank first."""
-
-    def signed(value: float) -> str:
-        return f"{round(value, 2) + 0.0:+.2f}"
-
-    made = []
-    for method in found.methods:
-        strength, record = found.strengths.get(method), found.records.get(method)
-        interval = strength.interval if strength else None
-        minus = found.minus_baseline(method)
-        made.append(
-            Ranked(
-                method,
-                found.titles[method],
-                str(found.groups.get(method, "-")),
-                f"{found.mean_ranks[method]:.2f}",
-                f"{found.scores[method].count()} of {found.planned[method]}",
-                " / ".join(map(str, record)) if record else "-",
-                signed(strength.value) if strength else "-",
-                " to ".join(map(signed, interval)) if interval else "-",
-                "-" if minus is None else signed(minus),
-            )
-        )
-    return made
 
 
 def unranked(found: Ranking) -> list[str]:

@@ -36,20 +36,6 @@ NAMED = 3
 ROUNDING = 1e-9
 """By how much numbers that are the same may differ as binary fractions."""
 
-HEADER = (
-    "claim",
-    "table",
-    "place",
-    "first",
-    "second",
-    "difference",
-    "low",
-    "high",
-    "units",
-    "published",
-    "answer",
-)
-
 
 @dataclass(frozen=True, eq=False)
 class Finding:
@@ -131,7 +117,7 @@ def _findings(study: Study, claim: Claim, cells: Cells, results: Results) -> Ite
         first, second = claim.points
         pairs = [("", points[first], points[second])]
     for column, (name, here, there) in product(cells.columns, pairs):
-        if not claim.only.applies(column.dataset, column.scenario, column.clients, "", ""):
+        if not claim.only.has(column.dataset, column.scenario, column.clients):
             continue
         sides = _planned(cells, claim.first, column, here), _planned(cells, claim.second, column, there)
         if all(sides):
@@ -308,23 +294,23 @@ def _differences(answers: Sequence[Answer]) -> Table:
     return Table("differences", "Differences, place by place", "Place", (("", 7),), columns, rows)
 
 
-def _records(answers: Sequence[Answer]) -> Iterator[tuple[str, ...]]:
+def _records(answers: Sequence[Answer]) -> Iterator[dict[str, str]]:
     for found in answers:
         for finding in found.findings:
             low, high = finding.interval or (None, None)
-            yield (
-                found.claim.text,
-                finding.table,
-                finding.place,
-                ", ".join(finding.first),
-                ", ".join(finding.second),
-                number(finding.difference, 6),
-                number(low, 6),
-                number(high, 6),
-                str(finding.units),
-                number(finding.published),
-                finding.answer,
-            )
+            yield {
+                "claim": found.claim.text,
+                "table": finding.table,
+                "place": finding.place,
+                "first": ", ".join(finding.first),
+                "second": ", ".join(finding.second),
+                "difference": number(finding.difference, 6),
+                "low": number(low, 6),
+                "high": number(high, 6),
+                "units": str(finding.units),
+                "published": number(finding.published),
+                "answer": finding.answer,
+            }
 
 
 def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: Results) -> Statistic | None:
@@ -363,4 +349,4 @@ def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: 
         primary=(),
         cells=(),
     )
-    return Statistic(document, (Records(f"{name}_differences", (HEADER, *_records(answers))),))
+    return Statistic(document, (Records(f"{name}_differences", tuple(_records(answers))),))

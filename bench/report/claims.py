@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from bench.grids.grid import Match
+from bench.grids.experiment import Only
 from bench.report.measures import Measure
 
 
@@ -32,7 +32,7 @@ class Claim:
     each: bool = False
     most: bool = False
     exact: bool = False
-    only: Match = field(default_factory=Match)
+    only: Only = field(default_factory=Only)
     points: tuple[str, str] | None = None
     measure: Measure | None = None
 

@@ -8,9 +8,9 @@ from importlib.resources.abc import Traversable
 from pydantic import Field, ValidationError
 
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import ExperimentFile, LinePart
+from bench.grids.experiment import ExperimentFile, LinePart, Only
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import Match, Part
+from bench.grids.grid import Part
 from bench.report.experiment import Comparison, Experiment, Line, Point, Target
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column
@@ -43,7 +43,7 @@ class TablePart(Part):
     main: bool = False
     ranked: bool = False
     reduced: str = ""
-    only: Match = Match()
+    only: Only = Only()
     axis: str = ""
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ def _tables(
 def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
     if isinstance(line, str):
         return rows.get(line, Line(line))
-    return Line(**{name: value for name, value in dict(line).items() if name not in ("only", "points")})
+    return Line(**dict(line))
 
 
 def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
@@ -121,10 +121,6 @@ def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
         for dataset in setting.datasets
         for clients in setting.clients
     )
-    columns = [
-        column
-        for column in every
-        if table.only.applies(column.dataset, column.scenario, column.clients, "", "")
-    ]
+    columns = [column for column in every if table.only.has(column.dataset, column.scenario, column.clients)]
     datasets = list(dict.fromkeys(column.dataset for column in columns))
     return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))

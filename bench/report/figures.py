@@ -11,9 +11,12 @@ import hashlib
 import io
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import repeat
+from multiprocessing import get_context
 from pathlib import Path
 
 import matplotlib as mpl
@@ -29,6 +32,9 @@ DPI = 150
 PNG_END = b"IEND\xaeB`\x82"
 LEGEND = 1.5
 """Inches that a legend takes beside the panels."""
+
+MANY = 12
+"""Figures for which starting further processes pays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +86,37 @@ def reduced(png: bytes, factor: int) -> bytes:
 
 def save(figure: Figure, folder: Path) -> list[Path]:
     """Write ``NAME.pdf``, ``NAME.png`` and ``NAME.csv``; equal figures give equal bytes."""
-    pdf, png, numbers = (folder / f"{figure.name}.{kind}" for kind in ("pdf", "png", "csv"))
+    return save_all([figure], folder)
+
+
+def save_all(figures: Sequence[Figure], folder: Path, workers: int = 1) -> list[Path]:
+    """Write the files of several figures; many are drawn by so many processes."""
+    new = [figure for figure in figures if not _drawn(figure, folder)]
+    if workers > 1 and len(new) >= MANY:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            list(pool.map(_draw_files, new, repeat(folder)))
+    else:
+        for figure in new:
+            _draw_files(figure, folder)
+    for figure in figures:
+        write_csv(folder / f"{figure.name}.csv", rows(figure))
+    return [folder / f"{figure.name}.{kind}" for figure in figures for kind in ("pdf", "png", "csv")]
+
+
+def _draw_files(figure: Figure, folder: Path) -> None:
     mark = _mark(figure)
-    drawn = _is_whole(pdf, b"%PDF", mark, b"%%EOF\n") and _is_whole(png, b"\x89PNG", mark, PNG_END)
-    if not drawn:
-        with mpl.rc_context(rc=style.RC):
-            canvas = draw(figure)
-            canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Keywords": mark})
-            canvas.savefig(png, format="png", dpi=DPI, metadata={"Software": None, "Source": mark})
-    write_csv(numbers, rows(figure))
-    return [pdf, png, numbers]
+    pdf, png = (folder / f"{figure.name}.{kind}" for kind in ("pdf", "png"))
+    with mpl.rc_context(rc=style.RC):
+        canvas = draw(figure)
+        canvas.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Keywords": mark})
+        canvas.savefig(png, format="png", dpi=DPI, metadata={"Software": None, "Source": mark})
+
+
+def _drawn(figure: Figure, folder: Path) -> bool:
+    """Whether the files are whole and say that they show this figure."""
+    mark = _mark(figure)
+    pdf, png = (folder / f"{figure.name}.{kind}" for kind in ("pdf", "png"))
+    return _is_whole(pdf, b"%PDF", mark, b"%%EOF\n") and _is_whole(png, b"\x89PNG", mark, PNG_END)
 
 
 def _is_whole(path: Path, first: bytes, mark: str, last: bytes) -> bool:
@@ -113,7 +140,7 @@ def _sources() -> bytes:
     modules = [here / "figures.py", here / "style.py"]
     modules += sorted((here / "panels").iterdir(), key=lambda path: path.name)
     texts = [path.read_bytes() for path in modules if path.name.endswith(".py")]
-    return b"\0".join([mpl.__version__.encode(), *texts])
+    return b"\0".join([mpl.__version__.encode(), repr(style.orders()).encode(), *texts])
 
 
 def _content(value: object) -> Iterator[bytes]:

@@ -180,6 +180,15 @@ BEST_TEST = Measure(
     ranked=True,
     other=True,
 )
+CLIENT_BEST_VAL = Measure(
+    "client_best_val",
+    "Test, each client's best round",
+    "test accuracy with every client's model of its own best validation round",
+    _accuracy("test"),
+    reading=Reading("trained", "client_best_val"),
+    ranked=True,
+    other=True,
+)
 STD_OVER_CLIENTS = Measure(
     "std_over_clients",
     "Std over clients",
@@ -262,6 +271,7 @@ MEASURES = (
     TEST,
     VALIDATION,
     BEST_TEST,
+    CLIENT_BEST_VAL,
     STD_OVER_CLIENTS,
     BELOW_LOCAL,
     HONEST,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from bench.report.figures import Figure
 from bench.report.panels.ranks import RankPanel
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Results
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.wording import signed
@@ -30,37 +30,6 @@ FIRST = 4
 """Methods that a headline names."""
 
 OPPOSITE = {"better": "worse", "worse": "better"}
-
-METHODS_HEADER = (
-    "method",
-    "group",
-    "mean_rank",
-    "tasks",
-    "planned",
-    "wins",
-    "ties",
-    "losses",
-    "strength",
-    "low",
-    "high",
-    "minus_baseline",
-)
-PAIRS_HEADER = (
-    "dataset",
-    "scenario",
-    "clients",
-    "point",
-    "first",
-    "second",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "unit",
-    "units",
-    "verdict",
-)
 
 
 def _signed(value: float) -> str:
@@ -89,7 +58,8 @@ def _ranking_rows(found: Ranking) -> list[tuple[str, tuple[Entry, ...]]]:
     return rows
 
 
-def _ranking_table(study: Study, found: Ranking) -> Table:
+def ranking_table(study: Study, found: Ranking) -> Table:
+    """Every method with numbers, best mean rank first."""
     alone = f"Minus {study.title_of(study.baseline)}"
     columns = ("Group", "Mean rank", "Tasks", "Win/tie/loss", "Strength", "95 % interval", alone)
     return Table(
@@ -173,7 +143,7 @@ def _tests(task: Task) -> str:
 def tables(study: Study, found: Ranking) -> tuple[Table, ...]:
     """The ranking over tasks, the groups of ties in each, and the paired tests of each."""
     return (
-        _ranking_table(study, found),
+        ranking_table(study, found),
         _groups_table(study, found),
         *(_pairs_table(study, found, task) for task in found.tasks),
     )
@@ -231,47 +201,45 @@ def _notes(study: Study, found: Ranking) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _methods_record(found: Ranking) -> tuple[tuple[str, ...], ...]:
-    rows = []
+def _methods_record(found: Ranking) -> Iterator[dict[str, str]]:
     for method in found.methods:
         strength = found.strengths.get(method)
-        rows.append(
-            (
-                method,
-                str(found.groups.get(method, "")),
-                number(found.mean_ranks[method]),
-                str(found.scores[method].count()),
-                str(found.planned[method]),
-                *map(str, found.records.get(method, ("", "", ""))),
-                number(strength.value if strength else None),
-                *(number(end) for end in (strength and strength.interval) or (None, None)),
-                number(found.minus_baseline(method)),
-            )
-        )
-    return (METHODS_HEADER, *rows)
+        low, high = (strength and strength.interval) or (None, None)
+        wins, ties, losses = map(str, found.records.get(method, ("", "", "")))
+        yield {
+            "method": method,
+            "group": str(found.groups.get(method, "")),
+            "mean_rank": number(found.mean_ranks[method]),
+            "tasks": str(found.scores[method].count()),
+            "planned": str(found.planned[method]),
+            "wins": wins,
+            "ties": ties,
+            "losses": losses,
+            "strength": number(strength.value if strength else None),
+            "low": number(low),
+            "high": number(high),
+            "minus_baseline": number(found.minus_baseline(method)),
+        }
 
 
-def _pairs_record(found: Ranking) -> tuple[tuple[str, ...], ...]:
-    rows = [
-        (
-            task.column.dataset,
-            task.column.scenario,
-            str(task.column.clients),
-            task.point,
-            pair.first,
-            pair.second,
-            number(pair.difference),
-            *(number(end) for end in pair.interval or (None, None)),
-            "" if pair.p is None else f"{pair.p:.6g}",
-            "" if pair.corrected is None else f"{pair.corrected:.6g}",
-            pair.unit,
-            str(pair.units),
-            pair.verdict,
-        )
-        for task in found.tasks
-        for pair in task.comparisons
-    ]
-    return (PAIRS_HEADER, *rows)
+def _pairs_record(found: Ranking) -> Iterator[dict[str, str]]:
+    for task in found.tasks:
+        for pair in task.comparisons:
+            low, high = pair.interval or (None, None)
+            yield {
+                **place(task.column),
+                "point": task.point,
+                "first": pair.first,
+                "second": pair.second,
+                "difference": number(pair.difference),
+                "low": number(low),
+                "high": number(high),
+                "p": "" if pair.p is None else f"{pair.p:.6g}",
+                "p_holm": "" if pair.corrected is None else f"{pair.corrected:.6g}",
+                "unit": pair.unit,
+                "units": str(pair.units),
+                "verdict": pair.verdict,
+            }
 
 
 def _diagram(study: Study, found: Ranking, name: str) -> Figure | None:
@@ -334,8 +302,8 @@ def ranking(
         cells=tuple(cell for task in found.tasks for cell in task.cells.values()),
     )
     records = (
-        Records(f"{name}_methods", _methods_record(found)),
-        Records(f"{name}_pairs", _pairs_record(found)),
+        Records(f"{name}_methods", tuple(_methods_record(found))),
+        Records(f"{name}_pairs", tuple(_pairs_record(found))),
     )
     diagram = _diagram(study, found, name)
     return Statistic(document, records, (diagram,) if diagram else ())

@@ -268,8 +268,8 @@ def compose(
     )
 
 
-def write(report: Report, out: Path) -> Report:
-    """Write a report into a folder; unchanged results give byte-identical files.
+def write(report: Report, out: Path, workers: int = 1) -> Report:
+    """Write a report into a folder; unchanged results give byte-identical files. ``workers`` draw figures.
 
     Raises:
         RequestError: the folder cannot be written to.
@@ -281,7 +281,7 @@ def write(report: Report, out: Path) -> Report:
         paths = [
             path
             for part, records in zip(report.parts, report.records, strict=True)
-            for path in _save(part, records, out)
+            for path in _save(part, records, out, workers)
         ]
         paths.append(out / "cells.csv")
         frames.write(paths[-1], frames.frame(cell for each in report.documents for cell in each.primary))
@@ -291,13 +291,12 @@ def write(report: Report, out: Path) -> Report:
     return replace(report, paths=tuple(paths))
 
 
-def _save(part: page.Part, records: Sequence[Records], out: Path) -> list[Path]:
+def _save(part: page.Part, records: Sequence[Records], out: Path, workers: int) -> list[Path]:
     paths = []
     for document in part.documents:
         own = [figure for figure in part.figures if figure.document == document.name]
         paths += render.save(document, own, out)
-    for figure in part.figures:
-        paths += figures.save(figure, out)
+    paths += figures.save_all(part.figures, out, workers)
     return [*paths, *statistics_files.save(records, out)]
 
 

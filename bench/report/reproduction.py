@@ -15,7 +15,7 @@ from bench.report.experiment import Comparison
 from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.verdicts import STATES
@@ -30,9 +30,6 @@ NO_TABLE = "no table here"
 ORDER = (*COMPARED, "not comparable", *STATES.values(), NO_TABLE)
 ALWAYS = (*COMPARED, "not comparable", STATES["not_run"])
 """Verdicts that a score names even where no cell has them."""
-
-SCORE_HEADER = ("paper", "verdict", "cells")
-TAU_HEADER = ("paper", "table", "dataset", "scenario", "clients", "point", "methods", "tau")
 
 Judged = dict[Published, Cell]
 """Published value -> the cell set beside it."""
@@ -224,27 +221,22 @@ def reproduction(
         primary=(),
         cells=tuple(values.values()),
     )
-    score_rows = [
-        (paper, verdict, str(counts[paper][verdict]))
+    counted = tuple(
+        {"paper": paper, "verdict": verdict, "cells": str(counts[paper][verdict])}
         for paper in papers
         for verdict in ORDER
         if verdict in ALWAYS or counts[paper][verdict]
-    ]
-    tau_rows = [
-        (
-            each.comparison.targets[0].paper,
-            each.comparison.targets[0].table,
-            each.column.dataset,
-            each.column.scenario,
-            str(each.column.clients),
-            each.point,
-            str(each.methods),
-            number(each.tau),
-        )
-        for each in every
-    ]
-    records = (
-        Records(f"{name}_score", (SCORE_HEADER, *score_rows)),
-        Records(f"{name}_tau", (TAU_HEADER, *tau_rows)),
     )
+    ordered = tuple(
+        {
+            "paper": each.comparison.targets[0].paper,
+            "table": each.comparison.targets[0].table,
+            **place(each.column),
+            "point": each.point,
+            "methods": str(each.methods),
+            "tau": number(each.tau),
+        }
+        for each in every
+    )
+    records = (Records(f"{name}_score", counted), Records(f"{name}_tau", ordered))
     return Statistic(document, records)

@@ -13,7 +13,7 @@ from bench.report.experiment import Line
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
 from bench.report.results import Aggregate, Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.wording import label
@@ -39,19 +39,6 @@ BOTTOM = Measure(
 )
 MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 """One number a run, from its clients; tables show the mean over seeds."""
-
-HEADER = (
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "n",
-    "mean",
-    "std",
-    "low",
-    "high",
-    *(measure.name for measure in MEASURES),
-)
 
 
 def _shown(board: Cells) -> dict[tuple[Column, Line], Cell]:
@@ -139,20 +126,18 @@ def spread(board: Cells, results: Results) -> Statistic | None:
         *circumstances(study, [cell.group for cell in shown.values() if cell.group], results),
     )
     name = f"{study.name}_{board.experiment.name}_spread"
-    rows = [
-        (
-            column.dataset,
-            column.scenario,
-            str(column.clients),
-            line.method,
-            str(found.n),
-            number(found.mean),
-            number(found.std),
-            *(number(end) for end in interval or (None, None)),
-            *(number(value) for value in over),
-        )
+    rows = tuple(
+        {
+            **place(column),
+            "method": line.method,
+            "n": str(found.n),
+            "mean": number(found.mean),
+            "std": number(found.std),
+            **dict(zip(("low", "high"), map(number, interval or (None, None)), strict=True)),
+            **{measure.name: number(value) for measure, value in zip(MEASURES, over, strict=True)},
+        }
         for (column, line), (found, interval, over) in made.items()
-    ]
+    )
     document = Document(
         name=name,
         title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
@@ -164,4 +149,4 @@ def spread(board: Cells, results: Results) -> Statistic | None:
         primary=(),
         cells=tuple(shown.values()),
     )
-    return Statistic(document, (Records(f"{name}_numbers", (HEADER, *rows)),))
+    return Statistic(document, (Records(f"{name}_numbers", rows),))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.report.figures import Figure, write_csv
-from bench.report.settings import Reading
+from bench.report.settings import Column, Reading
 from bench.report.study import Study
 from bench.report.table import Document
 from bench.report.wording import AVERAGES, RULES, STAGES
@@ -15,10 +15,10 @@ from bench.report.wording import AVERAGES, RULES, STAGES
 
 @dataclass(frozen=True)
 class Records:
-    """Numbers in full precision, header first, for ``NAME.csv``."""
+    """Numbers in full precision for ``NAME.csv``: rows of the same columns, as text by column."""
 
     name: str
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[dict[str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,11 @@ class Statistic:
     document: Document
     records: tuple[Records, ...]
     figures: tuple[Figure, ...] = ()
+
+
+def place(column: Column) -> dict[str, str]:
+    """Where a record is from."""
+    return {"dataset": column.dataset, "scenario": column.scenario, "clients": str(column.clients)}
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -48,5 +53,7 @@ def save(records: Iterable[Records], folder: Path) -> list[Path]:
     paths = []
     for record in records:
         paths.append(folder / f"{record.name}.csv")
-        write_csv(paths[-1], record.rows)
+        write_csv(
+            paths[-1], [tuple(row) for row in record.rows[:1]] + [tuple(row.values()) for row in record.rows]
+        )
     return paths

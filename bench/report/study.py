@@ -30,7 +30,8 @@ class Study:
     ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
     the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
-    statistics of its data sets. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    statistics of its data sets. ``looks`` are its methods in the order of their colours in figures; a new one
+    goes to the end. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
     ``bench.report.published.COLUMNS``).
     """
 
@@ -53,6 +54,7 @@ class Study:
     claims: ClassVar[tuple[Claims, ...]] = ()
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
+    looks: ClassVar[tuple[str, ...]] = ()
 
     @property
     def measures(self) -> tuple[Measure, ...]:

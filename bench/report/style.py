@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
+
+from bench.report.study import STUDIES
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
@@ -13,28 +16,6 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
-
-ORDERS = (
-    (
-        "fedsheafhn",
-        "fedavg",
-        "local",
-        "fedper",
-        "fedprox",
-        "pfedhn",
-        "fedavg_ft",
-        "fedsage_plus",
-        "fggp",
-        "pfedgraph",
-        "fedpub",
-        "flow",
-        "fedsheafhn_released",
-        "fedsheafhn_papersign",
-    ),
-    ("fedhgn_hc", "fedhgn", "local_hgnn", "fedhgn_trim1", "local_hgnn_hc", "global_hgnn"),
-)
-"""Methods that never share a panel are in different lists. A method's place in its list decides
-its look; a new name goes to the end."""
 
 RC: Any = {
     "font.family": "DejaVu Sans",
@@ -76,11 +57,17 @@ def nth(place: int) -> Look:
     )
 
 
+@cache
+def orders() -> tuple[tuple[str, ...], ...]:
+    """The studies' methods: the place of one in its study's list decides its look."""
+    return tuple(study.looks for study in STUDIES.all().values())
+
+
 def of(method: str) -> Look:
     """The look of a method: always the same for the same name, listed or not."""
     if method == "majority":
         return Look("0.45", DASHES[3], "d", 0.0)
-    places = [order.index(method) for order in ORDERS if method in order]
+    places = [order.index(method) for order in orders() if method in order]
     if places:
         place = places[0]
     else:

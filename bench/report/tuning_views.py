@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bench.report.captions import circumstances
 from bench.report.cells import Cells, Selection
 from bench.report.ranking_views import MARKS, tables
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Summary, Table
 from bench.report.tables import places
@@ -17,30 +17,6 @@ from bench.report.tuned import client_epochs, trials
 from bench.report.tuning import Found, Pair, methods, tuned_pairs, winners_ranking
 from bench.report.wording import label, signed, with_std
 from bench.statistics.paired import ALPHA, REGION
-
-HEADER = (
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "n_default",
-    "default",
-    "n_tuned",
-    "tuned",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "verdict",
-    "validation_default",
-    "validation_tuned",
-    "trials",
-    "trials_granted",
-    "client_epochs",
-    "client_epochs_granted",
-    "winner",
-)
 
 
 def _ranks(values: dict[str, float]) -> dict[str, int]:
@@ -167,38 +143,32 @@ def _notes(study: Study, found: Found) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _record(found: Found) -> tuple[tuple[str, ...], ...]:
-    rows = []
+def _record(found: Found) -> Iterator[dict[str, str]]:
     for column, here in found.items():
         for method, pair in here.pairs.items():
             record, tested = pair.search.record, pair.comparison
             low, high = (tested and tested.interval) or (None, None)
-            rows.append(
-                (
-                    column.dataset,
-                    column.scenario,
-                    str(column.clients),
-                    method,
-                    str(len(pair.default.seeds)),
-                    number(pair.means[0]),
-                    str(len(pair.winner.seeds)),
-                    number(pair.means[1]),
-                    number(tested.difference if tested else None),
-                    number(low),
-                    number(high),
-                    number(tested.p if tested else None, 6),
-                    number(tested.corrected if tested else None, 6),
-                    tested.verdict if tested else "default won",
-                    number(record.default_validation, 6),
-                    number(record.winner.validation, 6),
-                    str(record.used.trials),
-                    str(record.budget.trials),
-                    number(record.used.client_epochs, 1),
-                    number(record.budget.client_epochs, 1),
-                    " ".join(pair.search.changes),
-                )
-            )
-    return (HEADER, *rows)
+            yield {
+                **place(column),
+                "method": method,
+                "n_default": str(len(pair.default.seeds)),
+                "default": number(pair.means[0]),
+                "n_tuned": str(len(pair.winner.seeds)),
+                "tuned": number(pair.means[1]),
+                "difference": number(tested.difference if tested else None),
+                "low": number(low),
+                "high": number(high),
+                "p": number(tested.p if tested else None, 6),
+                "p_holm": number(tested.corrected if tested else None, 6),
+                "verdict": tested.verdict if tested else "default won",
+                "validation_default": number(record.default_validation, 6),
+                "validation_tuned": number(record.winner.validation, 6),
+                "trials": str(record.used.trials),
+                "trials_granted": str(record.budget.trials),
+                "client_epochs": number(record.used.client_epochs, 1),
+                "client_epochs_granted": number(record.budget.client_epochs, 1),
+                "winner": " ".join(pair.search.changes),
+            }
 
 
 def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Statistic | None:
@@ -244,4 +214,4 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
         primary=(),
         cells=tuple(cells),
     )
-    return Statistic(document, (Records(f"{name}_pairs", _record(found)),))
+    return Statistic(document, (Records(f"{name}_pairs", tuple(_record(found))),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.grids.grid import Match
+from bench.grids.experiment import Only
 from bench.report.claims import Claim, Claims
 from bench.report.measures import TOTAL_MEGABYTES
 
@@ -68,7 +68,7 @@ TEXT = Claims(
             REDUCED,
             "Table 1",
             each=True,
-            only=Match(dataset=CIFAR10, scenario=(DIRICHLET,)),
+            only=Only(dataset=CIFAR10, scenario=(DIRICHLET,)),
         ),
         Claim(
             "FedAGHN is best on CIFAR-100 and Tiny-ImageNet, by either model",
@@ -78,7 +78,7 @@ TEXT = Claims(
             REDUCED,
             "Table 1",
             each=True,
-            only=Match(dataset=NOT_CIFAR10),
+            only=Only(dataset=NOT_CIFAR10),
         ),
         Claim(
             "FedPAC is above FedAGHN on CIFAR-10 with pathological clients",
@@ -87,7 +87,7 @@ TEXT = Claims(
             MAIN,
             REDUCED,
             "Table 1",
-            only=Match(dataset=CIFAR10, scenario=(PATHOLOGICAL,)),
+            only=Only(dataset=CIFAR10, scenario=(PATHOLOGICAL,)),
         ),
         Claim(
             "FedAGHN is best however unequal the clients are",

@@ -108,6 +108,7 @@ class FedHGN(Study):
             "hypergraph": "The paper counts hyperedges before cleaning, border hyperedges after it.",
         },
     )
+    looks = ("fedhgn_hc", "fedhgn", "local_hgnn", "fedhgn_trim1", "local_hgnn_hc", "global_hgnn")
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     remarks = (
         "'Released' drops a border hyperedge with one own node, as the authors' code does; 'worded' "

@@ -154,6 +154,22 @@ class FedSheafHN(Study):
         "were fixed once, by validation accuracy on Cora (experiment 'choices')"
     )
     settings: ClassVar[Mapping[str, str]] = FED_PUB_SETTINGS
+    looks = (
+        "fedsheafhn",
+        "fedavg",
+        "local",
+        "fedper",
+        "fedprox",
+        "pfedhn",
+        "fedavg_ft",
+        "fedsage_plus",
+        "fggp",
+        "pfedgraph",
+        "fedpub",
+        "flow",
+        "fedsheafhn_released",
+        "fedsheafhn_papersign",
+    )
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES)
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:

@@ -127,7 +127,7 @@ def test_a_report_gets_what_is_asked_for(
         asked.append(request)
         return Report((), (), (), ())
 
-    def write(report: Report, out: Path) -> Report:
+    def write(report: Report, out: Path, workers: int) -> Report:
         asked.append(out)
         (out / "report.html").parent.mkdir()
         (out / "report.html").touch()

@@ -157,9 +157,9 @@ def test_the_front_page_says_what_is_covered(site: Path) -> None:
     assert coverage[1] == ["Cora", "6 of 11", "1 failed, 4 not run"]
     ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
     assert [(row["Method"], row["Mean rank"], row["Tasks"]) for row in ranking] == [
-        ("FedPer", "1.00", "1 of 2"),
-        ("Local", "2.00", "2 of 2"),  # third of three, first of two
-        ("FedAvg", "2.00", "2 of 2"),
+        ("FedPer", "1.00", "1/2"),
+        ("Local", "2.00", "2/2"),  # third of three, first of two
+        ("FedAvg", "2.00", "2/2"),
     ]
     assert f"Not ranked until their runs are verified: {EVIL}" in page.text
     assert "15 runs: 1 diverged, 12 done, 2 failed" in " ".join(page.text.split())

@@ -244,8 +244,7 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
     (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
     found = spread(board, results)
     assert found is not None
-    header, *rows = found.records[0].rows
-    below = {row[header.index("method")]: row[header.index("below_local")] for row in rows}
+    below = {row["method"]: row["below_local"] for row in found.records[0].rows}
     assert below == {"local_hgnn": "0.0000", "fedhgn_hc": "1.0000"}
     planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]
     assert len(planned_runs) == 3 * 2 * 20

@@ -421,7 +421,7 @@ def test_an_unknown_table_is_refused_with_the_nearest_name(tmp_path: Path) -> No
 
 def test_a_methods_look_never_depends_on_the_others() -> None:
     assert style.of("local") == style.of("local")
-    for order in style.ORDERS:
+    for order in style.orders():
         listed = [style.of(name) for name in order]
         assert len({(look.colour, look.dashes) for look in listed}) == len(listed)
     script = "from bench.report import style; print(style.of('a_new_method'))"

@@ -161,6 +161,14 @@ def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None
     assert taus["citeseer", "GCN"] == (0, None)
 
 
+def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
+    text = TWO_MODELS.replace('datasets = { cora = "cora_sage" }', 'only = { dataset = "cora" }')
+    study = study_in(tmp_path, text)
+    assert text != TWO_MODELS
+    shown = {(cell.column.dataset, cell.point.label) for cell in cells(study, filled(study))}
+    assert shown == {("cora", "GCN"), ("cora", "GraphSAGE"), ("citeseer", "GCN")}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -134,7 +134,7 @@ def test_large_arrays_are_kept_where_asked_for(tmp_path: Path) -> None:
         write_bundle(store, runs, tmp_path / "large", 512 * 1024)
         with pytest.raises(RequestError, match="largest array"):
             write_bundle(store, runs, tmp_path / "huge", 2**30)
-    assert Bundle(tmp_path / "usual").artefact_names(1) == []
+    assert "weights" not in Bundle(tmp_path / "usual").artefact_names(1)
     np.testing.assert_array_equal(Bundle(tmp_path / "large").artefact(1, "weights"), weights, strict=True)
     assert not (tmp_path / "huge").exists()
 
