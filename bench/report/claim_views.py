@@ -259,16 +259,16 @@ def _list(answers: Sequence[Answer]) -> Table:
         (
             f"{place}. {found.claim.text}",
             (
-                Entry(found.claim.source or "-"),
+                Entry(found.verdict),
                 Entry(_measured(found)),
                 Entry("reduced" if found.reduced else "-" if _measured(found) == NOT_RUN else "whole"),
-                Entry(found.verdict),
+                Entry(found.claim.source or "-"),
             ),
         )
         for place, found in enumerate(answers, 1)
     )
     return Table(
-        "claims", "Claims", "Claim", (("", 4),), ("Published in", "Difference", "Protocol", "Answer"), rows
+        "claims", "Claims", "Claim", (("", 4),), ("Answer", "Difference", "Protocol", "Published in"), rows
     )
 
 
@@ -277,20 +277,20 @@ def _differences(answers: Sequence[Answer]) -> Table:
         (
             f"{place}. {finding.place}",
             (
-                Entry(_side(finding.first)),
-                Entry(_side(finding.second)),
+                Entry(finding.answer),
                 Entry(signed(finding.difference, _digits(found.claim))),
                 Entry("-" if finding.exact else _interval(finding.interval, _digits(found.claim))),
                 Entry(str(finding.units)),
                 Entry(signed(finding.published, _digits(found.claim))),
-                Entry(finding.answer),
+                Entry(_side(finding.first)),
+                Entry(_side(finding.second)),
             ),
         )
         for place, found in enumerate(answers, 1)
         for finding in found.findings
         if finding.difference is not None
     )
-    columns = ("First", "Second", "Difference", "95 % interval", "Units", "Published", "Answer")
+    columns = ("Answer", "Difference", "95 % interval", "Units", "Published", "First", "Second")
     return Table("differences", "Differences, place by place", "Place", (("", 7),), columns, rows)
 
 

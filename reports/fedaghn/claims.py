@@ -24,7 +24,7 @@ RIVALS = (*SHARED, *ALONE, *TUNED, *OTHERS)
 """All but FedAGHN."""
 
 MAIN, REDUCED = ("table1",), ("table1_reduced",)
-ABLATION, ABLATION_REDUCED = ("fedaghn_ablation",), ("fedaghn_ablation_reduced",)
+ABLATION, ABLATION_REDUCED = ("ablation",), ("ablation_reduced",)
 WEIGHTS, WEIGHTS_REDUCED = ("collaboration_weights",), ("collaboration_weights_reduced",)
 
 SELF = next(measure for measure in MEASURES if measure.name == "self")

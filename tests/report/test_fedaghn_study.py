@@ -189,3 +189,16 @@ def test_a_point_that_stands_in_some_columns_plans_nothing_elsewhere(tmp_path: P
     )
     runs = [(run.dataset, run.variant) for run in expand(load_grid(str(file)))]
     assert sorted(runs) == [("citeseer", ""), ("cora", ""), ("cora", "protocol.rounds=3")]
+
+
+def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> None:
+    results = Results(FakeDatabase(), {})
+    whole, reduced = (
+        {
+            cell.method: (cell.title, cell.stage, cell.line.runs)
+            for cell in cells_in(FedAGHN, name, results).primary
+        }
+        for name in ("table1", "table1_reduced")
+    )
+    assert reduced == whole
+    assert whole["fedavg"][1] == whole["fedprox"][1] == "received"
