@@ -83,8 +83,8 @@ class Point:
     """A column within each federation: settings added to every line's, and their place on an axis.
 
     ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
-    where those are others; it stands in the columns ``only``. With ``grid`` the runs are those that another grid plans. They are shown for
-    comparison; their verdicts stand in that grid's own table.
+    where those are others; it stands in the columns ``only``. With ``grid`` the runs are those that another
+    grid plans. They are shown for comparison; their verdicts stand in that grid's own table.
     """
 
     label: str = ""
