@@ -60,8 +60,8 @@ def rounds(cells: Cells, results: Results) -> Figure | None:
         return _over_seeds(each, np.arange(1, values.shape[1] + 1) / per_round, values)
 
     caption = (
-        f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, no rule: "
-        f"every round is shown), {AVERAGES[study.average]}; {BAND}"
+        f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, but for "
+        f"lines that are read at another; no rule: every round is shown), {AVERAGES[study.average]}; {BAND}"
     )
     return figure(cells, "convergence", caption, _panels(cells, curve, "round"))
 
