@@ -91,7 +91,6 @@ class FedAGHN(Study):
         "tiny-imagenet": "Tiny-ImageNet",
         "tiny-imagenet-sample": "Tiny-ImageNet sample",
     }
-    looks = tuple(line.method for line in LINES if line.method != "majority")
     remarks = ("FedAvg and FedProx are read from the received model, all others after local training.",)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
