@@ -176,6 +176,47 @@ def stats(
             notes.print(_rich_table(table.grid), *table.grid.notes, sep="\n")
 
 
+@app.command
+def classes(
+    *,
+    dataset: DatasetOption,
+    scenario: Annotated[tuple[str, ...], Parameter(name=["--scenario", "-s"], negative="")] = (),
+    clients: Annotated[int, Parameter(name=["--clients", "-k"], validator=Number(gte=1))] = 20,
+    out: Path = Path("report"),
+    data_root: Path | None = None,
+) -> None:
+    """Draw what every client has of each class, a panel a scenario; of a sample, the complete set's clients.
+
+    Parameters
+    ----------
+    dataset
+        A data set of images.
+    scenario
+        Scenarios, with their numbers; default: all of the data set.
+    clients
+        Number of clients.
+    out
+        Folder for the figure (PDF, PNG) and its numbers (CSV).
+    data_root
+        Folder searched first for raw files. Nothing is downloaded.
+    """
+    from bench.dataset import DATASETS
+    from bench.federation.prepared import prepare
+    from bench.report import figures
+    from bench.report.charts import classes as charts
+
+    chosen = scenario or DATASETS.named(dataset).scenarios
+    figure = charts.classes(prepare(dataset, paths.data_roots(data_root), download=False), chosen, clients)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        written = figures.save(figure, out)
+    except OSError as error:
+        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
+    print(figure.caption)
+    for path in written:
+        print(path)
+
+
 def _rich_table(grid: Grid) -> Table:
     table = Table(title=grid.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 0))
     for column in grid.columns:

@@ -118,7 +118,7 @@ def caption(cells: Cells, results: Results) -> tuple[str, ...]:
     )
     if any(measure.ranked for measure in cells.measures):
         lines.append(PLACES)
-    lines += (*study.remarks, *experiment.remarks) if experiment.main else experiment.remarks
+    lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):
         lines += [LEGEND, tolerances(study, cells.primary)]
     return (*lines, *circumstances(study, cells.groups, results))

@@ -264,7 +264,15 @@ class _Maker:
             verdict = missing(*group.failure())
         else:
             numbers = measure.of(
-                Measured(self._results, group, reading.stage, reading.rule, self._study.average, baseline)
+                Measured(
+                    self._results,
+                    group,
+                    reading.stage,
+                    reading.rule,
+                    self._study.average,
+                    baseline,
+                    point.label,
+                )
             )
             measured = Aggregate(numbers) if numbers else None
             if measured is None:
@@ -354,7 +362,7 @@ class _Maker:
         for target in comparison.targets:
             key = self._study.key(target, column, self._study.row(line))
             key = key._replace(dataset=point.datasets.get(column.dataset, key.dataset))
-            for setting in _printed_settings(line, point):
+            for setting in _printed_settings(line, point, measure):
                 value = values(target.paper, self._study.published).get((key, setting, measure.metric))
                 if value:
                     return value
@@ -364,7 +372,7 @@ class _Maker:
         """Titles of the data sets on which the published tables have this line, point and measure."""
         if point.grid:
             return []
-        study, settings = self._study, _printed_settings(line, point)
+        study, settings = self._study, _printed_settings(line, point, measure)
         name = study.row(line).published_name
         datasets = {
             key.dataset
@@ -396,9 +404,9 @@ def read_as(study: Study, reading: Reading, line: Line) -> Reading | None:
     return Reading(line.stage, reading.rule) if reading.stage == study.primary.stage else None
 
 
-def _printed_settings(line: Line, point: Point) -> list[str]:
+def _printed_settings(line: Line, point: Point, measure: Measure) -> list[str]:
     """The settings under which published tables may have a cell."""
-    return [";".join(part for part in (own, point.printed) if part) for own in line.printed]
+    return [";".join(part for part in (own, point.printed, measure.printed) if part) for own in line.printed]
 
 
 def _protocol_differs(study: Study, target: Published, group: Group, varied: Collection[str]) -> str:

@@ -65,11 +65,12 @@ def tasks(
     """Every column that has a cell of a competitor, once, in the order of the boards."""
     made: dict[tuple[Column, str], Task] = {}
     for table in boards:
+        own = {line.method: line for line in table.lines if not line.setting}
         for column, point in product(table.columns, table.experiment.points):
             cells = {
                 method: cell
-                for method, line in lines.items()
-                if (cell := table.at(column, line, point)) is not None
+                for method in lines
+                if method in own and (cell := table.at(column, own[method], point)) is not None
             }
             if cells and (column, point.label) not in made:
                 measured = {

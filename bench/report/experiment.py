@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.errors import RequestError
 from bench.grids import Grid, Planned, expand, load_grid, plan
+from bench.grids.experiment import Only
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, planned_cell
 from bench.report.settings import Column, difference
@@ -41,7 +42,8 @@ class Line:
     ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
     the stage of every measure. ``published`` is the method's name in the published numbers where that
     differs, ``printed`` are the settings under which they have it (any of them). ``ranked`` False keeps a
-    reference that is no competitor out of best and second best.
+    reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
+    points of these labels, without them in all.
 
     ``setting`` is what runs that were found in the database have other than the usual ones; ``own`` False
     says that the line's method was found there, too.
@@ -55,6 +57,8 @@ class Line:
     reads: str = ""
     published: str = ""
     ranked: bool = True
+    only: Only = field(default_factory=Only)
+    points: tuple[str, ...] | None = None
     setting: str = ""
     own: bool = True
 
@@ -79,8 +83,8 @@ class Point:
     """A column within each federation: settings added to every line's, and their place on an axis.
 
     ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
-    where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
-    comparison; their verdicts stand in that grid's own table.
+    where those are others; it stands in the columns ``only``. With ``grid`` the runs are those that another
+    grid plans. They are shown for comparison; their verdicts stand in that grid's own table.
     """
 
     label: str = ""
@@ -89,6 +93,7 @@ class Point:
     datasets: Mapping[str, str] = field(default_factory=dict)
     x: float | None = None
     grid: str = ""
+    only: Only = field(default_factory=Only)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +175,8 @@ class Plan:
             known = {_key(run) for run in expansion}
             for column in self.columns:
                 for line in self.lines:
+                    if not _stands(line, point, column):
+                        continue
                     variant = {**line.settings, **point.settings}
                     where = (column.dataset, column.scenario, column.clients, line.runs)
                     first, *others = grid.seeds
@@ -192,6 +199,13 @@ class Plan:
         """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
         runs = [] if self.experiment.main else self._grid("")[1]
         return frozenset(run.spec.hash for run in runs if run.spec)
+
+
+def _stands(line: Line, point: Point, column: Column) -> bool:
+    """Whether a line has the point in a column."""
+    where = column.dataset, column.scenario, column.clients
+    own = line.points is None or point.label in line.points
+    return own and line.only.has(*where) and point.only.has(*where)
 
 
 def _places(runs: Iterable[Planned]) -> dict[tuple[str, str, int], None]:

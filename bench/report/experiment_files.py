@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
-from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -99,9 +98,9 @@ def _tables(
             main=table.main,
             ranked=table.ranked,
             reduced=table.reduced,
-            columns=_columns(file, table) if table.main else (),
+            columns=_columns(file, table) if table.main or table.ranked else (),
             lines=() if table.main else tuple(_line(line, rows) for line in file.lines),
-            points=tuple(Point(**_without(point, "only")) for point in file.points),
+            points=tuple(Point(**dict(point)) for point in file.points),
             axis=table.axis,
             figures=table.figures,
             remarks=table.remarks,
@@ -111,11 +110,7 @@ def _tables(
 def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
     if isinstance(line, str):
         return rows.get(line, Line(line))
-    return Line(**_without(line, "only", "points"))
-
-
-def _without(part: Part, *names: str) -> dict[str, Any]:
-    return {name: value for name, value in dict(part).items() if name not in names}
+    return Line(**dict(line))
 
 
 def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:

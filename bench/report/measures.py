@@ -17,7 +17,9 @@ from bench.report.settings import Reading
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The runs of a cell and how they are read. ``baseline`` are those of Local in the same place."""
+    """The runs of a cell and how they are read. ``baseline`` are those of Local in the same place, ``point``
+    is the label of the cell's point.
+    """
 
     results: Results
     group: Group
@@ -25,6 +27,7 @@ class Measured:
     rule: str
     average: Average
     baseline: Group | None = None
+    point: str = ""
 
     def clients(self) -> Iterator[tuple[int, pd.DataFrame]]:
         """Seed and clients' test results of every run that has them."""
@@ -41,10 +44,16 @@ Values = tuple[float, ...]
 EXCHANGED = "exchanged_bytes"
 """Name under which a run keeps ``bench.federation.traffic.TrafficMeter.exchanges``."""
 
+MIXED = "collaboration_by_round"
+"""Name under which a run keeps what its method mixed models with by round: ``[rounds, clients, clients]`` or
+``[rounds, layers, clients, clients]``, row i of a matrix the shares of all clients' models in client i's.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One number a run. ``metric`` is its name in the published numbers, ``title`` a column heading.
+    """One number a run. ``metric`` is its name in the published numbers, which have it under the setting
+    ``printed``; ``title`` is a column heading.
 
     ``reading`` None takes the study's primary one. ``meaning`` goes into the caption. ``ranked``
     marks the best and second best, the highest. ``other`` is another reading of the experiment's
@@ -58,6 +67,7 @@ class Measure:
     meaning: str
     of: Callable[[Measured], Values]
     metric: str = "accuracy"
+    printed: str = ""
     reading: Reading | None = None
     digits: int = 2
     ranked: bool = False
@@ -170,6 +180,15 @@ BEST_TEST = Measure(
     ranked=True,
     other=True,
 )
+CLIENT_BEST_VAL = Measure(
+    "client_best_val",
+    "Test, each client's best round",
+    "test accuracy with every client's model of its own best validation round",
+    _accuracy("test"),
+    reading=Reading("trained", "client_best_val"),
+    ranked=True,
+    other=True,
+)
 STD_OVER_CLIENTS = Measure(
     "std_over_clients",
     "Std over clients",
@@ -252,6 +271,7 @@ MEASURES = (
     TEST,
     VALIDATION,
     BEST_TEST,
+    CLIENT_BEST_VAL,
     STD_OVER_CLIENTS,
     BELOW_LOCAL,
     HONEST,

@@ -13,6 +13,7 @@ from bench.report import frame as frames
 from bench.report import statistic as statistics_files
 from bench.report.cells import Cells, Selection
 from bench.report.charts import every as charts
+from bench.report.claim_views import claims
 from bench.report.collect import selected
 from bench.report.experiment import Plan
 from bench.report.planned import Usual, usual
@@ -180,8 +181,8 @@ def _usual(request: Request, studies: Iterable[Study]) -> Usual:
 def _statistics(
     study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
 ) -> list[Statistic]:
-    """Spread of every main table, ranking of the methods, what tuning changes, and how much of the
-    papers comes out.
+    """Spread of every main table, ranking of the methods, what tuning changes, how much of the papers comes
+    out, and which claims hold.
 
     ``experiments`` are all those selected, run or not. Nothing where no methods are compared.
     """
@@ -194,6 +195,7 @@ def _statistics(
         ranking(study, competing, results, selection),
         tuning(study, main, results, selection),
         reproduction(study, experiments, results, selection),
+        *(claims(study, listed, experiments, results) for listed in study.claims),
     ]
     return [statistic for statistic in every if statistic is not None]
 

@@ -49,13 +49,16 @@ class Agreement:
 def judged(experiments: Iterable[Cells]) -> Judged:
     """Every published value beside its cell, once, under the primary reading and the usual setting.
 
-    A value that several tables show is judged in the first: main tables come before experiments.
+    A value that several tables show is judged in the first of those that measured it: main tables come before
+    experiments, and whole ones before reduced ones.
     """
     found: Judged = {}
     for experiment in experiments:
         for cell in experiment.primary:
             if cell.target and not cell.line.setting:
-                found.setdefault(cell.target, cell)
+                first = found.setdefault(cell.target, cell)
+                if first.measured is None and cell.measured:
+                    found[cell.target] = cell
     return found
 
 

@@ -21,6 +21,7 @@ from bench.report.settings import PARTITION, PER_SEED, Column, Settings, differe
 from bench.report.source import OWN, Source
 from bench.report.tuned import Search, Searches, mark
 from bench.report.verdicts import LEAST_PARTITIONS
+from bench.selection import client_mean
 from bench.spec import RunSpec
 from bench.tune.apply import Configurations
 
@@ -363,6 +364,16 @@ class Results:
             return np.zeros((0, 0))
         rows = min(len(curve) for curve in curves)
         return np.stack([curve[:rows] for curve in curves])
+
+    def best_round(self, run: int, stage: str) -> int | None:
+        """The row of a run's curve that the rule ``best_val`` reads; None where it keeps no curve."""
+        correct = self._source.curves([run], "val").get((run, stage))
+        if correct is None:
+            return None
+        samples = np.zeros(correct.shape[1], np.int32)
+        held = _of_runs(self._results(stage, "last", "val"), [run])
+        samples[held["client"].to_numpy()] = held["samples"].to_numpy()
+        return int(client_mean(correct, samples).argmax())
 
     def environments(self, groups: list[Group]) -> list[dict[str, Any]]:
         """Descriptions of the environments in which the groups' runs were made, by id."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from bench.engine.methods import METHODS
 from bench.registry import Kind
+from bench.report.claims import Claims
 from bench.report.dataset_tables import DataTable
 from bench.report.experiment import Experiment, Line, Target
 from bench.report.measures import TEST, Measure, another
@@ -28,9 +29,10 @@ class Study:
     ``references`` are methods that compete with no other and have no rank. ``datasets`` and
     ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
-    the main tables. ``data_table`` describes the paper's statistics of its data sets. ``looks`` are its
-    methods in the order of their colours in figures; a new one goes to the end. ``published`` is the
-    folder with the papers' numbers, ``PAPER.csv`` each (see ``bench.report.published.COLUMNS``).
+    the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
+    statistics of its data sets. ``looks`` are its methods in the order of their colours in figures; a new one
+    goes to the end. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    ``bench.report.published.COLUMNS``).
     """
 
     name: ClassVar[str]
@@ -49,6 +51,7 @@ class Study:
     remarks: ClassVar[tuple[str, ...]] = ()
     tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
+    claims: ClassVar[tuple[Claims, ...]] = ()
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
     looks: ClassVar[tuple[str, ...]] = ()
@@ -60,8 +63,8 @@ class Study:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of the main tables."""
-        return tuple(column for table in self.experiments if table.main for column in table.columns)
+        """The columns of the tables that compare methods."""
+        return tuple(column for table in self.experiments if table.competes for column in table.columns)
 
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""

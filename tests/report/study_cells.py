@@ -24,12 +24,12 @@ def experiments(study: type[Study]) -> tuple[Experiment, ...]:
 
 
 def tables(study: type[Study]) -> tuple[Experiment, ...]:
-    """The main tables."""
-    return tuple(each for each in study.experiments if each.main)
+    """The tables that compare methods."""
+    return tuple(each for each in study.experiments if each.competes)
 
 
 def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:
-    """The cells of every main table."""
+    """The cells of every table that compares methods."""
     plans = [Plan(each, study.lines) for each in tables(type(study))]
     return selected(study, plans, results, selection or Selection())
 

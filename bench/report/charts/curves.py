@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.report import style
 from bench.report.cells import Cells
 from bench.report.charts.shown import Shown, each_column, figure, look, measure_read, name, shown, title
 from bench.report.experiment import Line
 from bench.report.figures import Figure
 from bench.report.measures import Measure
-from bench.report.panels.curves import Curve, CurvePanel
+from bench.report.panels.curves import Curve, CurvePanel, StagePanel
 from bench.report.panels.panel import ACCURACY
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -58,8 +60,8 @@ def rounds(cells: Cells, results: Results) -> Figure | None:
         return _over_seeds(each, np.arange(1, values.shape[1] + 1) / per_round, values)
 
     caption = (
-        f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, no rule: "
-        f"every round is shown), {AVERAGES[study.average]}; {BAND}"
+        f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, but for "
+        f"lines that are read at another; no rule: every round is shown), {AVERAGES[study.average]}; {BAND}"
     )
     return figure(cells, "convergence", caption, _panels(cells, curve, "round"))
 
@@ -109,29 +111,77 @@ def points(cells: Cells, results: Results) -> list[Figure | None]:
     return [_along(cells, measure) for measure in cells.measures]
 
 
-def _along(cells: Cells, measure: Measure) -> Figure | None:
-    def curve(column: Column, line: Line) -> Curve | None:
-        here = [
-            (point.x, cell.measured)
-            for point in cells.experiment.points
-            if point.x is not None
-            and (cell := cells.at(column, line, point, measure)) is not None
-            and cell.measured is not None
-        ]
-        if len(here) < 2:
-            return None
-        return Curve(
-            name(cells, line),
-            cells.title(line),
-            np.array([x for x, _ in here]),
-            np.array([found.mean for _, found in here]),
-            np.array([np.nan if found.std is None else found.std for _, found in here]),
-            min(found.n for _, found in here),
-            look(cells, line),
-        )
+def measures(cells: Cells, results: Results) -> Figure | None:
+    """All measures of the first one's metric along the experiment's points, beside published values."""
+    places = tuple((point.x, point.label) for point in cells.experiment.points if point.x is not None)
 
+    def panel(column: Column, measure: Measure) -> StagePanel | None:
+        measured = [found for line in cells.lines if (found := _curve(cells, column, line, measure))]
+        printed = [found for line in cells.lines if (found := _published(cells, column, line, measure))]
+        if not measured:
+            return None
+        curves = (*measured, *printed)
+        return StagePanel(measure.title, column, curves, cells.experiment.axis, "", places)
+
+    panels = [
+        found
+        for column in cells.columns
+        for measure in cells.measures
+        if measure.metric == cells.measures[0].metric and (found := panel(column, measure)) is not None
+    ]
+    columns = "; ".join(dict.fromkeys(title(cells.study, found.column) for found in panels))
+    caption = (
+        f"Every measure by {cells.experiment.axis}, {columns}; line: mean over seeds, bar: one sample "
+        "standard deviation, dotted: published."
+    )
+    return figure(cells, "measures", caption, panels)
+
+
+def _published(cells: Cells, column: Column, line: Line, measure: Measure) -> Curve | None:
+    """The published values of a line along the points; None for fewer than two."""
+    here = [
+        (point.x, cell.target.mean)
+        for point in cells.experiment.points
+        if point.x is not None
+        and (cell := cells.at(column, line, point, measure)) is not None
+        and cell.target is not None
+        and cell.target.mean is not None
+    ]
+    if len(here) < 2:
+        return None
+    x, values = (np.array(part, np.float64) for part in zip(*here, strict=True))
+    own = look(cells, line) or style.of(line.method)
+    dotted = replace(own, dashes=style.DASHES[-1])
+    label = f"{cells.title(line)}, published"
+    return Curve(f"{name(cells, line)} (published)", label, x, values, np.full(len(x), np.nan), 0, dotted)
+
+
+def _curve(cells: Cells, column: Column, line: Line, measure: Measure) -> Curve | None:
+    """The numbers of a line along the points; None for fewer than two."""
+    here = [
+        (point.x, cell.measured)
+        for point in cells.experiment.points
+        if point.x is not None
+        and (cell := cells.at(column, line, point, measure)) is not None
+        and cell.measured is not None
+    ]
+    if len(here) < 2:
+        return None
+    return Curve(
+        name(cells, line),
+        cells.title(line),
+        np.array([x for x, _ in here]),
+        np.array([found.mean for _, found in here]),
+        np.array([np.nan if found.std is None else found.std for _, found in here]),
+        min(found.n for _, found in here),
+        look(cells, line),
+    )
+
+
+def _along(cells: Cells, measure: Measure) -> Figure | None:
     def panel(column: Column) -> CurvePanel | None:
-        curves = tuple(found for line in cells.lines if (found := curve(column, line)) is not None)
+        every = (_curve(cells, column, line, measure) for line in cells.lines)
+        curves = tuple(found for found in every if found is not None)
         axis = cells.experiment.axis
         return CurvePanel(title(cells.study, column), column, curves, axis) if curves else None
 

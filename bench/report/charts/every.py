@@ -21,9 +21,12 @@ FIGURES: dict[str, Drawing] = {
     "seconds": costs.seconds,
     "collaboration": collaboration.collaboration,
     "points": curves.points,
+    "measures": curves.measures,
     "epochs": curves.epochs,
     "loss": curves.losses,
     "lines": pairs.lines,
+    "collaboration_best": collaboration.best,
+    "collaboration_layers": collaboration.layers,
 }
 """What an experiment may have drawn."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -82,3 +83,27 @@ class CurvePanel(Panel):
         """One entry a curve."""
         for curve in self.curves:
             yield handle(curve.label, curve.drawn, marker=len(curve.mean) > 1)
+
+
+@dataclass(frozen=True, eq=False)
+class StagePanel(CurvePanel):
+    """Curves over a few places that have names: ``names`` from x to a tick's label."""
+
+    names: tuple[tuple[float, str], ...] = ()
+    across: ClassVar[int] = 3
+
+    def draw(self, axes: Axes) -> None:
+        """Lines with a bar of one standard deviation, from zero."""
+        axes.set_title(self.title)
+        for curve in self.curves:
+            draw_line(axes, curve.x, curve.mean, curve.drawn)
+            if curve.n > 1:
+                axes.errorbar(
+                    curve.x, curve.mean, yerr=curve.std, fmt="none", ecolor=curve.drawn.colour, capsize=2
+                )
+        ticks = [x for x, _ in self.names]
+        axes.set_xticks(ticks, [label for _, label in self.names])
+        axes.set_xlim(ticks[0] - 0.3, ticks[-1] + 0.3)
+        axes.set_ylim(0, 1.08 * max(float(curve.mean.max()) for curve in self.curves) or 1.0)
+        axes.set_xlabel(self.axis.capitalize())
+        axes.set_ylabel(self.measured)

@@ -1,0 +1,119 @@
+"""What FedAGHN's case study measures: how much a client takes of itself, of similar clients and of others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.errors import RequestError
+from bench.federation.scenarios import parse
+from bench.report.measures import MIXED, Measure, Measured, Values
+
+STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
+"""Stage -> the part of the best round at which it is; First is the first round that depends on data."""
+
+EACH_SIDE = 3
+"""Modules that are shallow, and that are deep."""
+
+LAYERS = {"all": slice(None), "shallow": slice(EACH_SIDE), "deep": slice(-EACH_SIDE, None)}
+"""Name of some layers -> which they are."""
+
+SLACK = 1e-4
+"""By how much the weights of a client may miss their sum of 1: they are kept as float32."""
+
+
+class Shares(NamedTuple):
+    """Mean weights over clients: of a client itself, of one of its group, and of one of another group."""
+
+    self: float
+    similar: float
+    other: float
+
+
+def shares(weights: NDArray[np.floating], groups: NDArray[np.int64]) -> Shares:
+    """How clients weigh themselves, each of their group and each of the others.
+
+    ``weights`` are matrices ``[..., clients, clients]``, averaged over all but the last two axes; ``groups``
+    says which group a client belongs to, each of the same size g: Self + (g - 1) Similar + (clients - g)
+    Other is 1.
+
+    Raises:
+        ValueError: the weights of a client do not sum to 1.
+    """
+    matrix = np.asarray(weights, np.float64).reshape(-1, *weights.shape[-2:]).mean(axis=0)
+    if not np.allclose(matrix.sum(axis=1), 1.0, atol=SLACK, rtol=0.0):
+        raise ValueError("the weights of a client do not sum to 1")
+    together = groups[:, None] == groups[None, :]
+    alone = np.eye(len(groups), dtype=bool)
+    return Shares(*(float(matrix[where].mean()) for where in (alone, together & ~alone, ~together)))
+
+
+def stage_round(stage: str, best: int) -> int:
+    """The round of a stage, counted from 0, where ``best`` is the best one; 1 at least."""
+    part = STAGES[stage]
+    return 1 if part is None else max(1, best // part)
+
+
+def _rounds(cell: Measured) -> list[tuple[int, int]]:
+    """Each run of a cell that has a curve, and the round of the stage that is its point (else Final)."""
+    stage = cell.point if cell.point in STAGES else "Final"
+    best = ((int(run), cell.results.best_round(int(run), "trained")) for run in cell.group.done["id"])
+    return [(run, stage_round(stage, row)) for run, row in best if row is not None]
+
+
+def _shares(cell: Measured, layers: str) -> list[Shares]:
+    """The shares of every run that keeps its weights; one matrix for all layers is that of each."""
+    groups = parse(cell.group.column.scenario).groups(cell.group.column.clients)
+    found = []
+    for run, round in _rounds(cell):
+        kept = cell.results.artefact(run, MIXED)
+        if kept is None or groups is None or len(kept) <= round:
+            continue
+        weights = kept[round] if kept.ndim == 3 else kept[round][LAYERS[layers]]
+        try:
+            found.append(shares(weights, groups))
+        except ValueError as error:
+            raise RequestError(f"run {run}: {MIXED}: {error}") from None
+    return found
+
+
+PAIRS = {
+    "self": "the weight of a client's own model in the mixture that it starts from",
+    "similar": "the mean weight of another client of its group",
+    "other": "the mean weight of a client of another group",
+}
+
+
+def _share(pair: str, layers: str) -> Measure:
+    def values(cell: Measured) -> Values:
+        return tuple(getattr(found, pair) for found in _shares(cell, layers))
+
+    where = "" if layers == "all" else f", {layers}"
+    return Measure(
+        pair if layers == "all" else f"{pair}_{layers}",
+        f"{pair.capitalize()}{where}",
+        f"{PAIRS[pair]}, mean over clients and {layers} layers, at the round of the stage",
+        values,
+        metric="collaboration_weight",
+        printed=f"layers={layers};pair={pair}",
+        digits=4,
+        barred="a share of a mixture: tolerances are made for accuracies",
+        by_reading=False,
+    )
+
+
+MEASURES = (
+    *(_share(pair, layers) for layers in LAYERS for pair in PAIRS),
+    Measure(
+        "stage_round",
+        "Round",
+        "the round of the stage, counted from 0",
+        lambda cell: tuple(float(round) for _, round in _rounds(cell)),
+        metric="stage_round",
+        digits=1,
+        by_reading=False,
+    ),
+)
+"""Beside those of any study."""
