@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import sys
@@ -78,9 +79,12 @@ def test_a_grid_of_ones_own_compares_the_method(monkeypatch: pytest.MonkeyPatch,
         with pytest.raises(SystemExit) as end:
             main([*command, "--grid", grid])
         assert end.value.code == 0
-    pairs = (tmp_path / "out" / "fedsheafhn_ranking_pairs.csv").read_text().splitlines()[1:]
-    assert [row.split(",")[:5] for row in pairs] == [
-        ["cora", "non-overlapping", "10", *pair]
+    with (tmp_path / "out" / "fedsheafhn_ranking_pairs.csv").open(encoding="utf-8", newline="") as file:
+        pairs = list(csv.DictReader(file))
+    assert [
+        (row["dataset"], row["scenario"], row["clients"], row["first"], row["second"]) for row in pairs
+    ] == [
+        ("cora", "non-overlapping", "10", *pair)
         for pair in (("local", "fedavg"), ("local", "clustered"), ("fedavg", "clustered"))
     ]
 
