@@ -24,9 +24,10 @@ class HyperParameters(BaseModel):
 
 
 def added(default: Any, **limits: Any) -> Any:
-    """A hyper-parameter that earlier versions of a method did not have.
+    """A hyper-parameter that is absent from a spec at its default.
 
-    At its default it is absent from a spec, so that the hashes of stored runs stay.
+    For one that earlier versions of a method did not have, so that the hashes of stored runs stay, and
+    for one whose default is None, since a spec holds no null.
     """
     return Field(default, exclude_if=lambda value: value == default, **limits)
 

@@ -11,13 +11,9 @@ from torch import Tensor
 
 from bench.engine.method import Message, Stack
 from bench.engine.stacks import cosines, mix, norms, replaced
-from bench.hyper import HyperParameters, tunable
+from bench.hyper import HyperParameters, added, tunable
 
 from ._mixing import Mixing
-
-
-def _is_none(value: object) -> bool:
-    return value is None
 
 
 class CFL(Mixing):
@@ -58,7 +54,7 @@ class CFL(Mixing):
         eps1: float = tunable(0.5, search=[0.4, 0.5], ge=0)
         eps2: float = tunable(0.5, search=[0.5, 1.6], ge=0)
         min_cluster: int = Field(2, ge=1)
-        start_round: int | None = Field(None, ge=0, exclude_if=_is_none)  # a spec holds no null
+        start_round: int | None = added(None, ge=0)
 
     hyper: Hyper
 
