@@ -50,14 +50,14 @@ def judged(experiments: Iterable[Cells]) -> Judged:
     """Every published value beside its cell, once, under the primary reading and the usual setting.
 
     A value that several tables show is judged in the first of those that measured it: main tables come before
-    experiments, and whole ones before reduced ones.
+    experiments. A reduced experiment measures something else, and never stands in for a whole one.
     """
     found: Judged = {}
     for experiment in experiments:
         for cell in experiment.primary:
             if cell.target and not cell.line.setting:
                 first = found.setdefault(cell.target, cell)
-                if first.measured is None and cell.measured:
+                if first.measured is None and cell.measured and not experiment.experiment.reduced:
                     found[cell.target] = cell
     return found
 

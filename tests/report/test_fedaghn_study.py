@@ -10,6 +10,7 @@ from study_cells import cells_in, plan_of
 from bench.errors import RequestError
 from bench.grids import expand, load_grid
 from bench.report.published import published
+from bench.report.reproduction import judged
 from bench.report.results import Results
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
@@ -202,3 +203,13 @@ def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> N
     )
     assert reduced == whole
     assert whole["fedavg"][1] == whole["fedprox"][1] == "received"
+
+
+def test_reduced_runs_measure_no_published_value() -> None:
+    results = Results(database(12, layered(20, 6)), {})
+    whole, reduced = (
+        cells_in(FedAGHN, name, results)
+        for name in ("collaboration_weights", "collaboration_weights_reduced")
+    )
+    assert any(cell.target and cell.measured for cell in reduced.primary)
+    assert not any(cell.measured for cell in judged([whole, reduced]).values())
