@@ -1,10 +1,10 @@
-# make quickstart: set up, run the benchmark on Cora, report.   make test: set up, run the tests.
+# make quickstart: set up, run the benchmark on Cora, report.   make test: set up, run the tests.   make docs: build/docs/.
 PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/
 
-.PHONY: quickstart test lint venv clean
+.PHONY: quickstart test lint docs venv clean
 
 venv: $(READY)
 
@@ -16,12 +16,8 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 quickstart: $(READY)
-	@$(RUN)bench sweep --grid quickstart
-	@$(RUN)bench report --grid quickstart --own --out report
-	@echo
-	@echo "Next: . .venv/bin/activate"
-	@echo "      bench report                                  what others have run, both studies"
-	@echo "      bench sweep --grid paper_tables --dry-run     what a whole table would cost"
+	@$(RUN)bench quickstart
+	@echo "      (first, in this shell: . .venv/bin/activate)"
 
 test: $(READY)
 	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadfile
@@ -30,6 +26,13 @@ lint: $(READY)
 	$(RUN)ruff check .
 	$(RUN)ruff format --check .
 	$(RUN)mypy
+	$(RUN)hadolint Dockerfile
+
+docs: $(READY)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	BENCH_HOME=build/docs-home $(RUN)python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
+	BENCH_HOME=build/docs-home $(RUN)bench leaderboard build --out build/docs/leaderboard
+	@echo "Documentation: build/docs/index.html"
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist docs/methods docs/datasets docs/methods.md docs/datasets.md *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -5,7 +5,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-FRAMES = ("cells", "clients", "curves", "runs")
+FRAMES = ("cells", "clients", "curves", "ranks", "runs")
 """Results as pandas frames: functions of ``bench.frames``, imported with the first that is asked for."""
 
 

@@ -10,8 +10,10 @@ from bench import registry
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
+from bench.grids.grid import Setting
 from bench.report.cells import Selection
 from bench.report.collect import selected
+from bench.report.experiment import Line
 from bench.report.experiment import Plan as Experiments
 from bench.report.planned import PlannedCell, Usual, usual
 from bench.report.ranking import Ranking, rank
@@ -41,7 +43,8 @@ def own_method(file: Path) -> str:
 
 
 def find_study(name: str | None, dataset: str) -> Study:
-    """The study of that name; without one the first that compares methods on the data set.
+    """The study of that name; without one the first that compares methods on the data set, those first that
+    have a main table of it.
 
     Raises:
         RequestError: no such study, or, without a name, none with the data set.
@@ -52,38 +55,49 @@ def find_study(name: str | None, dataset: str) -> Study:
             raise unknown("study", name, studies)
         return studies[name]()
     known: set[str] = set()
-    for study in (kind() for kind in studies.values()):
+    for study in sorted(
+        (kind() for kind in studies.values()), key=lambda study: not _has_main(study, dataset)
+    ):
         if dataset in _datasets(study):
             return study
         known |= _datasets(study)
     raise unknown("data set of the studies:", dataset, known)
 
 
+def _has_main(study: Study, dataset: str) -> bool:
+    """Whether a main table of the study has the data set."""
+    return any(
+        column.dataset == dataset for table in study.experiments if table.main for column in table.columns
+    )
+
+
 def _datasets(study: Study) -> set[str]:
-    """Data sets of the study's tables that one of its grids runs with every method."""
-    shown = {column.dataset for column in study.columns}
-    return {name for name in shown if _grid(study, (name,))}
+    """Data sets on which the study compares methods with its baseline."""
+    return {name for name in {column.dataset for column in study.columns} if _settings(study, name)}
 
 
-def _grid(study: Study, datasets: tuple[str, ...]) -> Grid | None:
-    """The study's first grid that runs every method on one of the data sets, with those settings alone."""
-    for name in study.grids:
+def _settings(study: Study, dataset: str, method: str = "") -> tuple[Grid, tuple[Setting, ...]] | None:
+    """The first grid whose table compares methods on the data set, and the settings in which it runs the
+    study's baseline there, for the method.
+    """
+    for name in dict.fromkeys(table.grid for table in study.experiments if table.competes):
         grid = load_grid(name)
-        settings = tuple(
-            each for each in grid.settings if each.methods is None and set(datasets) & set(each.datasets)
-        )
+        settings = grid.settings_beside(study.baseline, method, {})
+        settings = tuple(setting for setting in settings if dataset in setting.datasets)
         if settings:
-            return grid.model_copy(update={"settings": settings})
+            return grid, settings
     return None
 
 
 def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrides) -> list[Planned]:
-    """The method's runs in the study's first grid with the data set, as far as ``filters`` want them.
+    """The method's runs in every setting in which the study's baseline runs on the data set, as far as
+    ``filters`` want them.
 
     Overrides are for the method's own hyper-parameters: all else is as the other methods have it.
 
     Raises:
-        RequestError: no grid of the study has the data set, or a filter or an override is wrong.
+        RequestError: no table of the study compares methods on the data set, or a filter or an override is
+            wrong.
     """
     for key in overrides:
         if not key.startswith("method."):
@@ -91,11 +105,24 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
                 f"--set {key}: a comparison keeps the protocol and client model of the other methods; "
                 "only method.* can be set"
             )
-    grid = _grid(study, filters.datasets)
-    if grid is None:
-        raise unknown(f"data set of {study.name}", " ".join(filters.datasets), _datasets(study))
-    alone = {"methods": (method,), "references": ()}
-    return expand(grid.model_copy(update=alone), filters, overrides)
+    (dataset,) = filters.datasets
+    found = _settings(study, dataset, method)
+    if found is None:
+        raise unknown(f"data set of {study.name}", dataset, _datasets(study))
+    grid, settings = found
+    return expand(grid.model_copy(update={"settings": settings}), filters, overrides)
+
+
+def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:
+    """The study with the method in all tables that compare methods, under settings of its own."""
+    guest = Line(method, settings=overrides)
+    experiments = tuple(
+        replace(table, guests=(guest,), beside=study.baseline)
+        if table.competes and not table.main  # a main table shows whatever its columns hold
+        else table
+        for table in study.experiments
+    )
+    return type(type(study).__name__, (type(study),), {"experiments": experiments})
 
 
 def with_changed(plan: Plan) -> Plan:
@@ -105,11 +132,10 @@ def with_changed(plan: Plan) -> Plan:
 
 def expectations(study: Study, runs: list[Planned]) -> Usual:
     """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
-    own = {
-        (Column(*each.names[:3]), each.method): PlannedCell(settings_of(each.spec))
-        for each in runs
-        if each.spec
-    }
+    own: Usual = {}
+    for run in runs:
+        if run.spec:  # of several points of a column the first is the usual one
+            own.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
     return {**usual(study.grids), **own}
 
 
@@ -131,7 +157,7 @@ def compare(source: Source, study: Study, method: str, runs: list[Planned]) -> C
     columns = frozenset(Column(*each.names[:3]) for each in runs)
     methods = frozenset({method, *(line.method for line in study.lines)})
     selection = Selection(columns=columns, methods=methods)
-    plans = [Experiments(table, study.lines) for table in study.experiments if table.main]
+    plans = [Experiments(table, study.lines) for table in study.experiments if table.competes]
     ranking = rank(study, selected(study, plans, results, selection), results, selection)
     found = standings(study, ranking, method, results) if ranking else []
     if ranking is None or not found:

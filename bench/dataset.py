@@ -16,19 +16,26 @@ class Dataset(ABC):
 
     ``protocol`` and ``client`` are the settings a run on this data set has unless a grid or the
     command line says otherwise. ``scenarios`` lists the scenarios that make sense for it. ``enlarged``
-    names a data set like it on which speed is measured with more clients than it has room for.
+    names a data set like it on which speed is measured with more clients than it has room for. ``licence``
+    names the terms that its source states; empty where nobody has recorded them.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     family: ClassVar[Family]
     homepage: ClassVar[str]
+    licence: ClassVar[str] = ""
     scenarios: ClassVar[tuple[str, ...]]
     protocol: ClassVar[Protocol]
     client: ClassVar[ClientSettings]
     files: ClassVar[tuple[RawFile, ...]] = ()
     embedded: ClassVar[bool] = False
     enlarged: ClassVar[str] = ""
+
+    @classmethod
+    def whereabouts(cls, sources: Sources) -> str:
+        """Where its raw files are at hand, in words; ``embedded`` where it comes with the package."""
+        return "embedded" if cls.embedded else sources.whereabouts(cls.files)
 
     @abstractmethod
     def load(self, sources: Sources) -> Data:

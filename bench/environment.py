@@ -12,7 +12,6 @@ PACKAGES = (
     "alembic",
     "numpy",
     "pandas",
-    "pebble",
     "pydantic",
     "pymetis",
     "scipy",

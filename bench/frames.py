@@ -1,6 +1,7 @@
-"""Results as pandas frames: ``bench.cells``, ``bench.runs``, ``bench.clients`` and ``bench.curves``.
+"""Results as pandas frames: ``bench.cells``, ``bench.ranks``, ``bench.runs``, ``bench.clients`` and
+``bench.curves``; ``docs/notebook.ipynb`` shows all of them.
 
-All four are of the user's own database and of the results that come with the suite. Collecting one takes many
+They are of the user's own database and of the results that come with the suite. Collecting one takes many
 seconds, and cells need torch, so a process of its own does it once and keeps it under ``BENCH_HOME/frames``
 for as long as neither results nor code change.
 """
@@ -40,6 +41,14 @@ def cells(*, db: str | None = None, own: bool = False, primary: bool = True, **f
     found = _read("cells", db, own, filters)
     found = found[found["primary"]] if primary else found
     return found.drop(columns="primary").reset_index(drop=True)
+
+
+def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
+    """One row a study and method: its mean ``rank`` over ``tasks``, the 95 % interval ``low`` to ``high``,
+    its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in points, as
+    ``bench.report.ranking.Ranking.table`` has them. Parameters and errors as of ``cells``.
+    """
+    return _read("ranks", db, own, filters)
 
 
 def runs(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
@@ -92,7 +101,7 @@ def _read(name: str, db: str | None, own: bool, filters: dict[str, Any]) -> pd.D
 
 def _collected(name: str, db: str | None, own: bool) -> Path:
     """The file of a frame of these results, collected now if it is not there; older ones go."""
-    folder = paths.home() / FOLDER / _stamp(db, own)
+    folder = paths.home() / FOLDER / stamp(db, own)
     file = folder / f"{name}.parquet"
     if file.is_file():
         return file
@@ -111,7 +120,7 @@ def _collected(name: str, db: str | None, own: bool) -> Path:
     return file
 
 
-def _stamp(db: str | None, own: bool) -> str:
+def stamp(db: str | None, own: bool) -> str:
     """What is read, and what the frames depend on, as hashes: names, sizes and times of code, results and
     databases.
     """
@@ -119,7 +128,9 @@ def _stamp(db: str | None, own: bool) -> str:
     read = digest.hexdigest()[:8]
     url = db or paths.default_database()
     database = Path(url.removeprefix("sqlite:///"))
-    for path in (*_sources(), database, Path(f"{database}-wal"), *sorted(paths.home().glob("tuned/*"))):
+    wal = Path(f"{database}-wal")
+    plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
+    for path in (*_sources(), *plugins, database, wal, *sorted(paths.home().glob("tuned/*"))):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

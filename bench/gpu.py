@@ -31,8 +31,8 @@ from bench.federation.types import TRAIN, Federation
 from bench.nn.base import CLIENT_MODELS, keep_all
 from bench.spec import RunSpec
 from bench.speed import Case, Machine, measure, measure_machine
-from bench.sweep.retries import Attempt, after_memory, noted
-from bench.sweep.worker import of_run
+from bench.sweep.policy import Attempt, after_memory, noted
+from bench.sweep.workers import of_run
 
 TOLERANCE = 1e-4
 """Largest difference of two models' parameters after a round that orders of summation may make."""
@@ -88,8 +88,8 @@ def played(spec: RunSpec, federation: Federation, device: str, block_size: int |
     """All rounds of a run, its models on the CPU."""
     it = Run(spec, federation, device, block_size)
     it.warm_up()
-    for round in range(spec.protocol.rounds):
-        it.step(round)
+    for index in range(spec.protocol.rounds):
+        it.step(index)
     it.own = {name: value.cpu() for name, value in it.own.items()}
     return it
 
@@ -140,11 +140,11 @@ def round_on_images(model: str, device: str, machine: Machine, sizes: Sizes) -> 
     with run_conditions():
         it = Run(spec, federation, device)
         it.warm_up()
-        for round in range(2):
-            it.step(round)
+        for index in range(2):
+            it.step(index)
         before = dict(it.watch.seconds)
-        for round in range(2, 2 + sizes.rounds):
-            it.step(round)
+        for index in range(2, 2 + sizes.rounds):
+            it.step(index)
     taken = {name: (seconds - before[name]) / sizes.rounds for name, seconds in it.watch.seconds.items()}
     counts = [client.count(TRAIN) for client in federation.clients]
     trained = spec.protocol.local_epochs * sum(
@@ -239,12 +239,12 @@ def checkpoint_taken_up(device: str) -> Finding:
         checkpoint = Checkpoint(Path(folder) / "run.ckpt", identity="check")
         first, second = (Run(spec, federation, device) for _ in range(2))
         first.warm_up()
-        for round in range(2):
-            first.step(round)
+        for index in range(2):
+            first.step(index)
         checkpoint.save(first, 1, 0.0)
         saved = checkpoint.resume(second)
-        for round in range(2, 4):
-            second.step(round)
+        for index in range(2, 4):
+            second.step(index)
     apart = furthest(whole.own, {name: value.cpu() for name, value in second.own.items()})
     text = "bit-equal" if apart == 0 else f"{apart:.1e} from the run that was not stopped"
     return Finding("checkpoint taken up", "gcn", text, saved is not None and apart < TOLERANCE)
@@ -271,3 +271,15 @@ def parts(device: str, roots: tuple[Path, ...], sizes: Sizes) -> Iterator[Callab
     yield partial(memory_runs_out, device, sizes)
     yield partial(checkpoint_taken_up, device)
     yield partial(infinity_caught, device)
+
+
+def examine(device: str, roots: tuple[Path, ...], sizes: Sizes) -> Iterator[tuple[Finding, float]]:
+    """Every part's finding and its seconds; a part that fails is itself a finding, and the others go on."""
+    for part in parts(device, roots, sizes):
+        begin = time.perf_counter()
+        try:
+            finding = part()
+        except Exception as error:
+            name = getattr(part, "func", part).__name__.replace("_", " ")
+            finding = Finding(name, "", f"{type(error).__name__}: {error}", False)
+        yield finding, time.perf_counter() - begin

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,6 +24,12 @@ class HyperParameters(BaseModel):
                 space[name] = list(extra["search"])  # type: ignore[arg-type]
         return space
 
+    @classmethod
+    def meaning(cls, name: str) -> str:
+        """What a hyper-parameter does, as its method or the one that has it first describes it."""
+        of = (base.model_fields.get(name) for base in cls.__mro__ if issubclass(base, HyperParameters))
+        return next((field.description for field in of if field and field.description), "")
+
 
 def added(default: Any, **limits: Any) -> Any:
     """A hyper-parameter that is absent from a spec at its default.
@@ -35,3 +43,45 @@ def added(default: Any, **limits: Any) -> Any:
 def tunable(default: Any, search: list[Any], **limits: Any) -> Any:
     """A hyper-parameter with the values a tuning study tries, for example the paper's range."""
     return Field(default, json_schema_extra={"search": search}, **limits)
+
+
+@dataclass(frozen=True)
+class HyperParameter:
+    """A hyper-parameter in words: name, default, what it may be, what tuning tries, and its meaning."""
+
+    name: str
+    default: str
+    limits: str
+    search: str
+    meaning: str
+
+
+def hyper_parameters(of: type[HyperParameters]) -> Iterator[HyperParameter]:
+    """The hyper-parameters of a method's ``Hyper``, in the order of its source."""
+    space = of.search_space()
+    schema = of.model_json_schema()
+    for name, field in of.model_fields.items():
+        search = ", ".join(map(str, space.get(name, ())))
+        limits = _limits(schema["properties"][name])
+        yield HyperParameter(name, str(field.default), limits, search, of.meaning(name))
+
+
+def _limits(schema: Mapping[str, Any]) -> str:
+    """The values that a field takes, in words: ``0 or more, below 1``, ``a, b or c``."""
+    options = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    if "enum" in options[0]:
+        *most, last = map(str, options[0]["enum"])
+        return f"{', '.join(most)} or {last}" if most else last
+    if options[0].get("type") == "boolean":
+        return "True or False"
+    words = (
+        ("minimum", "{} or more"),
+        ("exclusiveMinimum", "above {}"),
+        ("maximum", "{} or less"),
+        ("exclusiveMaximum", "below {}"),
+    )
+    number = {"integer": "whole number", "number": "number"}.get(options[0].get("type", ""), "")
+    return (
+        ", ".join([phrase.format(f"{options[0][key]:g}") for key, phrase in words if key in options[0]])
+        or number
+    )

@@ -47,6 +47,8 @@ def runs(name: str) -> bool | None:
 
 def _hidden(pid: int) -> bool:
     """Whether there is such a process of another user, which the system does not show."""
+    if os.name != "posix":  # there os.kill ends a process whatever the signal
+        return False
     try:
         os.kill(pid, 0)
     except PermissionError:

@@ -7,7 +7,7 @@ with the nearest valid name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -25,7 +25,7 @@ Overrides = Mapping[str, Any]
 Part = TypeVar("Part", Attack, Newcomers)
 
 
-def parse_overrides(pairs: list[str]) -> dict[str, Any]:
+def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
     """Turn ``--set KEY=VALUE`` texts into overrides; values are read as TOML, else as text."""
     import tomllib
 

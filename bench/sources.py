@@ -7,7 +7,7 @@ import os
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -111,6 +111,32 @@ class Sources:
     def at_hand(self, file: RawFile) -> tuple[Path, Path] | None:
         """``locate`` of the file or else of the archive that holds it."""
         return self.locate(file) or (self.locate(file.archive) if file.archive else None)
+
+    def whereabouts(self, files: Sequence[RawFile]) -> str:
+        """Where some files are at hand, in words; ``not at hand`` where none is."""
+        found = [place[0] for file in files if (place := self.at_hand(file))]
+        if not found:
+            return "not at hand"
+        roots = ", ".join(str(root) for root in dict.fromkeys(found))
+        share = "" if len(found) == len(files) else f"{len(found)} of {len(files)} files "
+        return f"{share}in {roots}"
+
+    def verify(self, files: Sequence[RawFile]) -> Iterator[tuple[str, str]]:
+        """Each of some files, and their archives, that is at hand: ``ok``, ``no sum`` or ``wrong``, and its
+        path or what is wrong with it; ``missing`` where it is not, nor its archive.
+        """
+        archives = [file.archive for file in files if file.archive]
+        for file in dict.fromkeys((*files, *archives)):
+            place = self.locate(file)
+            if place is None:
+                if self.at_hand(file) is None and file not in archives:
+                    yield "missing", file.path
+                continue
+            try:
+                check(place[1], file)
+                yield "ok" if file.checksum else "no sum", str(place[1])
+            except RequestError as error:
+                yield "wrong", str(error)
 
     def get(self, file: RawFile) -> Path:
         """Path of the checked file, downloaded if need be.

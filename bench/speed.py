@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,11 +35,17 @@ from bench.engine.run import Run
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
+from bench.nn.base import CLIENT_MODELS
 from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec
 
 WARM_UP_ROUNDS = 2
 WHOLE_RUNS = 3
+CLIENTS = (10, 20, 50, 100, 200)
+EVERY_METHODS_CLIENTS = (10, 50, 100)
+IMAGE_CLIENTS = (20,)
+"""Clients of the image study."""
+
 STUDIED = "gcn"
 """The client model that the bound is for."""
 
@@ -278,6 +284,32 @@ def _warm(run: Run) -> Run:
     for index in range(WARM_UP_ROUNDS):
         run.step(index)
     return run
+
+
+def cases(
+    dataset: str, scenario: str, clients: Sequence[int], methods: Sequence[str], whole: bool
+) -> list[Case]:
+    """What ``bench speed`` times on a data set; without numbers of clients or methods, a choice of them.
+
+    ``methods`` is ``("all",)`` for every one that can run, without the reference. ``whole`` runs are timed
+    with the data set's own client model alone.
+    """
+    data = DATASETS.named(dataset)
+    every, images = list(methods) == ["all"], data.family == "images"
+    usual = IMAGE_CLIENTS if images else EVERY_METHODS_CLIENTS if every else CLIENTS
+    counts, names = tuple(clients) or usual, every_method(data.family) if every else methods
+    chosen = [
+        Case(dataset, scenario, name, count, reference=not every or (images and name == "fedavg"))
+        for count in counts
+        for name in names or ["fedavg"]
+    ]
+    if images and not whole and (every or not names):
+        fitting = [name for name, kind in CLIENT_MODELS.all().items() if data.family in kind.families]
+        others = [name for name in fitting if name != data.client.model]
+        chosen += [Case(dataset, scenario, "fedavg", count, name) for count in counts for name in others]
+    if not names and data.family == "graph":
+        chosen.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
+    return chosen
 
 
 def every_method(family: Family) -> list[str]:

@@ -37,6 +37,7 @@ def read_raw(path: Path) -> Graph:
 class _CoPurchases(Dataset, ABC):
     family = "graph"
     homepage = "https://github.com/shchur/gnn-benchmark"
+    licence = "MIT (LICENSE of its repository)"
     scenarios = ("non-overlapping", "overlapping")
     client = ClientSettings()
 

@@ -35,6 +35,7 @@ class Facebook(NeighbourhoodGraph):
     name = "facebook"
     title = "Facebook"
     homepage = "https://github.com/benedekrozemberczki/MUSAE"
+    licence = "MIT (LICENSE of its repository)"
     protocol = fedhgn_protocol(0.8)
     files: ClassVar = (
         _raw_file(

@@ -7,6 +7,7 @@ without the ``ogb`` package, which fails with torch 2.6 and newer.
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,6 +38,12 @@ def _member(name: str, sha256: str | None = None) -> RawFile:
         archive=ARCHIVE,
         member=f"arxiv/raw/{name}",
     )
+
+
+_OGB_EDGES = _member("edge.csv.gz")
+
+EDGES = RawFile("ogbn-arxiv-edges/edge.csv.gz", also=(_OGB_EDGES.path, *_OGB_EDGES.also))
+"""The citations as others hand them on without features, in another order; it makes the same graph."""
 
 
 def read_table(path: Path, dtype: type[np.generic], columns: int, rows: int | None = None) -> NDArray[Any]:
@@ -73,7 +80,7 @@ class OgbnArxiv(Dataset):
         _member("num-node-list.csv.gz", "9aa60a342efd209408933ace51e6b0a814e81c2894a993c44f9b173e477e2e82"),
         _member("num-edge-list.csv.gz", "430f1e00ae204bbb3208c5f494ab70170e9f2995fd3548d1754a74a8f59250d1"),
         _member("node-label.csv.gz", "b06e7cf75d909de66ce49bc4188a6dc525224f85dd6dcb36137de3d9321830d1"),
-        _member("edge.csv.gz"),
+        _OGB_EDGES,
         _member("node-feat.csv.gz"),
     )
 
@@ -83,15 +90,26 @@ class OgbnArxiv(Dataset):
         Unpacked edges and features have no published checksum (only the archive has): their
         counts are checked against the two lists that have one.
         """
-        node_list, edge_list, label_list, edge_table, feature_table = sources.get_all(self.files)
-        nodes = int(read_table(node_list, np.int64, 1)[0, 0])
-        citations = int(read_table(edge_list, np.int64, 1)[0, 0])
-        labels = read_table(label_list, np.int64, 1, nodes).ravel()
-        pairs = read_table(edge_table, np.int64, 2, citations).T
-        if pairs.min() < 0 or pairs.max() >= nodes:
-            raise RequestError(
-                f"{edge_table}: expected nodes 0 to {nodes - 1}, found others; replace it by the original"
-            )
-        features = read_table(feature_table, np.float32, 128, nodes)
-        edges = undirected(pairs, nodes)
-        return largest_component(Graph(features, labels, edges, int(labels.max()) + 1))
+        *tables, feature_table = sources.get_all(self.files)
+        graph = _structure(*tables)
+        features = read_table(feature_table, np.float32, 128, len(graph.labels))
+        return largest_component(replace(graph, features=features))
+
+    def structure(self, sources: Sources) -> Graph:
+        """The same graph without any feature, from labels and edges alone: they may come from OGB's layout in
+        the folder ``ogbn-arxiv-edges``, where the features are not to be had.
+        """
+        return largest_component(_structure(*sources.get_all((*self.files[:3], EDGES))))
+
+
+def _structure(node_list: Path, edge_list: Path, label_list: Path, edge_table: Path) -> Graph:
+    """All papers and citations, undirected, with features of no width."""
+    nodes = int(read_table(node_list, np.int64, 1)[0, 0])
+    citations = int(read_table(edge_list, np.int64, 1)[0, 0])
+    labels = read_table(label_list, np.int64, 1, nodes).ravel()
+    pairs = read_table(edge_table, np.int64, 2, citations).T
+    if pairs.min() < 0 or pairs.max() >= nodes:
+        raise RequestError(
+            f"{edge_table}: expected nodes 0 to {nodes - 1}, found others; replace it by the original"
+        )
+    return Graph(np.zeros((nodes, 0), np.float32), labels, undirected(pairs, nodes), int(labels.max()) + 1)

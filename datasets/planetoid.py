@@ -107,6 +107,7 @@ def prepare(graph: Graph) -> Graph:
 class _Citations(Dataset, ABC):
     family = "graph"
     homepage = "https://github.com/kimiyoung/planetoid"
+    licence = "MIT (LICENSE of its repository)"
     scenarios: ClassVar[tuple[str, ...]] = ("non-overlapping", "overlapping")
     client = ClientSettings()
 
@@ -143,6 +144,7 @@ class CiteSeer(_Embedded):
 
 class _Whole(NeighbourhoodGraph, ABC):
     homepage = "https://github.com/kimiyoung/planetoid"
+    licence = "MIT (LICENSE of its repository)"
     embedded = True
     archive: ClassVar[str]
 

@@ -11,21 +11,22 @@ from torch import Tensor, nn
 class ClientAttention(nn.Module):
     """softmax(Q K^T / sqrt(width)) V over the clients' vectors ``[clients, width]`` (Eq. 10).
 
-    The paper has no residual and no scaling; with torch's default weights its softmax is nearly
-    uniform, every client gets nearly the same vector and the models cannot differ. V therefore
+    The paper has no residual and no scaling (``scaled`` False); with torch's default weights its softmax
+    is nearly uniform, every client gets nearly the same vector and the models cannot differ. V therefore
     starts at the identity, Q and K start small, and ``residual`` adds the input.
     """
 
-    def __init__(self, width: int, residual: bool) -> None:
+    def __init__(self, width: int, residual: bool, scaled: bool = True) -> None:
         super().__init__()
         self.residual = residual
+        self.scale = width**0.5 if scaled else 1.0
         self.query = nn.Parameter(0.01 * torch.randn(width, width))
         self.key = nn.Parameter(0.01 * torch.randn(width, width))
         self.value = nn.Parameter(torch.eye(width))
 
     def forward(self, x: Tensor) -> Tensor:
         """``[clients, width]`` -> ``[clients, width]``."""
-        scores = (x @ self.query) @ (x @ self.key).t() / x.shape[1] ** 0.5
+        scores = (x @ self.query) @ (x @ self.key).t() / self.scale
         mixed = torch.softmax(scores, dim=1) @ (x @ self.value)
         return x + mixed if self.residual else mixed
 
@@ -46,9 +47,9 @@ class FreeMatrix(nn.Module):
 
 
 def client_attention(
-    kind: Literal["qkv", "matrix", "none"], width: int, clients: int, residual: bool
+    kind: Literal["qkv", "matrix", "none"], width: int, clients: int, residual: bool, scaled: bool
 ) -> nn.Module:
     """The attention of that kind between ``clients`` vectors ``[clients, width]``."""
     if kind == "none":
         return nn.Identity()
-    return FreeMatrix(clients) if kind == "matrix" else ClientAttention(width, residual)
+    return FreeMatrix(clients) if kind == "matrix" else ClientAttention(width, residual, scaled)

@@ -23,14 +23,20 @@ from ._sheaf import SheafDiffusion, complete_graph, nearest_neighbours
 class CollaborationSettings(HyperParameters):
     """The graph of clients and the network on it; the layers of the ablation take the sheaf's sizes."""
 
-    collaboration: Literal["sheaf", "gcn", "gat", "none"] = "sheaf"
-    graph: Literal["complete", "knn"] = "complete"
-    neighbours: int = Field(5, ge=1)
-    sheaf_layers: int = Field(4, ge=1)
-    channels: int = Field(20, ge=1)
-    stalk: int = Field(1, ge=1)
-    sheaf_dropout: float = Field(0.3, ge=0, lt=1)
-    shared_laplacian: bool = True
+    collaboration: Literal["sheaf", "gcn", "gat", "none"] = Field(
+        "sheaf", description="network on the graph of clients: sheaf diffusion, or those of the ablation"
+    )
+    graph: Literal["complete", "knn"] = Field(
+        "complete", description="graph of clients: complete, or nearest neighbours by embedding"
+    )
+    neighbours: int = Field(5, ge=1, description="number of neighbours of a client where the graph is knn")
+    sheaf_layers: int = Field(4, ge=1, description="diffusion layers")
+    channels: int = Field(20, ge=1, description="channels of the diffusion")
+    stalk: int = Field(1, ge=1, description="dimension of a client's stalk")
+    sheaf_dropout: float = Field(0.3, ge=0, lt=1, description="dropout of the diffusion")
+    shared_laplacian: bool = Field(
+        True, description="whether all layers share one sheaf Laplacian, else each learns its own"
+    )
 
 
 class GraphConvolution(nn.Module):

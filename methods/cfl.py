@@ -41,6 +41,7 @@ class CFL(Mixing):
 
     name = "cfl"
     title = "CFL"
+    prolongable = False  # when clusters are split follows from the number of rounds
     reference = "Sattler et al., TNNLS 2020"
 
     class Hyper(HyperParameters):
@@ -51,10 +52,26 @@ class CFL(Mixing):
         after which clusters are split, by default a tenth of the rounds and at least 1.
         """
 
-        eps1: float = tunable(0.5, search=[0.4, 0.5], ge=0)
-        eps2: float = tunable(0.5, search=[0.5, 1.6], ge=0)
-        min_cluster: int = Field(2, ge=1)
-        start_round: int | None = added(None, ge=0)
+        eps1: float = tunable(
+            0.5,
+            search=[0.4, 0.5],
+            ge=0,
+            description="norm of the clients' mean update below which a cluster is stationary and may be "
+            "split",
+        )
+        eps2: float = tunable(
+            0.5,
+            search=[0.5, 1.6],
+            ge=0,
+            description="norm of the largest client update above which a stationary cluster is split",
+        )
+        min_cluster: int = Field(2, ge=1, description="clusters of so many clients or fewer stay whole")
+        start_round: int | None = added(
+            None,
+            ge=0,
+            description="first round, counted from 0, after which clusters are split; None: a tenth of "
+            "the rounds, at least 1",
+        )
 
     hyper: Hyper
 

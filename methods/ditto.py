@@ -48,8 +48,15 @@ class Ditto(FedAvg):
     class Hyper(SampleWeights):
         """``mu``: the paper's lambda; ``personal_epochs``: the paper's s, in epochs on v_i a round."""
 
-        mu: float = tunable(1.0, search=[0.05, 0.1, 0.2, 1.0, 2.0], ge=0)
-        personal_epochs: int = Field(5, ge=1)
+        mu: float = tunable(
+            1.0,
+            search=[0.05, 0.1, 0.2, 1.0, 2.0],
+            ge=0,
+            description="the paper's lambda: how strongly a personal model is drawn to the common one",
+        )
+        personal_epochs: int = Field(
+            5, ge=1, description="the paper's s: epochs on the personal model a round"
+        )
 
     hyper: Hyper
 

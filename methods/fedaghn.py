@@ -63,13 +63,30 @@ class FedAGHN(Mixing):
         of each a client, whose gradient is the sum over layers (cosines stay by layer).
         """
 
-        p: float = tunable(0.03, search=[0.02, 0.03, 0.06], ge=0)
-        q: float = tunable(1.0, search=[0.1, 0.2, 0.5, 1.0, 3.0, 10.0])
-        learning_rate: float = Field(0.005, ge=0)
-        sign: Literal["paper", "descent"] = "paper"
-        trained: Literal["both", "p", "q", "none"] = "both"
-        self_in_softmax: bool = False
-        layerwise_pq: bool = True
+        p: float = tunable(
+            0.03,
+            search=[0.02, 0.03, 0.06],
+            ge=0,
+            description="start value, for all clients and layers, of what a client's own model weighs "
+            "beside the softmax",
+        )
+        q: float = tunable(
+            1.0,
+            search=[0.1, 0.2, 0.5, 1.0, 3.0, 10.0],
+            description="start value, for all clients and layers, of how sharply the softmax follows the "
+            "cosines of updates",
+        )
+        learning_rate: float = Field(0.005, ge=0, description="eta: step size by which p and q are learnt")
+        sign: Literal["paper", "descent"] = Field(
+            "paper", description="direction of that step: as the paper prints it, or the descent of the loss"
+        )
+        trained: Literal["both", "p", "q", "none"] = Field("both", description="which of p and q are learnt")
+        self_in_softmax: bool = Field(
+            False, description="whether the client itself is in the softmax; p is then not used"
+        )
+        layerwise_pq: bool = Field(
+            True, description="whether every layer has a p and q of its own, else one of each a client"
+        )
 
     hyper: Hyper
 

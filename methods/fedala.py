@@ -65,10 +65,24 @@ class FedALA(FedAvg):
     class Hyper(SampleWeights):
         """``share``: s; ``layers``: p; ``eta``: W's learning rate; ``max_passes`` of the first adaptation."""
 
-        share: float = tunable(0.8, search=[0.05, 0.2, 0.5, 0.8, 1.0], gt=0, le=1)
-        layers: int = tunable(1, search=[1, 2, 3], ge=1)
-        eta: float = tunable(1.0, search=[0.1, 1.0, 10.0], ge=0)
-        max_passes: int = Field(50, ge=1)
+        share: float = tunable(
+            0.8,
+            search=[0.05, 0.2, 0.5, 0.8, 1.0],
+            gt=0,
+            le=1,
+            description="s: share of the client's training items that adapt the mixing weights",
+        )
+        layers: int = tunable(
+            1,
+            search=[1, 2, 3],
+            ge=1,
+            description="p: how many of the highest layers are mixed item by item; lower ones are "
+            "overwritten",
+        )
+        eta: float = tunable(
+            1.0, search=[0.1, 1.0, 10.0], ge=0, description="learning rate of the mixing weights"
+        )
+        max_passes: int = Field(50, ge=1, description="largest number of passes of the first adaptation")
 
     hyper: Hyper
 

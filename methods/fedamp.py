@@ -49,9 +49,16 @@ class FedAMP(Mixing):
     class Hyper(HyperParameters):
         """``alpha``: alpha_K; ``strength``: lambda; ``sigma``: how fast attention falls with distance."""
 
-        alpha: float = Field(100.0, gt=0)
-        strength: float = Field(1.0, ge=0)
-        sigma: float = Field(1e4, gt=0)
+        alpha: float = Field(100.0, gt=0, description="alpha_K: step size of the server's attention step")
+        strength: float = Field(
+            1.0, ge=0, description="lambda: how strongly a model is drawn to its mixture in training"
+        )
+        sigma: float = Field(
+            1e4,
+            gt=0,
+            description="how fast attention falls with the distance of models; in H-FedAMP how sharp the "
+            "softmax is",
+        )
 
     hyper: Hyper
 
@@ -120,7 +127,13 @@ class HFedAMP(FedAMP):
 
         alpha: float = Field(1.0, gt=0)
         sigma: float = Field(100.0, ge=0)
-        self_weight: float = tunable(0.05, search=[0.05, 0.1], ge=0, le=1)
+        self_weight: float = tunable(
+            0.05,
+            search=[0.05, 0.1],
+            ge=0,
+            le=1,
+            description="omega: weight of a client's own model in its mixture",
+        )
 
     hyper: Hyper
 

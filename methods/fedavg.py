@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
 from torch import Tensor
 
 from bench.engine.method import Clients, Message, Method, Stack
@@ -30,7 +31,9 @@ class FedAvg(Method):
     class Hyper(HyperParameters):
         """``weights`` of the average: ``uniform``, or ``samples`` for training items."""
 
-        weights: Literal["uniform", "samples"] = "uniform"
+        weights: Literal["uniform", "samples"] = Field(
+            "uniform", description="weights of the average over clients: uniform, or by training items"
+        )
 
     hyper: Hyper
 

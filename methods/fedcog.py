@@ -8,9 +8,9 @@ clients' rows are those of propagation over the whole graph. Then a linear class
 No code by the authors is public. FedHGN's (arXiv 2408.05160, Table 3) propagates over the whole graph
 in one process, without messages; its classifier is FedHGN's own, ``hgnn_relu``. It also links nodes
 that have no edge inside their client to the one nearest in features (kNN with k = 2, the node itself
-among them), with two defects that are not repeated here: those links are in client-local numbers but
-join the list of edges in global ones, and the list is changed in place, so that links pile up over
-the 20 runs.
+among them), with two defects: those links are in client-local numbers but join the list of edges in
+global ones, and the list is changed in place, so that links pile up over the 20 runs. Both are in
+``fedcog_released`` alone.
 
 Here the rows come by the exchange, counted; the classifier is linear (client model ``hgnn``), and
 the nearest-neighbour links are an option, in the right numbers.
@@ -23,7 +23,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from scipy import sparse
 
 from bench.engine.method import Method
@@ -57,7 +59,11 @@ class FedCog(FedAvg):
     class Hyper(SampleWeights):
         """``knn``: link nodes without an edge inside their client as ``nearest_links`` does."""
 
-        knn: bool = False
+        knn: bool = Field(
+            False,
+            description="whether nodes without an edge inside their client are linked to the nearest ones "
+            "there",
+        )
 
     hyper: Hyper
 
@@ -126,11 +132,87 @@ def nearest_links(client: Client) -> Indices:
     """
     assert client.edges is not None
     lone = np.setdiff1d(np.arange(len(client.ids)), client.edges[0])
-    if len(client.ids) < 2:
+    return links_to_nearest(client.dense(), lone)
+
+
+def links_to_nearest(rows: NDArray[np.float32], lone: Indices) -> Indices:
+    """Edges ``[2, m]``, both directions, from every one of the rows ``lone`` to the nearest other row."""
+    if len(rows) < 2:
         return np.zeros((2, 0), np.int64)
-    rows = client.dense().astype(np.float64)
-    squares = (rows**2).sum(axis=1)
-    distances = squares - 2 * rows[lone] @ rows.T  # less the node's own square, the same for all
+    rows64 = rows.astype(np.float64)
+    squares = (rows64**2).sum(axis=1)
+    distances = squares - 2 * rows64[lone] @ rows64.T  # less the row's own square, the same for all
     distances[np.arange(len(lone)), lone] = np.inf
     links = np.stack([lone, distances.argmin(axis=1)])
     return np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
+
+
+class FedCogReleased(FedAvg):
+    """FedCog as FedHGN's released code has it, with its two defects and without messages.
+
+    A node without an edge inside its client is linked to the nearest node of the client, but the two
+    *positions in the client* are taken for numbers in the whole graph: they link other nodes. The list of
+    edges is never made anew: run number r has the links of the r runs before it as well, whose clients
+    are drawn here by dealing all nodes anew to clients of the same sizes. Propagation is over the whole
+    graph in one place, so no message is counted for it.
+    """
+
+    name = "fedcog_released"
+    title = "FedCog (released code)"
+    reference = FedCog.reference
+    families = FedCog.families
+    client = FedCog.client
+    onboard = Method.onboard
+
+    class Hyper(SampleWeights):
+        """What the process did before."""
+
+        runs_before: int = Field(
+            10, ge=0, description="runs of the same process that have left their links; up to 19 there"
+        )
+
+    hyper: Hyper
+
+    def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
+        """Every client's features are replaced by its rows of ``A A X``, with the links in ``A``."""
+        clients = federation.clients
+        holders = Holders.of(clients, self.name)
+        edges = whole_graph(clients, known_cross_edges(federation, self.name), holders.ids)
+        rows = np.concatenate([client.dense() for client in clients])[
+            np.argsort(np.concatenate([client.ids for client in clients]), kind="stable")
+        ]
+        for run in range(self.hyper.runs_before):
+            dealt = torch.randperm(len(rows), generator=self.task.generator("clients of a run before", run))
+            edges = with_misplaced_links(edges, holders.client[dealt.numpy()], rows)
+        edges = with_misplaced_links(edges, holders.client, rows)
+        graph = Decoupled(edges, np.zeros((2, 0), np.int64), len(rows))
+        for _ in range(LAYERS):
+            rows = (graph.scale * (graph.internal @ (graph.scale * rows))).astype(np.float32)
+        places = [np.searchsorted(holders.ids, client.ids) for client in clients]
+        new = [replace(client, features=rows[at]) for client, at in zip(clients, places, strict=True)]
+        return replace(federation, clients=tuple(new))
+
+
+def whole_graph(clients: Sequence[Client], crossing: Sequence[Indices], ids: Indices) -> Indices:
+    """All edges ``[2, m]``, both directions, as places in ``ids``, which are ascending."""
+    parts = []
+    for client, cross in zip(clients, crossing, strict=True):
+        assert client.edges is not None
+        parts += [client.ids[client.edges], np.stack([client.ids[cross[0]], cross[1]])]
+    return np.unique(np.searchsorted(ids, np.concatenate(parts, axis=1)), axis=1)
+
+
+def with_misplaced_links(edges: Indices, owner: Indices, rows: NDArray[np.float32]) -> Indices:
+    """The edges, and for every node without one inside its client a link between two wrong nodes.
+
+    ``owner`` ``[nodes]`` is every node's client. The link joins the nodes whose numbers in the graph are
+    the positions of the node and of the nearest other one among the client's nodes in ascending order.
+    """
+    inside = owner[edges[0]] == owner[edges[1]]
+    lone = np.setdiff1d(np.arange(len(owner)), edges[0, inside])
+    found = [edges]
+    for client in np.unique(owner):
+        members = np.flatnonzero(owner == client)
+        positions = np.flatnonzero(np.isin(members, lone))
+        found.append(links_to_nearest(rows[members], positions))
+    return np.unique(np.concatenate(found, axis=1), axis=1)

@@ -56,13 +56,19 @@ class FedCP(FedAvg):
     name = "fedcp"
     title = "FedCP"
     reference = "Zhang et al., KDD 2023"
+    predicts_with = ("round",)
     stage = "trained"
     onboard = Method.onboard  # newcomers have no head that a context could be read from
 
     class Hyper(SampleWeights):
         """``strength``: lambda, the weight of MMD."""
 
-        strength: float = tunable(5.0, search=[0.0, 0.1, 1.0, 5.0, 10.0], ge=0)
+        strength: float = tunable(
+            5.0,
+            search=[0.0, 0.1, 1.0, 5.0, 10.0],
+            ge=0,
+            description="lambda: weight of the MMD between global and personal features in the loss",
+        )
 
     hyper: Hyper
 

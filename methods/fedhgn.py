@@ -85,7 +85,12 @@ class Trimmed(HypergraphLearning):
     class Hyper(HyperParameters):
         """``trimming`` as released by default: see ``Trimming``."""
 
-        trimming: Trimming = "trim2"
+        trimming: Trimming = Field(
+            "trim2",
+            description="what a client makes of a border hyperedge without completion: cut to its own "
+            "nodes and dropped where one is left (trim2), cut (trim1), "
+            "cut with true sizes and degrees (trimG), or not used (drop)",
+        )
 
     hyper: Hyper
 
@@ -108,9 +113,17 @@ class Completed(HypergraphLearning):
         With ``audit`` the run also measures what the messages reveal, which takes long on large data.
         """
 
-        completion: Literal["exact", "released"] = "exact"
-        least_upload: int = Field(1, ge=1)
-        audit: bool = False
+        completion: Literal["exact", "released"] = Field(
+            "exact", description="how border hyperedges are completed: as the paper has it, or as released"
+        )
+        least_upload: int = Field(
+            1, ge=1, description="parts of a border hyperedge with fewer different own nodes are not sent"
+        )
+        audit: bool = Field(
+            False,
+            description="whether the run also measures what the messages reveal, which takes long on "
+            "large data",
+        )
 
     hyper: Hyper
     exposure: Tensor | None = None

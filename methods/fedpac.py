@@ -56,8 +56,14 @@ class FedPAC(FedAvg):
     class Hyper(SampleWeights):
         """``strength``: lambda of the alignment; ``head_epochs`` on the head before the local epochs."""
 
-        strength: float = tunable(1.0, search=[0.1, 0.5, 1.0, 5.0, 10.0], ge=0)
-        head_epochs: int = Field(1, ge=0)
+        strength: float = tunable(
+            1.0,
+            search=[0.1, 0.5, 1.0, 5.0, 10.0],
+            ge=0,
+            description="lambda: weight of the alignment of a client's features with the common class "
+            "centres",
+        )
+        head_epochs: int = Field(1, ge=0, description="epochs on the head before the local epochs")
 
     hyper: Hyper
 

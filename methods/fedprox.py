@@ -32,7 +32,12 @@ class FedProx(FedAvg):
     class Hyper(FedAvg.Hyper):
         """``mu``: weight of the proximal term; the subgraph papers leave it open."""
 
-        mu: float = tunable(0.001, search=[0.001, 0.01, 0.1], ge=0)
+        mu: float = tunable(
+            0.001,
+            search=[0.001, 0.01, 0.1],
+            ge=0,
+            description="weight of the proximal term, half the squared distance from the received model",
+        )
 
     hyper: Hyper
 

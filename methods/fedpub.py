@@ -65,9 +65,16 @@ class FedPub(Method):
     class Hyper(HyperParameters):
         """``prune``: mask entries of up to this size are zero in evaluation."""
 
-        tau: float = tunable(3.0, search=[1.0, 3.0, 5.0, 10.0], ge=0)
-        prune: float = Field(1e-3, ge=0)
-        mask_decay: float = Field(1e-6, ge=0)
+        tau: float = tunable(
+            3.0,
+            search=[1.0, 3.0, 5.0, 10.0],
+            ge=0,
+            description="sharpness of the softmax over similarities that weighs other clients' models",
+        )
+        prune: float = Field(
+            1e-3, ge=0, description="mask entries of up to this size count as zero in evaluation"
+        )
+        mask_decay: float = Field(1e-6, ge=0, description="weight decay of the masks")
 
     hyper: Hyper
 
@@ -182,8 +189,15 @@ class FedPubGradient(FedPub):
     class Hyper(FedPub.Hyper):
         """``sparsity`` is l, ``proximity`` is r (1e-3 in the released code)."""
 
-        sparsity: float = tunable(0.1, search=[0.01, 0.1, 1.0], ge=0)
-        proximity: float = tunable(1e-3, search=[1e-4, 1e-3, 1e-2], ge=0)
+        sparsity: float = tunable(
+            0.1, search=[0.01, 0.1, 1.0], ge=0, description="l: weight of the masks' L1 norm in the loss"
+        )
+        proximity: float = tunable(
+            1e-3,
+            search=[1e-4, 1e-3, 1e-2],
+            ge=0,
+            description="r: weight of the distance from the received model in the loss",
+        )
 
     hyper: Hyper
 

@@ -65,7 +65,11 @@ class FedSagePlusStandIn(FedSage):
     class Hyper(SampleWeights):
         """``noise``: standard deviation that is added to foreign features."""
 
-        noise: float = Field(0.1, ge=0)
+        noise: float = Field(
+            0.1,
+            ge=0,
+            description="standard deviation of the noise that is added to features of foreign neighbours",
+        )
 
     hyper: Hyper
 

@@ -84,14 +84,32 @@ class FedSagePlus(FedAvg):
         epochs, and these would be training beside them.
         """
 
-        hidden_portion: float = tunable(0.5, search=[0.25, 0.5, 0.75], ge=0, le=1)
-        slots: int = Field(5, ge=1)
-        generator_epochs: int = Field(20, ge=0)
-        federated_epochs: int = Field(20, ge=0)
-        encoder_learning_rate: float = tunable(0.01, search=[1e-3, 0.01], gt=0)
-        feature_learning_rate: float = Field(1e-3, gt=0)
-        generator_weight_decay: float = Field(1e-4, ge=0)
-        generator_dropout: float = Field(0.5, ge=0, lt=1)
+        hidden_portion: float = tunable(
+            0.5,
+            search=[0.25, 0.5, 0.75],
+            ge=0,
+            le=1,
+            description="share of a client's nodes that are hidden to train the generator of neighbours",
+        )
+        slots: int = Field(5, ge=1, description="largest number of neighbours that are generated for a node")
+        generator_epochs: int = Field(
+            20, ge=0, description="epochs in which every client trains its generator alone"
+        )
+        federated_epochs: int = Field(
+            20, ge=0, description="epochs of the generators' federated training after that"
+        )
+        encoder_learning_rate: float = tunable(
+            0.01,
+            search=[1e-3, 0.01],
+            gt=0,
+            description="learning rate of the generator's encoder, its count of neighbours and the "
+            "auxiliary classifier",
+        )
+        feature_learning_rate: float = Field(
+            1e-3, gt=0, description="learning rate of the generator's features"
+        )
+        generator_weight_decay: float = Field(1e-4, ge=0, description="weight decay of the generator")
+        generator_dropout: float = Field(0.5, ge=0, lt=1, description="dropout of the generator")
 
     hyper: Hyper
 

@@ -84,6 +84,7 @@ class FGGP(FedAvg):
     name = "fggp"
     title = "FGGP"
     reference = "Wan et al., AAAI 2024"
+    predicts_with = ("prototypes", "prototype_classes")
     families = ("graph",)
     client_models = ("gcn",)
     stage = "trained"
@@ -94,11 +95,20 @@ class FGGP(FedAvg):
     class Hyper(FedAvg.Hyper):
         """Released values. ``neighbours``: k of the global view; ``voters``: k of the prediction."""
 
-        neighbours: int = tunable(3, search=[1, 3, 5], ge=1)
-        refresh: int = Field(20, ge=1)
-        contrast_temperature: float = tunable(0.5, search=[0.1, 0.5, 1.0], gt=0)
-        voters: int = Field(30, ge=1)
-        vote_temperature: float = Field(0.1, gt=0)
+        neighbours: int = tunable(
+            3,
+            search=[1, 3, 5],
+            ge=1,
+            description="k of the global view: nearest neighbours of a node by feature",
+        )
+        refresh: int = Field(20, ge=1, description="rounds between two new global views")
+        contrast_temperature: float = tunable(
+            0.5, search=[0.1, 0.5, 1.0], gt=0, description="temperature of the contrast of prototypes"
+        )
+        voters: int = Field(
+            30, ge=1, description="number of nearest global prototypes that vote for a node's class"
+        )
+        vote_temperature: float = Field(0.1, gt=0, description="temperature of that vote")
 
     hyper: Hyper
 

@@ -79,9 +79,16 @@ class Flow(FedAvg):
     class Hyper(FedAvg.Hyper):
         """``penalty`` is lambda: 0.01 and 0.001 in the released settings. ``data`` of the phases."""
 
-        penalty: float = tunable(0.01, search=[0.001, 0.01, 0.1], ge=0)
-        policy_width: int = Field(64, ge=1)
-        data: Literal["halves", "all"] = "halves"
+        penalty: float = tunable(
+            0.01,
+            search=[0.001, 0.01, 0.1],
+            ge=0,
+            description="lambda: weight of the penalty that pushes layers towards the local copy",
+        )
+        policy_width: int = Field(64, ge=1, description="width of the policy's hidden layers")
+        data: Literal["halves", "all"] = Field(
+            "halves", description="training nodes of the two phases: a half each, or all in both"
+        )
 
     hyper: Hyper
 

@@ -55,8 +55,19 @@ class PFedGraph(Method):
     class Hyper(HyperParameters):
         """``alpha`` ties a row of the graph to the size prior; ``attraction`` is lambda."""
 
-        alpha: float = tunable(0.8, search=[0.4, 0.8, 1.6], gt=0)
-        attraction: float = tunable(0.01, search=[0.001, 0.01, 0.1], ge=0)
+        alpha: float = tunable(
+            0.8,
+            search=[0.4, 0.8, 1.6],
+            gt=0,
+            description="how strongly a client's row of weights is tied to the clients' shares of "
+            "training items",
+        )
+        attraction: float = tunable(
+            0.01,
+            search=[0.001, 0.01, 0.1],
+            ge=0,
+            description="lambda: weight of the cosine between a model and its neighbours' mean direction",
+        )
 
     hyper: Hyper
 

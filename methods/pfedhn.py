@@ -59,12 +59,19 @@ class PFedHN(Method):
         """``learning_rate`` of hypernetwork and embeddings (SGD with ``momentum``); ``clip``: largest norm
         of a step's gradients; ``output``: what is generated; ``combine``: clients' gradients in a step."""
 
-        learning_rate: float = tunable(0.01, search=[0.001, 0.01, 0.05], gt=0)
-        momentum: float = Field(0.9, ge=0, lt=1)
-        weight_decay: float = Field(1e-3, ge=0)
-        clip: float = Field(50.0, gt=0)
-        output: Literal["whole", "residual"] = added("whole")
-        combine: Literal["mean", "sum"] = added("mean")
+        learning_rate: float = tunable(
+            0.01, search=[0.001, 0.01, 0.05], gt=0, description="learning rate of hypernetwork and embeddings"
+        )
+        momentum: float = Field(0.9, ge=0, lt=1, description="momentum of its SGD")
+        weight_decay: float = Field(1e-3, ge=0, description="weight decay of hypernetwork and embeddings")
+        clip: float = Field(50.0, gt=0, description="largest norm of a step's gradients")
+        output: Literal["whole", "residual"] = added(
+            "whole",
+            description="what is generated: the whole model, or what is added to one random model for all",
+        )
+        combine: Literal["mean", "sum"] = added(
+            "mean", description="how clients' gradients of a round make a step"
+        )
 
     hyper: Hyper
 

@@ -50,10 +50,14 @@ class PFedLA(Mixing):
     class Hyper(HyperParameters):
         """``learning_rate``: eta; ``embedding`` and ``hidden``: widths; ``normalisation`` of the weights."""
 
-        learning_rate: float = Field(0.005, ge=0)
-        embedding: int = Field(100, ge=1)
-        hidden: int = Field(100, ge=1)
-        normalisation: Literal["relu", "softmax"] = "relu"
+        learning_rate: float = Field(
+            0.005, ge=0, description="eta: step size of hypernetworks and embeddings"
+        )
+        embedding: int = Field(100, ge=1, description="width of a client's embedding")
+        hidden: int = Field(100, ge=1, description="width of the hypernetworks' hidden layers")
+        normalisation: Literal["relu", "softmax"] = Field(
+            "relu", description="how the weights of a layer are made to sum to one"
+        )
 
     hyper: Hyper
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from bench.cli.output import console, say, table
 
 
-def check_gpu(*, device: str = "cuda") -> int:
+def check_gpu(*, devices: str = "cuda") -> int:
     """Run on a GPU what only a GPU can show, and print a table; says so where there is none.
 
     Stacked against sequential training for every client model, rounds at 10, 100 and 1,000 clients on Cora
@@ -14,7 +14,7 @@ def check_gpu(*, device: str = "cuda") -> int:
 
     Parameters
     ----------
-    device:
+    devices
         The GPU: cuda, or cuda:1 for the second one.
     """
     import torch
@@ -22,31 +22,19 @@ def check_gpu(*, device: str = "cuda") -> int:
     if not torch.cuda.is_available():
         print("no GPU here: torch sees no CUDA device, and nothing was checked")
         return 0
-    from rich.console import Console
-    from rich.table import Table
 
     from bench.errors import unknown
-    from bench.gpu import Finding, Sizes, parts
+    from bench.gpu import Sizes, examine
     from bench.paths import data_roots
 
     known = ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    if device not in known:
-        raise unknown("device", device, known)
-    table = Table("part", "of", "what was seen", "", "seconds")
-    broken = 0
-    for part in parts(device, data_roots(), Sizes()):
-        begin = time.perf_counter()
-        try:
-            finding = part()
-        except Exception as error:  # the others are still to be seen
-            name = getattr(part, "func", part).__name__.replace("_", " ")
-            finding = Finding(name, "", f"{type(error).__name__}: {error}", False)
+    if devices not in known:
+        raise unknown("device", devices, known)
+    rows, broken = [], 0
+    for finding, seconds in examine(devices, data_roots(), Sizes()):
         broken += finding.well is False
         state = {True: "ok", False: "not ok", None: "-"}[finding.well]
-        table.add_row(
-            finding.part, finding.subject, finding.text, state, f"{time.perf_counter() - begin:.1f}"
-        )
-    console = Console()
-    console.print(f"{torch.cuda.get_device_name(device)}, torch {torch.__version__}")
-    console.print(table)
+        rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
+    say(f"{torch.cuda.get_device_name(devices)}, torch {torch.__version__}")
+    console().print(table(("part", "of", "what was seen", "", "seconds"), rows, right={"seconds"}))
     return 1 if broken else 0

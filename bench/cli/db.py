@@ -7,19 +7,14 @@ from pathlib import Path
 from cyclopts import App
 
 from bench import paths
+from bench.cli.options import Database
 
 app = App(name="db", help="Look after the result database.")
 
 
 @app.command
-def upgrade(*, db: str | None = None) -> None:
-    """Bring an existing database to this version's schema.
-
-    Parameters
-    ----------
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
-    """
+def upgrade(*, db: Database = None) -> None:
+    """Bring an existing database to this version's schema."""
     from bench.store import connect, migrate
 
     url = db or paths.default_database()
@@ -30,14 +25,8 @@ def upgrade(*, db: str | None = None) -> None:
 
 
 @app.command
-def check(*, db: str | None = None) -> None:
-    """Check that a database is whole and of this version's schema.
-
-    Parameters
-    ----------
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
-    """
+def check(*, db: Database = None) -> None:
+    """Check that a database is whole and of this version's schema."""
     from bench.store import connect, migrate
 
     url = db or paths.default_database()
@@ -46,15 +35,13 @@ def check(*, db: str | None = None) -> None:
 
 
 @app.command
-def backup(*, out: Path, db: str | None = None) -> None:
+def backup(*, out: Path, db: Database = None) -> None:
     """Copy a database into a file, as it is at one moment; sweeps may go on meanwhile.
 
     Parameters
     ----------
     out
         The file; an older one is replaced.
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
     """
     from bench.store import connect, migrate
 

@@ -1,78 +1,64 @@
-"""``bench export``: results as a bundle of files that others can read."""
+"""``bench export``: results as a bundle of files that others can read, or for an experiment tracker."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
+from typing import Any, Literal
 
 from bench import paths
-from bench.cli.seeds import Seeds
+from bench.cli import options
 
 
 def export(
-    *,
     out: Path,
-    dataset: Annotated[list[str] | None, Parameter(name=["--dataset", "-d"], negative="")] = None,
-    method: Annotated[list[str] | None, Parameter(name=["--method", "-m"], negative="")] = None,
-    clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
-    scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
-    seed: Seeds = None,
+    *,
+    to: Literal["mlflow", "tensorboard", "trackio", "wandb"] | None = None,
+    filters: options.RunFilters = options.ALL_RUNS,
     grid: str | None = None,
     largest_array_kib: int = 4,
-    db: str | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    db: options.Database = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Write runs that have an outcome as a bundle: a folder of JSON and Parquet files.
 
-    The states done, diverged, not_applicable and oom are outcomes. Options that can be given
-    several times: -d, -m, -k, -s, --seed.
+    The states done, diverged, not_applicable and oom are outcomes. With --to, the finished runs with
+    their settings, curves and accuracies go into a folder that an experiment tracker opens.
 
     Parameters
     ----------
     out
-        The bundle's folder: a new one, or a bundle, which is replaced.
-    dataset
-        Only this data set.
-    method
-        Only this method.
-    clients
-        Only this number of clients.
-    scenario
-        Only this scenario.
-    seed
-        Only this seed, or a range such as 0-4.
+        The bundle's folder: a new one, or a bundle, which is replaced. For a tracker: a new or empty one.
+    to
+        The tracker to write for; each needs the extra of its name: pip install 'pfl-bench[mlflow]'.
     grid
         Only the runs of this grid, a name or a TOML file.
     largest_array_kib
         Leave out arrays of runs that are larger: collaboration weights of every round take some 200.
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
-    as_json
-        Print a JSON object.
     """
+    from bench.grids import expand, load_grid
     from bench.store import open_store
-    from bench.store.bundle_choice import Choice, choose
-    from bench.store.bundle_write import write_bundle
+    from bench.store.bundle import write_bundle
+    from bench.store.filters import filter_known_runs
+    from bench.store.trackers import export_to_tracker
 
-    choice = Choice(
-        tuple(dataset or ()),
-        tuple(scenario or ()),
-        tuple(clients or ()),
-        tuple(method or ()),
-        tuple(seed or ()),
-        grid,
-    )
     with open_store(db or paths.default_database(), create=False) as store:
-        written = write_bundle(store, choose(store.runs(), choice), out, largest_array_kib * 1024)
-    if as_json:
-        print(
-            json.dumps(
-                {"bundle": str(written.folder), "runs": written.runs, "bytes": written.bytes}
-                | {"files": written.files}
-            )
-        )
-        return
-    print(f"{written.folder}: {written.runs:,} run{'s' if written.runs > 1 else ''}, {written.bytes:,} bytes")
+        runs = store.runs()
+        if grid is not None:
+            planned = {run.spec.hash for run in expand(load_grid(grid)) if run.spec is not None}
+            runs = runs[runs["spec_hash"].isin(planned)]
+        runs = filter_known_runs(runs, filters.columns)
+        if to is not None:
+            count = export_to_tracker(to, store, runs, out)
+            summary: dict[str, Any] = {"tracker": to, "folder": str(out.resolve()), "runs": count}
+            line = f"{out.resolve()}: {_runs(count)} for {to}"
+        else:
+            written = write_bundle(store, runs, out, largest_array_kib * 1024)
+            summary = {"bundle": str(written.folder), "runs": written.runs, "bytes": written.bytes}
+            summary["files"] = written.files
+            line = f"{written.folder}: {_runs(written.runs)}, {written.bytes:,} bytes"
+    print(json.dumps(summary) if as_json else line)
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' if count > 1 else ''}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
+from bench.cli.options import Database, Own
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 
@@ -17,34 +18,35 @@ if TYPE_CHECKING:
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(out: Path, db: str | None, own: bool) -> Site:
+def _build(out: Path, db: str | None, own: bool, release: str = "") -> Site:
     from bench.leaderboard import build as site
+    from bench.leaderboard import folder
     from bench.report.shipped import opened
     from bench.report.study import STUDIES
 
+    folder.check(out)  # before everything is read, which takes longer
+    folder.check_release(out, release)
     with opened(db, own) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out)
+        return site.build(source, STUDIES.all(), METHODS.all(), out, release)
 
 
 @app.command
-def build(*, out: Path = Path("site"), db: str | None = None, own: bool = False) -> None:
+def build(*, out: Path = Path("site"), db: Database = None, own: Own = False, release: str = "") -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
     Parameters
     ----------
     out
-        Folder for the site; an earlier site there is replaced.
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
-    own
-        Only the database: leave out the results that come with the suite.
+        Folder for the site; an earlier site there is replaced, but for its change log and frozen copies.
+    release
+        Also keep a frozen copy of this site under releases/RELEASE.
     """
-    made = _build(out, db, own)
-    print(f"{made.runs:,} runs in {made.files:,} files, {made.bytes / 1e6:.1f} MB: {out / 'index.html'}")
+    site = _build(out, db, own, release)
+    print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 
 @app.command
-def serve(*, port: int = 8000, out: Path | None = None, db: str | None = None, own: bool = False) -> None:
+def serve(*, port: int = 8000, out: Path | None = None, db: Database = None, own: Own = False) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
 
     Parameters
@@ -53,10 +55,6 @@ def serve(*, port: int = 8000, out: Path | None = None, db: str | None = None, o
         Port; 0 takes a free one.
     out
         Serve this site as it is; default: build one in a temporary folder.
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
-    own
-        Only the database: leave out the results that come with the suite.
     """
     if out is not None and (db is not None or own):
         raise RequestError("--out serves a site as it is: leave --db and --own away, or --out")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
-from rich.console import Console
 
 from bench import paths
-from bench.cli.seeds import Seeds
-from bench.sweep.devices import check_counts, choose
+from bench.cli import options
+from bench.cli.output import console, say
+from bench.errors import RequestError
+from bench.sweep.policy import check_counts
 
 WIDTH = 120
 """Columns of the table where the terminal is narrower or there is none."""
@@ -20,120 +19,115 @@ WIDTH = 120
 def tune(
     *,
     grid: str | None = None,
-    dataset: Annotated[list[str] | None, Parameter(name=["--dataset", "-d"], negative="")] = None,
-    method: Annotated[list[str] | None, Parameter(name=["--method", "-m"], negative="")] = None,
-    clients: Annotated[list[int] | None, Parameter(name=["--clients", "-k"], negative="")] = None,
-    scenario: Annotated[list[str] | None, Parameter(name=["--scenario", "-s"], negative="")] = None,
+    filters: options.RunFilters = options.ALL_RUNS,
     trials: int = 20,
-    tune_seeds: Seeds = None,
-    set_: Annotated[list[str] | None, Parameter(name="--set", negative="")] = None,
+    settings: options.Settings = (),
     db: str | None = None,
-    data_root: Path | None = None,
-    jobs: int | None = None,
-    threads: int | None = None,
-    devices: str | None = None,
-    dry_run: Annotated[bool, Parameter(negative="")] = False,
+    data_root: options.DataRoot = None,
+    machines: options.Machines = options.LOCAL,
+    batch: int = 1,
+    dry_run: options.Flag = False,
     plots: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    optuna: Path | None = None,
+    as_json: options.AsJson = False,
 ) -> int:
     """Tune methods by validation accuracy; the same command again goes on where it stopped.
 
-    A cell's winner is written to BENCH_HOME/tuned when the study's budget is used up; bench sweep
-    --use-tuned runs it. Options that can be given several times: -d, -m, -k, -s, --tune-seeds, --set.
+    A cell's winner is written to BENCH_HOME/tuned when the search's budget is used up; bench sweep
+    --use-tuned runs it. Without --grid, -d and -m say what to tune: with 10 clients, in the data set's first
+    scenario, unless -k and -s say otherwise. --seed are the seeds of the search's runs, 1000 and 1001 unless
+    given: seeds of reports, 0 to 19, are refused.
 
     Parameters
     ----------
     grid
-        Name of a grid (tuning_fedsheafhn, ...) or a TOML file. Without it, -d and -m say what to tune.
-    dataset
-        Only this data set of the grid.
-    method
-        Only this method of the grid.
-    clients
-        Only this number of clients of the grid; without a grid: 10 if left out.
-    scenario
-        Only this scenario of the grid; without a grid: the data set's first if left out.
+        Name of a grid (tuning_fedsheafhn, ...) or a TOML file.
     trials
-        Trials of a study in total; with rounds, local epochs and seeds it gives the client epochs.
-    tune_seeds
-        Seed of the search; default: 1000 and 1001. Seeds of reports, 0 to 19, are refused.
-    set_
-        Override of a setting that is not tuned, such as protocol.rounds=8.
+        Trials of a search in total; with rounds, local epochs and seeds it gives the client epochs.
+    settings
+        A setting that is not tuned, such as protocol.rounds=8; may be given several times.
     db
-        Database whose stored runs say how long trials take; default: sqlite:///BENCH_HOME/bench.db.
-    data_root
-        Folder searched first for raw files.
-    jobs
-        Trials at a time over all devices; default: one for each core, on GPUs at most four for each of them.
-    threads
-        Threads of one trial; default 1.
-    devices
-        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+        Database of the searches' runs, none that are reported; default: sqlite:///BENCH_HOME/tuning.db.
+    batch
+        Trials of a search side by side. More of them fill a larger machine, and take another way.
     dry_run
-        Print the studies, how far they are and how long the rest takes, and run nothing.
+        Print the searches, how far they are and how long the rest takes, and run nothing.
     plots
         Folder for figures of the trials that are done; nothing is run.
-    as_json
-        Print the studies (--dry-run) or the winners as JSON on standard output.
+    optuna
+        File for the trials that are done, for optuna-dashboard; nothing is run.
     """
-    check_counts(jobs, threads)
+    check_counts(machines.jobs, machines.threads)
+    if batch < 1:
+        raise RequestError(f"--batch expects at least 1, got {batch}")
+    where = machines.checked()
     roots = paths.data_roots(data_root)
 
-    from bench.grids import Filters, ad_hoc, expand, load_grid
+    from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
+    from bench.store.peek import stored_runs
+    from bench.sweep.plan import Estimator, data_at_hand
+    from bench.sweep.run import opened
+    from bench.tune import run, show
+    from bench.tune.stored import opened as opened_searches
     from bench.tune.tuning import check_request, tunings
 
-    seeds = check_request(trials, tune_seeds or ())
-    filters = Filters(tuple(dataset or ()), tuple(scenario or ()), tuple(clients or ()), tuple(method or ()))
-    wanted = load_grid(grid) if grid else ad_hoc(filters)
+    seeds = check_request(trials, filters.seed)
+    chosen = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
-    once = wanted.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
-    planned = expand(once, filters, parse_overrides(set_ or []))
-    studies, skipped = tunings(planned, trials, seeds)
-
-    from bench.store.peek import stored_runs
-    from bench.sweep.estimate import Estimator
-    from bench.sweep.plan import data_at_hand
-    from bench.tune import show
-    from bench.tune.ledger import stored_trials
-    from bench.tune.run import tune as run_studies
-
+    once = requested_grid(grid, chosen).model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
+    planned = expand(once, replace(chosen, seeds=()), parse_overrides(settings))
+    requests, skipped = tunings(planned, trials, seeds)
     home = paths.home()
-    slots = choose(devices, jobs, threads, len(studies) * trials)
-    out, notes = Console(), Console(stderr=as_json)
+    database = db or f"sqlite:///{home / 'tuning.db'}"
+    notes = console(errors=as_json)
 
-    def said(text: str) -> None:
-        notes.print(text, markup=False, highlight=False, soft_wrap=True)
+    if plots is not None or optuna is not None:
+        from bench.tune.plots import draw
+        from bench.tune.proposals import export
 
-    if plots is not None:
-        from bench.tune.plots import figures_of
-
-        for path in figures_of(studies, home, plots):
+        searches, _ = opened_searches(database, home, requests, batch)
+        courses = [(search.tuning, search.standing.courses) for search in searches]
+        for path in draw(courses, plots) if plots is not None else ():
             print(path)
+        if optuna is not None:
+            export(courses, optuna)
+            print(optuna)
         return 0
-    if dry_run:
-        _, history = stored_runs(db or paths.default_database(), write=False)
-        estimator, lacking = Estimator(history, slots.sort), data_at_hand(roots)
-        done = stored_trials(home / "tuning", studies)
-        every = [
-            show.standing(each, done[each.name], estimator, lacking(each.spec.dataset)) for each in studies
-        ]
-        if as_json:
-            print(json.dumps(show.as_json(every, skipped, len(slots.devices)), indent=1))
+    _, history = stored_runs(paths.default_database(), write=False)
+    with opened(where, len(requests) * trials * len(seeds), home) as (slots, make_workers):
+        if dry_run:
+            searches, known = opened_searches(database, home, requests, batch)
+            estimator, lacking = Estimator([*history, *known], slots.sort), data_at_hand(roots)
+            rows = [
+                show.progress(search.tuning, search.standing, estimator, lacking(search.tuning.spec.dataset))
+                for search in searches
+            ]
+            if as_json:
+                print(json.dumps(show.as_json(rows, skipped, len(slots.devices)), indent=1))
+                return 0
+            console(WIDTH).print(show.table(rows))
+            for name, reason in skipped.items():
+                say(f"left out: {name}: {reason}", notes)
+            say(show.cost(rows, len(slots.devices), batch), notes)
             return 0
-        Console(width=max(out.width, WIDTH)).print(show.table(every))
-        for name, reason in skipped.items():
-            said(f"left out: {name}: {reason}")
-        said(show.cost(every, len(slots.devices)))
-        return 0
-    tuned = run_studies(
-        studies, home, roots, slots, said, lambda ledger, trial: said(show.line(ledger, trial))
-    )
+        tuned = run.tune(
+            requests,
+            database,
+            home,
+            roots,
+            slots,
+            batch,
+            lambda text: say(text, notes),
+            lambda *trial: say(show.line(*trial), notes),
+            history,
+            make_workers=make_workers,
+        )
     if as_json:
         print(json.dumps(show.outcome_json(tuned), indent=1))
     else:
         for record, _ in tuned.records:
-            said(show.result(record))
+            say(show.result(record), notes)
     for title, reason in tuned.failed.items():
-        said(f"{title}: no winner: {reason}")
+        say(f"{title}: no winner: {reason}", notes)
     return tuned.exit_code

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from rich.console import Console
 
 from bench import paths
+from bench.cli import options
+from bench.cli.output import console
 
 if TYPE_CHECKING:
     from bench.sweep.verify import Check
@@ -22,9 +23,10 @@ def verify(
     *,
     sample: int = 3,
     seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
-    db: str | None = None,
-    data_root: Path | None = None,
-    as_json: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    filters: options.CellFilters = options.ALL_CELLS,
+    db: options.Database = None,
+    data_root: options.DataRoot = None,
+    as_json: options.AsJson = False,
 ) -> int:
     """Make a random sample of a bundle's finished runs again and compare.
 
@@ -40,48 +42,45 @@ def verify(
     bundle
         The bundle's folder.
     sample
-        How many runs; every finished run is as likely as any other.
+        How many runs; every finished run that the filters leave is as likely as any other.
     seed
         Seed of the draw.
-    db
-        Database URL; default: sqlite:///BENCH_HOME/bench.db.
-    data_root
-        Folder searched first for raw files.
-    as_json
-        Print a JSON object.
     """
     roots = paths.data_roots(data_root)
 
-    from bench.store import open_store
+    from bench.store import connect, open_store
     from bench.store.bundle import Bundle
-    from bench.store.bundle_marks import mark
+    from bench.store.bundle_import import mark
     from bench.store.peek import knows_bundle
-    from bench.sweep import devices
+    from bench.sweep import workers
     from bench.sweep.plan import data_at_hand
-    from bench.sweep.progress import reporter
+    from bench.sweep.show import reporter
     from bench.sweep.verify import draw, make_again, obstacles, outcome
 
-    found = Bundle(bundle)
+    theirs = Bundle(bundle)
     url = db or paths.default_database()
-    imported = knows_bundle(url, found.hash, must_exist=db is not None)
-    chosen = draw(found, sample, seed)
+    imported = knows_bundle(url, theirs.hash, must_exist=db is not None)
+    chosen = draw(theirs, sample, seed, filters.columns)
     checks = obstacles(chosen, data_at_hand(roots))
     if not checks:
-        slots = devices.choose(None, None, None, len(chosen))
-        checks = make_again(found, chosen, roots, slots, reporter(Console(stderr=True)))
+        slots = workers.choose(None, None, None, len(chosen))
+        checks = make_again(theirs, chosen, roots, slots, reporter(console(errors=True)))
     result = outcome(checks)
     state = None
     if imported and result != "incomplete":
         findings = {check.spec_hash: check.finding for check in checks if check.finding is not None}
         with open_store(url, create=True) as store:
-            state = mark(store, found.hash, findings)
+            state = mark(store, theirs.hash, findings)
     if as_json:
-        print(json.dumps({"bundle": found.name, "outcome": result, "marked": state, "runs": _rows(checks)}))
+        print(json.dumps({"bundle": theirs.name, "outcome": result, "marked": state, "runs": _rows(checks)}))
     else:
         for check in checks:
             print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
-        of = f"{len(chosen)} of {len(found.runs(state='done')):,} finished runs drawn"
-        print(f"{found.name}: {result}, {of}; {_marked(state, imported, url)}")
+        of = f"{len(chosen)} of {len(theirs.runs(state='done')):,} finished runs drawn"
+        name = connect.database(url).name
+        marked = f"marked {state} in {name}" if state else "nothing marked"
+        marked += "" if imported else f": it was not imported into {name}"
+        print(f"{theirs.name}: {result}, {of}; {marked}")
     return 0 if result == "agreed" else 1
 
 
@@ -90,12 +89,3 @@ def _rows(checks: list[Check]) -> list[dict[str, str | None]]:
         {"run": check.run, "spec_hash": check.spec_hash, "finding": check.finding, "detail": check.detail}
         for check in checks
     ]
-
-
-def _marked(state: str | None, imported: bool, url: str) -> str:
-    from bench.store import connect
-
-    name = connect.database(url).name
-    if state is not None:
-        return f"marked {state} in {name}"
-    return "nothing marked" if imported else f"nothing marked: it was not imported into {name}"

@@ -3,7 +3,7 @@
 What a run has become since it was set up: parameters, the clients' optimisers, what the method keeps
 at its server, counts, bytes and seconds. Random streams are named by what they are for
 (``bench.streams``) and need no state. A run that is set up anew from the same spec and goes on from
-here ends, on a CPU, with the same bits.
+here ends, on a CPU, with the same bits; so does a run of more rounds, where its method is ``prolongable``.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bench.engine.kept_models import KeptModels
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.run import Run
@@ -152,8 +154,9 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.traffic.bytes_up, run.traffic.bytes_down = state["bytes"]
     run.traffic.numbered = decode(state["exchanges"], run.device)
     run.own = decode(state["own"], run.device)
-    run.counts = decode(state["counts"], run.device)
-    run.loss = decode(state["loss"], run.device)
+    for stage, counts in decode(state["counts"], run.device).items():
+        _fill(run.counts[stage], counts)
+    _fill(run.loss, decode(state["loss"], run.device))
     run.clients.resume(decode(state["clients"], run.device))
     if run.statistics is not None:
         run.statistics.values = decode(state["statistics"], run.device)
@@ -163,6 +166,12 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.method.enrol(run.enrolment)  # sets up what the first messages decide
     for name, node in state["method"].items():
         setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
+
+
+def _fill(rows: NDArray[Any], saved: NDArray[Any]) -> None:
+    """The first rows, of a run of fewer or more rounds."""
+    common = min(len(rows), len(saved))
+    rows[:common] = saved[:common]
 
 
 class _Hashing(io.BytesIO):
@@ -199,12 +208,14 @@ class Checkpoint:
 
     ``identity`` names whatever must be the same for a saved state to be taken up (code, spec, data);
     another one's file is ignored. A file that is damaged is, too: the run starts anew. The file is what
-    ``torch.save`` writes and the SHA-256 of that behind it.
+    ``torch.save`` writes and the SHA-256 of that behind it. ``kept`` are the run's models that are kept, if
+    they are: they are saved with it, and a state without them is not taken up.
     """
 
     path: Path
     identity: str
     minutes: float = MINUTES
+    kept: KeptModels | None = None
     _last: float = field(default_factory=time.monotonic, init=False)
     _warned: bool = field(default=False, init=False)
 
@@ -234,6 +245,8 @@ class Checkpoint:
             TypeError: the method has an attribute that cannot be kept.
         """
         state = _state(run, round, seconds, self.identity)
+        if self.kept is not None:
+            state["kept"] = encode(self.kept.state())
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in parts(self.path):
             part.unlink(missing_ok=True)
@@ -281,7 +294,11 @@ class Checkpoint:
             OSError: it cannot be read.
         """
         state = self.load()
-        if state is None:
+        if state is None or state["round"] >= run.spec.protocol.rounds:
             return None
+        if self.kept is not None:
+            if "kept" not in state:
+                return None
+            self.kept.resume(decode(state["kept"], run.device))
         _apply(run, state)
         return Saved(state["round"], state["total"])

@@ -190,6 +190,7 @@ class Clients:
         items: Items | None = None,
         short_batch: bool = False,
         optimiser: Optimiser | None = None,
+        new_optimiser: bool = False,
         copy: str = "model",
     ) -> Stack:
         """Train every client on its own training items, starting from ``stack``.
@@ -208,6 +209,8 @@ class Clients:
             short_batch: whether mini-batches end with the items that are left over (two or more, since one
                 has no batch statistics); else these are left out of an epoch.
             optimiser: how steps are taken; as the client settings say by default.
+            new_optimiser: whether this fit begins with an optimiser that has taken no step, and leaves
+                nothing of it to later ones, as where a copy is fine-tuned anew in every round.
             copy: names the models that are trained here. Models of another purpose (a personal copy
                 beside a global one) need an optimiser, and so a name, of their own. ``after_epoch`` sees
                 the epochs of the round's first fit of ``model``.
@@ -229,7 +232,9 @@ class Clients:
         if not names:
             raise ValueError("fit: trainable names no parameter of the model")
         models = self._copy(copy)
-        own = self._whole._copies[copy].optimiser if self._whole is not self else None
+        own = self._whole._copies[copy].optimiser if self._whole is not self and not new_optimiser else None
+        if new_optimiser:
+            models.optimiser.reset()
         if own is not None:
             models.optimiser = own.some(self.rows)
         job = Training(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import resource
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import torch
 
 
@@ -94,5 +94,8 @@ def peak_memory(device: torch.device) -> int:
                 return int(line.split()[1]) * 1024
     except OSError:
         pass
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    if sys.platform == "win32":
+        return int(psutil.Process().memory_info().peak_wset)
+    from resource import RUSAGE_SELF, getrusage  # not there on Windows
+
+    return getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

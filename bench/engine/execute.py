@@ -7,7 +7,8 @@ import torch
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.conditions import run_conditions
 from bench.engine.costs import Stopwatch, peak_memory, reset_peak_memory
-from bench.engine.newcomers import arrive, held_out, part
+from bench.engine.kept_models import KeptModels
+from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, last_shares, part
 from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import DivergedError, NotApplicableError
@@ -21,8 +22,10 @@ def run(
     device: str = "cpu",
     block_size: int | None = None,
     checkpoint: Checkpoint | None = None,
+    kept: KeptModels | None = None,
 ) -> RunResult:
     """Execute a spec; with a ``checkpoint``, save the run now and then, and go on from what is saved.
+    ``kept`` is given the trained models of the selected round.
 
     A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being
     finite as ``diverged``; whatever else goes wrong is raised.
@@ -32,9 +35,12 @@ def run(
     total = Stopwatch(where)
     round = -1
     late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
+    it: Run | None = None
     try:
         with run_conditions(), total.part("total"):
             it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
+            if kept:
+                kept.begin(it)
             saved = checkpoint.resume(it) if checkpoint else None
             if saved is None:
                 it.warm_up()
@@ -45,14 +51,21 @@ def run(
                 it.step(round)
                 if checkpoint:
                     checkpoint.keep(it, round, total.elapsed("total"))
-            correct, samples = it.correct(), it.evaluator.samples
+            correct, samples, artefacts = it.correct(), it.evaluator.samples, it.artefacts()
             if late is not None:
+                artefacts[TRAINED_CLIENTS] = last_shares(correct, samples)
                 correct, samples = arrive(it, federation, late)
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
         reason = f"{error} in round {round}" if round >= 0 else f"{error} during warm-up"
-        return RunResult("diverged", reason, device=device, partition_hash=federation.hash)
+        return RunResult(
+            "diverged",
+            reason,
+            client_epochs=it.clients.passes if it else 0.0,
+            device=device,
+            partition_hash=federation.hash,
+        )
     return RunResult(
         state="done",
         correct=correct,
@@ -60,9 +73,10 @@ def run(
         loss=it.loss,
         seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **it.watch.seconds, **total.seconds},
         peak_memory=peak_memory(where),
+        client_epochs=it.clients.passes,
         bytes_up=it.traffic.bytes_up,
         bytes_down=it.traffic.bytes_down,
         device=device,
         partition_hash=federation.hash,
-        artefacts=it.artefacts(),
+        artefacts=artefacts,
     )

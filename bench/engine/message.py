@@ -36,7 +36,7 @@ class Message:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What a client's part of a round leaves: what the client ``keep``s, and what it ``upload``s."""
+    """What a client's part of a round leaves: what the client keeps, and what it uploads."""
 
     keep: Stack
     upload: Message = field(default_factory=Message)

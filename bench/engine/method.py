@@ -39,7 +39,9 @@ class Method:
     not the request's; ``numerics`` is raised when a change alters the method's numbers, so that
     older runs show as stale; ``trains`` False ends a run after one round; ``reads`` names the method
     whose run this one reports another stage of; ``stage`` is the model that the method deploys;
-    ``derived`` names attributes that a run which is set up anew has again without a checkpoint.
+    ``derived`` names attributes that a run which is set up anew has again without a checkpoint;
+    ``predicts_with`` those that ``logits`` reads beside the models, and that change over rounds.
+    ``prolongable``: the first rounds of a run are those of one of more rounds, which can go on from its end.
 
     Whatever else an instance keeps in attributes is saved with a run, and has to be numbers, text,
     tensors, networks, optimisers, generators, or lists, tuples and dicts of them.
@@ -56,6 +58,8 @@ class Method:
     reads: ClassVar[str | None] = None
     stage: ClassVar[str] = "trained"
     derived: ClassVar[frozenset[str]] = frozenset()
+    predicts_with: ClassVar[tuple[str, ...]] = ()
+    prolongable: ClassVar[bool] = True
 
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 

@@ -36,6 +36,17 @@ def part(federation: Federation, chosen: NDArray[np.bool_]) -> Federation:
 Correct = dict[tuple[str, str], NDArray[np.int32]]
 Samples = dict[str, NDArray[np.int32]]
 
+TRAINED_CLIENTS = "trained_clients"
+"""Name under which a run with newcomers keeps the ``last_shares`` of the clients that it trained with."""
+
+
+def last_shares(correct: Correct, samples: Samples) -> NDArray[np.float32]:
+    """Shares of their test items that trained models have right after the last round, ``[clients]``; NaN for
+    clients without any.
+    """
+    items = np.where(samples["test"] > 0, samples["test"], np.nan)
+    return np.asarray(correct["trained", "test"][-1] / items, np.float32)
+
 
 def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[Correct, Samples]:
     """What newcomers score when a run is over: as they are welcomed, and as they train.

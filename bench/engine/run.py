@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,8 @@ class Run:
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
         own = task.own() if spec.protocol.initial == "own" else task.common()
         self.own: Stack = self.method.add_parameters(own)
+        self.after_training: Callable[[int], None] | None = None
+        """Called with the round once what clients keep of it has been evaluated."""
         self.enrolment = Message()
 
     def warm_up(self) -> None:
@@ -183,6 +185,8 @@ class Run:
             }
         if not self.every_epoch:
             self._evaluate("trained", round, self.own)
+        if self.after_training is not None:
+            self.after_training(round)
         with self.watch.part("server"):
             known = {name: received[name] for name in upload.model if name in received}
             self.method.aggregate(participants, known, upload)
@@ -190,8 +194,8 @@ class Run:
             self.attacker.check()
 
     def _evaluate(self, stage: str, row: int, stack: Stack) -> None:
-        if self.spec.newcomers:
-            return  # the results are those of the newcomers
+        if self.spec.newcomers and row < self.spec.protocol.rounds - 1:
+            return  # the results are those of the newcomers, who meet what the last round leaves
         with self.watch.part("evaluation"):
             self.counts[stage][row] = self.evaluator.all(self.method, self.clients, stack)
 

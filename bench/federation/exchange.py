@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,35 @@ class ImportedClients:
             abs(shares[name] - share) > TOLERANCE
             for name, share in zip(SPLITS, self.request.split, strict=True)
         )
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """Lines for people: the clients, their items, and the runs that use them from now on."""
+        federation, request, holdings = self.federation, self.request, self.holdings
+        sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
+        shares = ",".join(f"{share:g}" for share in request.split)
+        of = f"{federation.dataset}, {federation.scenario}"
+        lines = [
+            f"{len(federation)} clients of {of}, hash {federation.hash}",
+            f"items: {sizes} a client, {holdings.held:,} in all ({_counts(holdings.items)})",
+            f"items held by no client: {holdings.unheld:,}; by several: {holdings.shared:,}",
+        ]
+        if any(holdings.without.values()):
+            lines.append(f"clients that lack items of a role: {_counts(holdings.without)}")
+        if self.off_split:
+            held = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
+            split = f"the runs' protocol.split is [{shares}]; --split names another"
+            lines.append(f"note: the roles are {held}, but {split}")
+        runs = f"protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]"
+        return (
+            *lines,
+            f"used by runs of {runs}",
+            f"kept in {self.kept}; delete that file to draw clients again",
+        )
+
+
+def _counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {role}" for role, number in numbers.items())
 
 
 def install(

@@ -89,6 +89,8 @@ class ReleasedScenario(ImageScenario):
     set: the partition seed of a run has no influence.
     """
 
+    papers_own = True
+
     SEEDS: ClassVar[dict[int, int]] = {10: 66666, 100: 666, 200: 666}
     """Seed of the partition by number of classes: CIFAR-10, CIFAR-100, Tiny-ImageNet."""
 

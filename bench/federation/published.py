@@ -34,6 +34,7 @@ class Published(Scenario[Graph]):
     """
 
     name = "published"
+    papers_own = True
     families: ClassVar[tuple[Family, ...]] = ("graph",)
 
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:

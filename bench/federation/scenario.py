@@ -39,6 +39,8 @@ class Scenario(ABC, Generic[D]):
     ``samples``: so many clients, one after the other, are samples of one part of the data. They are
     not independent of each other, and tests between methods count them as one.
 
+    ``papers_own``: these are the very clients that a paper's published numbers were measured on.
+
     A subclass with a ``name`` of its own is found by the registry. Where the name goes on with a
     parameter, as ``dirichlet0.1`` does, ``name`` is what stands before it, ``parameters`` are examples of
     what may follow (an empty one where the bare name is allowed, too), and ``parse`` reads it.
@@ -49,6 +51,7 @@ class Scenario(ABC, Generic[D]):
     families: ClassVar[tuple[Family, ...]]
     disjoint: ClassVar[bool] = True
     samples: ClassVar[int] = 1
+    papers_own: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, parameter: str) -> Self:

@@ -1,7 +1,18 @@
 """Named grids, one TOML file each, and how a grid becomes runs."""
 
-from bench.grids.expand import Filters, Planned, ad_hoc, expand, plan
+from bench.grids.expand import Filters, Planned, ad_hoc, expand, plan, requested_grid, with_seed
 from bench.grids.files import grid_names, load_grid
 from bench.grids.grid import Grid
 
-__all__ = ["Filters", "Grid", "Planned", "ad_hoc", "expand", "grid_names", "load_grid", "plan"]
+__all__ = [
+    "Filters",
+    "Grid",
+    "Planned",
+    "ad_hoc",
+    "expand",
+    "grid_names",
+    "load_grid",
+    "plan",
+    "requested_grid",
+    "with_seed",
+]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bench import registry
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
+from bench.grids.files import load_grid
 from bench.grids.grid import MODEL, Grid, Setting
 from bench.grids.published import published_names
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec
+
+PARTITION_SEED = "protocol.partition_seed"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,15 @@ class Planned:
         return (self.dataset, self.scenario, self.clients, self.method, self.seed)
 
 
+def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
+    """The grid of that name or file; without one, the grid that the filters alone describe.
+
+    Raises:
+        RequestError: as ``load_grid`` or ``ad_hoc``.
+    """
+    return load_grid(name_or_path) if name_or_path else ad_hoc(filters)
+
+
 def ad_hoc(filters: Filters) -> Grid:
     """The grid that options alone describe: data sets and methods, the rest has defaults.
 
@@ -95,26 +107,25 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
             published; a scenario of another family; an unknown key or a wrong value.
     """
     filters = filters or Filters()
-    combinations = list(_combinations(grid))
-    _check_filters(grid, combinations, filters)
-    wanted = [combination for combination in combinations if _wanted(combination, filters)]
+    planned = list(combinations(grid))
+    _check_filters(grid, planned, filters)
+    wanted = [combination for combination in planned if _wanted(combination, filters)]
     if not wanted:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
     overrides = dict(overrides or {})
     check_sections(overrides)
     _check_method_keys(overrides, {method for *_, method, _ in wanted})
-    plans = [
-        plan(grid, *combination, seed, overrides)
-        for seed in filters.seeds or grid.seeds
-        for combination in wanted
-    ]
-    return list({(each.names, each.spec and each.spec.hash): each for each in plans}.values())
+    first, *others = filters.seeds or grid.seeds
+    runs = [plan(grid, *combination, first, overrides) for combination in wanted]
+    runs = list({(run.names, run.spec and run.spec.hash): run for run in runs}.values())
+    return runs + [with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(others) for run in runs]
 
 
 Combination = tuple[str, str, int, str, Overrides]
 
 
-def _combinations(grid: Grid) -> Iterator[Combination]:
+def combinations(grid: Grid) -> Iterator[Combination]:
+    """Data set, scenario, clients, method and variant of every run of a grid, without its seeds."""
     for setting in grid.settings:
         for dataset in setting.datasets:
             for clients in setting.clients:
@@ -187,7 +198,7 @@ def plan(
             values |= block.set
     values |= variant
     if grid.partition_per_seed:
-        values["protocol.partition_seed"] = seed
+        values[PARTITION_SEED] = seed
     own = _hyper_names(method)
     values |= {
         key: value
@@ -197,6 +208,22 @@ def plan(
     spec = resolve(dataset, scenario, clients, method, seed, values)
     varied = ", ".join(f"{key}={value}" for key, value in variant.items())
     return Planned(dataset, scenario, clients, method, seed, spec, variant=varied)
+
+
+def with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None = None) -> Planned:
+    """A run of the grid with another seed, which decides nothing but, where the grid says so, the partition.
+
+    Raises:
+        RequestError: the seed is negative.
+    """
+    if seed < 0:
+        raise RequestError(f"seed: expected 0 or more, got {seed}")
+    if run.spec is None:
+        return replace(run, seed=seed)
+    protocol = run.spec.protocol
+    if grid.partition_per_seed and PARTITION_SEED not in (overrides or {}):
+        protocol = protocol.model_copy(update={"partition_seed": seed})
+    return replace(run, seed=seed, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))
 
 
 def _missing(kind: str, name: str, known: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Annotated, Any
 
@@ -102,3 +102,18 @@ class Grid(Part):
     def methods_of(self, setting: Setting) -> tuple[str, ...]:
         """The methods of a setting, references last."""
         return setting.methods if setting.methods is not None else (*self.methods, *self.references)
+
+    def settings_beside(self, other: str, method: str, values: Mapping[str, Any]) -> tuple[Setting, ...]:
+        """The settings in which the grid runs the method ``other``, for a method that it does not name, which
+        has these dotted keys and values everywhere.
+        """
+        return tuple(
+            setting.model_copy(
+                update={
+                    "methods": (method,),
+                    "variants": tuple({**variant, **values} for variant in setting.variants),
+                }
+            )
+            for setting in self.settings
+            if other in self.methods_of(setting)
+        )

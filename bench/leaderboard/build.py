@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
+from functools import partial
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bench import __version__
-from bench.leaderboard import charts, folder, libraries, runs
-from bench.leaderboard.columns import columns
-from bench.leaderboard.methods import OtherRuns, about, other_runs
-from bench.leaderboard.overview import Coverage, coverage, elsewhere, unranked
-from bench.leaderboard.pages import Pages, board_page, method_page
-from bench.leaderboard.reading import definitions
-from bench.leaderboard.rows import Row, record, rows
-from bench.leaderboard.survey import StudySurvey, Survey, survey
+from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards, vega
+from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
+from bench.leaderboard.boards import Boards, StudyBoards, boards, coverage, records
+from bench.leaderboard.methods import About, about, other_runs
+from bench.leaderboard.pictures import Scale, scale
+from bench.leaderboard.words import definitions, headline, verdicts
+from bench.pages import templating
 from bench.report import frame
-from bench.report.ranking_views import ranking_table
-from bench.report.results import Results
+from bench.report.ranking_views import pairs_record
 from bench.report.source import Source
 from bench.report.study import Study
+from bench.report.wording import signed, with_std
 
 if TYPE_CHECKING:
     from bench.engine.method import Method
+
+FOLDERS = ("assets", "board", "data", "dataset", "method", "pair")
 
 
 @dataclass(frozen=True)
@@ -38,166 +44,239 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A row with the address of its place on its board and the anchor that both pages give it."""
+class BoardRow:
+    """A row of a board: its values, the anchor that its board and its method's page give it, its board."""
 
-    row: Row
+    values: Mapping[str, Any]
     anchor: str
     board: str
     dataset: str
 
 
 def build(
-    source: Source, studies: Mapping[str, type[Study]], methods: Mapping[str, type[Method]], out: Path
+    source: Source,
+    studies: Mapping[str, type[Study]],
+    methods: Mapping[str, type[Method]],
+    out: Path,
+    release: str = "",
+    today: date | None = None,
 ) -> Site:
-    """Write the site into ``out``, which is replaced whole; unchanged results give the same bytes.
+    """Write the site into ``out``, which is replaced whole, but for its change log and its frozen copies;
+    unchanged results give the same bytes. ``release`` names a frozen copy of this one, ``today`` is the day
+    that changes are noted under.
 
     Raises:
-        RequestError: no runs, or ``out`` is something else than a site or cannot be written.
+        RequestError: no runs, ``out`` is something else than a site or cannot be written, or there is such
+            a release.
     """
     folder.check(out)
+    folder.check_release(out, release)
+    with _garbage_kept():
+        return _build(source, studies, methods, out, release, today or date.today())
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Look for cyclic garbage seldom: millions of rows are read, and looking through them at every few
+    hundred takes as long as reading them.
+    """
+    usual = gc.get_threshold()
+    gc.set_threshold(1_000_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _build(
+    source: Source,
+    studies: Mapping[str, type[Study]],
+    methods: Mapping[str, type[Method]],
+    out: Path,
+    release: str,
+    today: date,
+) -> Site:
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
-    found = survey(source, studies, suite)
-    with folder.replaced(out) as place:
-        number = _write(source, found, methods, place)
-        sizes = [path.stat().st_size for path in place.rglob("*") if path.is_file()]
-    return Site(number, len(sizes), sum(sizes))
+    every = boards(source, studies, suite)
+    with folder.replaced(out) as site:
+        writer = _Writer(source, every, methods, site)
+        writer.write(out, release, today)
+        sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    return Site(writer.runs, len(sizes), sum(sizes))
 
 
-def _write(source: Source, found: Survey, methods: Mapping[str, type[Method]], place: Path) -> int:
-    for name in ("assets", "board", "data", "method"):
-        (place / name).mkdir()
-    packages = _libraries(place / "assets")
-    pages = Pages(place)
-    placed: dict[str, list[Placed]] = defaultdict(list)
-    covered: dict[str, list[Coverage]] = defaultdict(list)
-    shown: set[str] = set()
-    for each in found.studies:
-        for dataset in each.datasets:
-            made = _board(each, dataset, found.results, pages, place, methods)
-            for one in made:
-                placed[one.row.cell.method].append(one)
-                shown.update(run.spec_hash for run in one.row.runs)
-            covered[each.study.name].append(coverage(each, dataset, [one.row for one in made]))
-    beside = other_runs(found.results.runs, shown)
-    names = sorted({*methods, *placed, *found.results.runs["method"]})
-    titles = {name: _title(name, methods, placed[name]) for name in names}
-    for name in names:
-        _method(name, titles[name], methods, placed[name], beside.get(name, []), pages)
-    shards = runs.write(source, place / "data", titles, {name: method_page(name) for name in names})
-    pages.write("run.html", "run.html", shards=",".join(shards.first))
-    pages.write("about.html", "about.html", packages=packages, definitions=definitions(), version=__version__)
-    pages.write(
-        "index.html",
-        "index.html",
-        studies=[(each, covered[each.study.name], _ranking(each)) for each in found.studies],
-        methods=[(name, titles[name], _number(placed[name], beside.get(name, []))) for name in names],
-        states=sorted(Counter(found.results.runs["state"]).items()),
-        runs=shards.runs,
-        elsewhere=elsewhere(found.studies, found.results),
-    )
-    return shards.runs
+class _Writer:
+    """Writes the pages of one site."""
+
+    def __init__(
+        self, source: Source, every: Boards, methods: Mapping[str, type[Method]], site: Path
+    ) -> None:
+        self._source, self._boards, self._methods, self._site = source, every, methods, site
+        self._rows: dict[str, list[BoardRow]] = defaultdict(list)
+        self._about: dict[str, About] = {}
+        self._pages = templating.environment("bench.leaderboard")
+        self._pages.globals.update(
+            {name: getattr(addresses, name) for name in addresses.__dict__ if name.endswith("_page")},
+            records=records,
+            verdicts=verdicts,
+            with_std=with_std,
+            signed=signed,
+            scale=scale,
+            Scale=Scale,
+            version=__version__,
+        )
+        self.runs = 0
+
+    def write(self, old: Path, release: str, today: date) -> None:
+        """All files; ``old`` is the site that this one replaces."""
+        for name in FOLDERS:
+            (self._site / name).mkdir()
+        library = vega.library()
+        (self._site / "assets" / library.file).write_text(library.text, encoding="utf-8", newline="\n")
+        templating.write_assets(self._site / "assets")
+        for asset in sorted(
+            files("bench.leaderboard").joinpath("assets").iterdir(), key=lambda file: file.name
+        ):
+            (self._site / "assets" / asset.name).write_bytes(asset.read_bytes())
+        self._pages.globals["vega"] = library.file
+        self._write_boards()
+        every = self._write_pairs()
+        titles = self._write_methods(every)
+        described = self._write_datasets()
+        pages = {name: method_page(name) for name in titles}
+        shards = run_shards.write(self._source, self._site / "data", titles, pages)
+        self.runs = shards.runs
+        table = exports.cells(self._boards)
+        exports.write(self._site / "data", self._boards, table, shards.runs)
+        log = changes.log(old, table, today)
+        changes.write(self._site / changes.LOG, log)
+        self._page("run.html", "run.html", shards=",".join(shards.first))
+        self._page("about.html", "about.html", library=library, definitions=definitions())
+        self._page("feed.xml", "feed.xml", changes=log)
+        index = partial(
+            self._page,
+            template="index.html",
+            studies=self._boards.studies,
+            headlines=[headline(one) for one in self._boards.studies],
+            coverage=coverage,
+            methods=list(self._about.values()),
+            datasets=described,
+            states=sorted(Counter(self._boards.results.runs["state"]).items()),
+            runs=shards.runs,
+            changes=log,
+            elsewhere=self._boards.elsewhere,
+        )
+        folder.freeze(self._site, old, release)
+        if release:
+            index(f"{folder.RELEASES}/{release}/index.html", root="", frozen=release, releases=[])
+        index("index.html", frozen="", releases=folder.releases(self._site))
+
+    def _page(self, address: str, template: str, **values: Any) -> None:
+        """Fill a template; ``root`` leads it back to the site's root."""
+        values = {"root": "../" * address.count("/"), "page": address, **values}
+        text = self._pages.get_template(template).render(values)
+        (self._site / address).write_text(text, encoding="utf-8", newline="\n")
+
+    def _write_boards(self) -> None:
+        for study in self._boards.studies:
+            for dataset, values in study.boards.items():
+                self._write_board(study, dataset, values)
+
+    def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Mapping[str, Any]]) -> None:
+        address, title = board_page(study.study.name, dataset), study.study.title_of(dataset)
+        name = Path(address).stem
+        rows = [BoardRow(row, f"{name}-{number}", address, title) for number, row in enumerate(values, 1)]
+        for row in rows:
+            self._rows[row.values["method"]].append(row)
+            self._describe(row.values["method"], row.values["title"] if row.values["usual"] else "")
+        table = frame.frame(row["cell"] for row in values)
+        table = table.assign(group=[row["group"] for row in values], trust=[row["trust"] for row in values])
+        frame.write(self._site / "data" / f"{name}.csv", table.astype({"group": "Int64"}))
+        self._page(
+            address,
+            "board.html",
+            study=study.study,
+            dataset=dataset,
+            title=title,
+            name=name,
+            parts=_parts(rows),
+            about=self._about,
+            charts=charts.write(study, dataset, self._site / "data", name),
+            waiting=study.waiting,
+            best={_task(row): row["method"] for row in reversed(values) if row["group"] == 1},
+            task=_task,
+        )
+
+    def _write_pairs(self) -> dict[str, list[tuple[StudyBoards, pairs.Pair]]]:
+        """The pages of all pairs; method -> its pairs."""
+        every: dict[str, list[tuple[StudyBoards, pairs.Pair]]] = defaultdict(list)
+        for study in self._boards.studies:
+            found = pairs.pairs(study)
+            for pair in found:
+                for name in (pair.first, pair.second):
+                    self._describe(name)
+                    every[name].append((study, pair))
+                self._page(
+                    pair_page(study.study.name, pair.first, pair.second),
+                    "pair.html",
+                    study=study.study,
+                    pair=pair,
+                    first=self._about[pair.first],
+                    second=self._about[pair.second],
+                    axis=Scale(-pair.reach, pair.reach),
+                )
+            if study.ranking:
+                file = self._site / "data" / f"{addresses.file_name(f'{study.study.name}-pairs')}.csv"
+                frame.write(file, pairs_record(study.ranking))
+        return every
+
+    def _write_methods(self, every: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]) -> dict[str, str]:
+        """The pages of all methods; their titles by name."""
+        runs = self._boards.results.runs
+        shown = {run.spec_hash for rows in self._rows.values() for row in rows for run in row.values["runs"]}
+        beside = other_runs(runs, shown)
+        for name in sorted({*self._methods, *self._rows, *runs["method"]}):
+            self._describe(name)
+        self._about = dict(sorted(self._about.items()))
+        for name, described in self._about.items():
+            self._page(
+                method_page(name),
+                "method.html",
+                method=described,
+                preset=self._about.get(described.preset_of),
+                rows=self._rows[name],
+                beside=beside.get(name, []),
+                pairs=every.get(name, []),
+                about=self._about,
+            )
+        return {name: described.title for name, described in self._about.items()}
+
+    def _describe(self, name: str, title: str = "") -> None:
+        """Know a method, by its own title or that of its row in a study's table."""
+        if name not in self._about or (title and self._about[name].title == name):
+            self._about[name] = about(name, self._methods, title)
+
+    def _write_datasets(self) -> list[datasets.About]:
+        """The pages of all data sets that a board or a run has."""
+        studies = self._boards.studies
+        names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}
+        described = [datasets.about(name, studies) for name in sorted(names)]
+        for one in described:
+            own = [study for study in studies if one.name in study.boards]
+            self._page(dataset_page(one.name), "dataset.html", about=one, studies=own, coverage=coverage)
+        return described
 
 
-def _libraries(assets: Path) -> list[libraries.Library]:
-    packages = [*libraries.datatables(), libraries.vega()]
-    for library in packages:
-        (assets / library.file).write_text(library.text, encoding="utf-8", newline="\n")
-    for own in sorted(files("bench.leaderboard").joinpath("assets").iterdir(), key=lambda file: file.name):
-        (assets / own.name).write_bytes(own.read_bytes())
-    return packages
+def _task(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["table"], row["scenario"], row["clients"], row["point"]
 
 
-def _board(
-    found: StudySurvey,
-    dataset: str,
-    results: Results,
-    pages: Pages,
-    place: Path,
-    methods: Mapping[str, type[Method]],
-) -> list[Placed]:
-    study, address = found.study, board_page(found.study.name, dataset)
-    name = Path(address).stem
-    made = [
-        Placed(row, f"{name}-{number}", address, study.title_of(dataset))
-        for number, row in enumerate(rows(found, dataset, results), 1)
-    ]
-    drawn = charts.write(found, dataset, results, place / "data", name)
-    frame.write(place / "data" / f"{name}.csv", record([one.row for one in made]))
-    families = {one.row.cell.method: about(one.row.cell.method, methods).family for one in made}
-    pages.write(
-        address,
-        "board.html",
-        study=study,
-        dataset=study.title_of(dataset),
-        name=name,
-        rows=made,
-        columns=columns(study),
-        families=families,
-        filters=_filters([one.row for one in made], families),
-        charts=drawn,
-        waiting=found.waiting,
-    )
-    return made
-
-
-def _filters(rows: Sequence[Row], families: Mapping[str, str]) -> list[tuple[str, str, list[str]]]:
-    """Name, label and options of each select above a board, in the order of the rows."""
-
-    def options(values: Sequence[str]) -> list[str]:
-        return list(dict.fromkeys(values))
-
-    return [
-        ("table", "Table", options([row.cell.table for row in rows])),
-        ("scenario", "Scenario", options([row.cell.column.scenario for row in rows])),
-        ("clients", "Clients", options([str(row.cell.column.clients) for row in rows])),
-        ("family", "Method family", sorted({families[row.cell.method] for row in rows})),
-        ("tuning", "Settings", options([row.cell.tuning for row in rows])),
-        ("verdict", "Verdict or state", sorted({row.cell.verdict for row in rows})),
-    ]
-
-
-def _method(
-    name: str,
-    title: str,
-    methods: Mapping[str, type[Method]],
-    placed: Sequence[Placed],
-    beside: Sequence[OtherRuns],
-    pages: Pages,
-) -> None:
-    described = about(name, methods)
-    preset = methods.get(described.preset_of)
-    pages.write(
-        method_page(name),
-        "method.html",
-        method=described,
-        title=title,
-        preset=(described.preset_of, preset.title) if preset else None,
-        rows=placed,
-        beside=beside,
-    )
-
-
-def _title(name: str, methods: Mapping[str, type[Method]], placed: Sequence[Placed]) -> str:
-    """A method's own title, else that of its row in a study's table, else its name."""
-    if name in methods:
-        return methods[name].title
-    return next((one.row.title for one in placed if one.row.main), name)
-
-
-def _number(placed: Sequence[Placed], beside: Sequence[OtherRuns]) -> int:
-    """How many runs a method's page leads to, each once."""
-    hashes = {run.spec_hash for one in placed for run in one.row.runs}
-    return len(hashes | {run.spec_hash for part in beside for run in part.runs})
-
-
-def _ranking(found: StudySurvey) -> dict[str, object] | None:
-    if found.ranking is None:
-        return None
-    return {
-        "methods": found.ranking.methods,
-        "table": ranking_table(found.study, found.ranking),
-        "tasks": len(found.ranking.tasks),
-        "unranked": unranked(found.ranking),
-        "grouped": bool(found.ranking.groups),
-    }
+def _parts(rows: Sequence[BoardRow]) -> list[tuple[Scale, list[BoardRow]]]:
+    """The rows of each ranking of a board: one task in one kind of settings; tasks share an axis."""
+    parts = []
+    for _, task in groupby(rows, lambda row: _task(row.values)):
+        here = list(task)
+        ends = ("mean", "low", "high", "published_mean")
+        axis = scale((row.values[end] for row in here for end in ends), least=2.0)
+        parts += [(axis, list(part)) for _, part in groupby(here, lambda row: row.values["tuning"])]
+    return parts

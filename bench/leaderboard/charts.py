@@ -1,30 +1,22 @@
-"""The charts of a board: the panels of a report's figures as plain values, and their numbers as CSV."""
+"""The charts of a board as plain values: clients, costs and curves of every method in its usual settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib import colors
 from matplotlib.markers import MarkerStyle
 from numpy.typing import NDArray
 
+from bench.leaderboard.boards import StudyBoards
 from bench.leaderboard.script import call
-from bench.leaderboard.survey import StudySurvey
-from bench.report import figures, style
-from bench.report.charts.clients import accuracies
-from bench.report.charts.costs import megabytes, seconds
-from bench.report.charts.curves import rounds
-from bench.report.charts.shown import reading
-from bench.report.panels.boxes import BoxPanel
-from bench.report.panels.costs import CostPanel
-from bench.report.panels.curves import CurvePanel
-from bench.report.panels.panel import Panel
-from bench.report.results import Results
-from bench.report.study import Study
+from bench.report import style
+from bench.report.cells import Cell
+from bench.statistics.summary import t_interval
 
 POINTS = 150
 """Points of a curve that a page draws; of a longer one every k-th and the last. The CSV has all."""
@@ -42,30 +34,6 @@ SYMBOLS = {
 """Matplotlib's markers that Vega has, too; others are drawn as paths."""
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A kind of chart of a board: its file with numbers, and a caption that says what they are."""
-
-    kind: str
-    title: str
-    caption: str
-    csv: str
-
-
-TITLES = {
-    "clients": "Clients",
-    "megabytes": "Accuracy against megabytes exchanged",
-    "seconds": "Accuracy against seconds",
-    "rounds": "Accuracy by round",
-}
-
-COSTS = {
-    "megabytes": "megabytes exchanged in both directions, training included,",
-    "seconds": "seconds (machines were shared and may differ between runs)",
-}
-"""Kinds of charts that are drawn in another way than in a report."""
-
-
 def symbol(marker: str) -> str:
     """A marker of Matplotlib as a symbol of Vega: a name, or an SVG path between -1 and 1."""
     if marker in SYMBOLS:
@@ -78,110 +46,80 @@ def symbol(marker: str) -> str:
 
 def look(method: str) -> dict[str, Any]:
     """Colour, dashes and symbol of a method, the same as in every figure of a report."""
-    found = style.of(method)
-    dashes = [1, 0] if found.dashes == "-" else [2 * length for length in found.dashes[1]]
-    return {"colour": colors.to_hex(found.colour), "dashes": dashes, "symbol": symbol(found.marker)}
+    drawn = style.of(method)
+    dashes = [1, 0] if drawn.dashes == "-" else [2 * length for length in drawn.dashes[1]]
+    return {"colour": colors.to_hex(drawn.colour), "dashes": dashes, "symbol": symbol(drawn.marker)}
 
 
-def write(survey: StudySurvey, dataset: str, results: Results, folder: Path, name: str) -> list[Chart]:
-    """Write ``NAME.js`` with the charts of a study on a data set, and a CSV for each kind of chart.
-
-    Nothing is written where nothing was run.
+def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
+    """Write ``NAME.js`` with what the board draws, ``NAME-clients.csv`` and ``NAME-curves.csv``; nothing, and
+    False, where nothing was run.
     """
-    made: dict[str, list[figures.Figure]] = {kind: [] for kind in TITLES}
-    for cells in survey.experiments:
-        if not cells.experiment.main:
-            continue
-        columns = tuple(column for column in cells.columns if column.dataset == dataset)
-        part = replace(cells, columns=columns)
-        found = {
-            "clients": accuracies(part, results),
-            "megabytes": megabytes(part, results),
-            "seconds": seconds(part, results),
-            "rounds": rounds(part, results),
-        }
-        for kind, figure in found.items():
-            if figure is not None:
-                made[kind].append(figure)
-    charts = []
-    for kind, parts in made.items():
-        if parts:
-            file = f"{name}-{kind}.csv"
-            figures.write_csv(folder / file, _lines(parts))
-            charts.append(Chart(kind, TITLES[kind], _caption(survey.study, kind, parts[0]), file))
-    if charts:
-        text = call("benchCharts", _values({kind: _panels(parts) for kind, parts in made.items()}))
-        (folder / f"{name}.js").write_text(text, encoding="ascii", newline="\n")
-    return charts
+    tasks: dict[str, list[dict[str, Any]]] = {}
+    clients, curves = [], []
+    for cell in _shown(boards, dataset):
+        column = cell.column
+        method, accuracies, x, curve = _method(boards, cell)
+        tasks.setdefault(f"{column.scenario}, {column.clients} clients", []).append(method)
+        task = {"scenario": column.scenario, "clients": column.clients, "method": cell.method}
+        clients.append(pd.DataFrame({**task, "client": accuracies.index, "accuracy": accuracies.to_numpy()}))
+        if curve.size:
+            spread = curve.std(axis=0, ddof=1) if len(curve) > 1 else np.nan
+            rows = {**task, "round": x, "accuracy": curve.mean(axis=0), "std": spread, "n": len(curve)}
+            curves.append(pd.DataFrame(rows))
+    if not tasks:
+        return False
+    (folder / f"{name}.js").write_text(call("benchCharts", tasks), encoding="ascii", newline="\n")
+    for kind, parts in (("clients", clients), ("curves", curves)):
+        table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        table.to_csv(folder / f"{name}-{kind}.csv", index=False, float_format="%.4f", lineterminator="\n")
+    return True
 
 
-def _caption(study: Study, kind: str, figure: figures.Figure) -> str:
-    if kind not in COSTS:
-        return figure.caption
-    return (
-        f"Test accuracy against {COSTS[kind]} of a run, median over seeds: {reading(study)}; point: mean "
-        "over seeds, bar: one sample standard deviation."
-    )
+def _shown(boards: StudyBoards, dataset: str) -> Iterator[Cell]:
+    """The cells of main tables with numbers in usual settings, each method once a task."""
+    seen = set()
+    for row in boards.boards[dataset]:
+        cell = row["cell"]
+        shown = row["usual"] and cell.measured and cell.group and not cell.line.reads
+        if shown and (cell.column, cell.method) not in seen:
+            seen.add((cell.column, cell.method))
+            yield cell
 
 
-def _panels(parts: Iterable[figures.Figure]) -> list[Panel]:
-    return [panel for figure in parts for panel in figure.panels]
-
-
-def _lines(parts: list[figures.Figure]) -> Iterator[tuple[str, ...]]:
-    """The numbers of several figures of one kind under one header."""
-    yield parts[0].panels[0].header
-    for panel in _panels(parts):
-        yield from panel.rows()
-
-
-def _values(panels: Mapping[str, list[Panel]]) -> dict[str, Any]:
-    """The panels by task, and the looks of all methods in them by label."""
-    tasks: dict[str, dict[str, Any]] = {}
-    looks: dict[str, dict[str, Any]] = {}
-    for kind, parts in panels.items():
-        for panel in parts:
-            assert isinstance(panel, BoxPanel | CostPanel | CurvePanel)
-            task = f"{panel.column.scenario}, {panel.column.clients} clients"
-            tasks.setdefault(task, {"title": panel.title})[kind] = _panel(panel)
-            series = _series(panel)
-            looks |= {each.label: look(each.method) for each in series}
-    return {"tasks": tasks, "looks": looks}
-
-
-def _series(panel: BoxPanel | CostPanel | CurvePanel) -> Iterable[Any]:
-    if isinstance(panel, BoxPanel):
-        return panel.boxes
-    return panel.points if isinstance(panel, CostPanel) else panel.curves
-
-
-def _panel(panel: BoxPanel | CostPanel | CurvePanel) -> dict[str, Any]:
-    if isinstance(panel, BoxPanel):
-        rows = [
-            {"label": box.label, "client": client, "value": round(float(value), 2)}
-            for box in panel.boxes
-            for client, value in zip(box.clients, box.values, strict=True)
-        ]
-        return {"rows": rows, "mark": panel.mark, "markLabel": panel.mark_label}
-    if isinstance(panel, CostPanel):
-        return {
-            "rows": [
-                {"label": each.label, "cost": each.cost, "mean": each.mean, "std": each.std, "n": each.n}
-                for each in panel.points
-            ],
-            "axis": panel.axis,
-        }
-    return {
-        "rows": [
-            {"label": curve.label, **{key: _thin(getattr(curve, key)) for key in ("x", "mean", "std")}}
-            for curve in panel.curves
-        ],
-        "axis": panel.axis,
+def _method(
+    boards: StudyBoards, cell: Cell
+) -> tuple[dict[str, Any], pd.Series[float], NDArray[np.float64], NDArray[np.float64]]:
+    """What is drawn of a cell; its clients' accuracies, and its curves ``[seeds, points]`` with their x."""
+    assert cell.group is not None
+    assert cell.measured is not None
+    results, group = boards.results, cell.group
+    rows = results.clients(group, cell.stage, cell.rule)
+    accuracies = 100.0 * rows.groupby("client")["value"].mean()
+    curve = results.curves(group, cell.stage, boards.study.average)
+    by_epoch = cell.stage == "trained" and group.settings.get("protocol.evaluate") == "epoch"
+    per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
+    x = np.arange(1, (curve.shape[1] if curve.size else 0) + 1) / per_round
+    low, high = t_interval(cell.measured.values) or (None, None)
+    drawn = {
+        "label": cell.line.title or cell.title,
+        **look(cell.method),
+        "reference": cell.method in boards.study.references,
+        "clients": [[int(str(client)), round(value, 2)] for client, value in accuracies.items()],
+        "mean": round(cell.measured.mean, 2),
+        "low": None if low is None else round(low, 2),
+        "high": None if high is None else round(high, 2),
+        "n": cell.measured.n,
+        "seconds": round(group.seconds, 3),
+        "megabytes": round(group.megabytes, 3),
+        "x": _thin(x),
+        "curve": _thin(curve.mean(axis=0)) if curve.size else [],
     }
+    return drawn, accuracies, x, curve
 
 
-def _thin(values: NDArray[Any]) -> list[float | None]:
-    """At most about ``POINTS`` of the values, the last among them; None for a NaN."""
-    every = -(-len(values) // POINTS)
-    kept = [*values[: len(values) - 1 : every], values[-1]]
-    return [None if value != value else round(float(value), 2) for value in kept]
+def _thin(values: NDArray[Any]) -> list[float]:
+    """At most about ``POINTS`` of the values, the last among them."""
+    every = -(-len(values) // POINTS) or 1
+    kept = [*values[: max(len(values) - 1, 0) : every], *values[-1:]]
+    return [round(float(value), 2) for value in kept]

@@ -1,18 +1,26 @@
-"""The site's folder: written beside its place, then put there whole."""
+"""The site's folder, and the frozen copies in it."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench.errors import RequestError
+from bench.pages import folder as pages
 
 MARK = "bench-leaderboard.json"
 """File that says that a folder is a site of ours and may be replaced."""
+
+
+RELEASES = "releases"
+"""Folder of the frozen copies, which every later site keeps."""
+
+RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,39}")
 
 
 def is_site(folder: Path) -> bool:
@@ -22,13 +30,53 @@ def is_site(folder: Path) -> bool:
 
 def check(out: Path) -> None:
     """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours."""
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RequestError(f"--out {out}: expected a folder, this is something else")
+    pages.check_folder(out)
     if out.is_dir() and not is_site(out) and any(out.iterdir()):
         raise RequestError(
             f"--out {out}: expected an empty folder or an earlier leaderboard, found other files: name "
             "another folder"
         )
+
+
+def check_release(out: Path, name: str) -> None:
+    """Raises ``RequestError`` unless ``name`` (empty: none) may name a release that ``out`` does not have."""
+    if name and (not RELEASE.fullmatch(name) or not name.strip(".")):
+        raise RequestError(f"--release {name}: expected letters, digits, '.', '-' and '_', such as 0.2.0")
+    if name and (out / RELEASES / name).exists():
+        raise RequestError(f"--release {name}: is frozen already in {out}: name another, or leave it away")
+
+
+def releases(site: Path) -> list[str]:
+    """Names of a site's frozen copies, the newest last."""
+    found = (site / RELEASES).iterdir() if (site / RELEASES).is_dir() else ()
+    return sorted((path.name for path in found), key=_version)
+
+
+def freeze(site: Path, old: Path, release: str) -> None:
+    """Give ``site`` the frozen copies of ``old`` (which may not be there) and, if named, one of itself but
+    for ``index.html``, which has to say so.
+    """
+    if (old / RELEASES).is_dir():
+        shutil.copytree(old / RELEASES, site / RELEASES, copy_function=_linked)
+    if release:
+        copy = site / RELEASES / release
+        shutil.copytree(site, copy, copy_function=_linked, ignore=lambda at, names: _left_out(at, site))
+
+
+def _version(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"[.\-_]", name)]
+
+
+def _left_out(at: str, site: Path) -> list[str]:
+    return [RELEASES, "index.html", MARK] if Path(at) == site else []
+
+
+def _linked(source: str, target: str) -> None:
+    """One more name for a file that nobody changes, where the file system has that; else a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 @contextmanager
@@ -39,30 +87,6 @@ def replaced(out: Path) -> Iterator[Path]:
         RequestError: ``out`` is something else than a site, or cannot be written.
     """
     check(out)
-    out = out.resolve()
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
-    try:
-        made = beside / "site"
-        made.mkdir()
-        (made / MARK).write_text(json.dumps({"format": "bench leaderboard", "version": 1}) + "\n")
-        yield made
-        _swap(out, made, beside / "old")
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _swap(out: Path, made: Path, old: Path) -> None:
-    if out.exists():
-        out.rename(old)
-    try:
-        made.rename(out)
-    except OSError:
-        if old.exists():
-            old.rename(out)
-        raise
+    with pages.replaced(out) as site:
+        (site / MARK).write_text(json.dumps({"format": "bench leaderboard", "version": 1}) + "\n")
+        yield site

@@ -1,38 +1,27 @@
-"""What a method's page says of it: from its class, and from the rows and runs that it has."""
+"""What a method's page says of it: from its class, and from the runs that stand on no board."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from markupsafe import Markup
 
-from bench.hyper import HyperParameters
-from bench.leaderboard.rows import RunLink, links
+from bench.hyper import HyperParameter, hyper_parameters
+from bench.leaderboard import text
+from bench.leaderboard.boards import RunLink, links
 from bench.report.settings import Column, difference
 
 if TYPE_CHECKING:
     from bench.engine.method import Method
 
-Text = tuple[tuple[str, bool], ...]
-"""A paragraph: pieces of text, and whether each is code."""
-
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
-
-
-@dataclass(frozen=True)
-class HyperParameter:
-    """A hyper-parameter: its name, default, values that tuning may try, and what it does."""
-
-    name: str
-    default: str
-    search: str
-    meaning: str
+UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
 
 
 @dataclass(frozen=True)
@@ -40,11 +29,13 @@ class About:
     """A method's description. ``family`` is the title of the method that it is built on in the end."""
 
     name: str
+    title: str
     reference: str = ""
     preset_of: str = ""
     family: str = "not installed"
     data: tuple[str, ...] = ()
-    text: tuple[Text, ...] = (((NOT_HERE, False),),)
+    description: Markup = UNKNOWN
+    summary: str = NOT_HERE
     hyper: tuple[HyperParameter, ...] = ()
 
 
@@ -57,22 +48,26 @@ class OtherRuns:
     runs: tuple[RunLink, ...]
 
 
-def about(name: str, methods: Mapping[str, type[Method]]) -> About:
-    """A method's description from its class; a method that is not installed has a short one."""
+def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> About:
+    """A method's description from its class; one that is not installed has a short one, and this title."""
     cls = methods.get(name)
     if cls is None:
-        return About(name)
+        return About(name, title or name)
     ancestors = [methods[base.__dict__["name"]] for base in cls.__mro__ if _registered(base, methods)]
     module = sys.modules.get(cls.__module__)
-    text = [paragraph for part in (cls, module) if part for paragraph in paragraphs(_own_doc(part))]
+    docs = [
+        doc for part in (cls, module) if part and (doc := inspect.cleandoc(vars(part).get("__doc__") or ""))
+    ]
     return About(
         name,
+        cls.title,
         cls.reference,
         ancestors[1].name if len(ancestors) > 1 else "",
         ancestors[-1].title,
         tuple(cls.families),
-        tuple(text),
-        tuple(_hyper(cls.Hyper)),
+        Markup("").join(map(text.html, docs)),
+        " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
+        tuple(hyper_parameters(cls.Hyper)),
     )
 
 
@@ -80,40 +75,16 @@ def _registered(base: type, methods: Mapping[str, type[Method]]) -> bool:
     return methods.get(vars(base).get("name", "")) is base
 
 
-def _own_doc(of: Any) -> str:
-    """The docstring that a class or module has itself, not one that it inherits."""
-    return inspect.cleandoc(vars(of).get("__doc__") or "")
-
-
-def paragraphs(text: str) -> list[Text]:
-    """The paragraphs of a docstring, lines joined, with what stands in backticks as code."""
-    made = []
-    for part in re.split(r"\n\s*\n", text):
-        joined = " ".join(part.split())
-        pieces = re.split(r"``?([^`]+)``?", joined)
-        found = tuple((piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece)
-        if found:
-            made.append(found)
-    return made
-
-
-def _hyper(of: type[HyperParameters]) -> Iterable[HyperParameter]:
-    space = of.search_space()
-    for name, field in of.model_fields.items():
-        search = ", ".join(map(str, space.get(name, ())))
-        yield HyperParameter(name, str(field.default), search, field.description or "")
-
-
-def other_runs(runs: pd.DataFrame, shown: set[str]) -> dict[str, list[OtherRuns]]:
+def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[OtherRuns]]:
     """Method -> its runs whose spec hash is not among ``shown``, by place and settings."""
     left = runs[~runs["spec_hash"].isin(shown)]
     usual: dict[tuple[str, Column], Mapping[str, Any]] = {}
     parts: dict[tuple[str, Column, str], list[int]] = defaultdict(list)
-    where = zip(left["method"], left["column"], left["settings"], strict=True)
-    for place, (method, column, settings) in enumerate(where):
+    keys = zip(left["method"], left["column"], left["settings"], strict=True)
+    for row, (method, column, settings) in enumerate(keys):
         reference = usual.setdefault((method, column), settings)
-        parts[method, column, difference(settings, reference)].append(place)
-    made: dict[str, list[OtherRuns]] = defaultdict(list)
-    for (method, column, setting), places in sorted(parts.items()):
-        made[method].append(OtherRuns(column, setting, links(left.iloc[places])))
-    return made
+        parts[method, column, difference(settings, reference)].append(row)
+    others: dict[str, list[OtherRuns]] = defaultdict(list)
+    for (method, column, setting), rows in sorted(parts.items()):
+        others[method].append(OtherRuns(column, setting, links(left.iloc[rows])))
+    return others

@@ -20,5 +20,5 @@ def script_json(value: Any) -> str:
 
 
 def call(function: str, *arguments: Any) -> str:
-    """A script that calls a function of ``assets/site.js``."""
+    """A script that calls a function of ``assets/board.js``."""
     return f"{function}({','.join(map(script_json, arguments))});\n"

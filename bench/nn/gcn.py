@@ -67,6 +67,11 @@ class GraphInputs(Inputs):
         self._buffer: Tensor | None = None
         self._free = True
 
+    @property
+    def nodes(self) -> Tensor:
+        """1 for nodes and 0 for padding, ``[clients, items]``."""
+        return (torch.arange(self.items, device=self.lengths.device) < self.lengths[:, None]).float()
+
     def begin_step(self) -> None:
         """Let the first layer's gradient buffer be used again."""
         self._free = True

@@ -11,25 +11,103 @@ from bench.report.results import Group, Results
 from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
 from bench.report.tuned import Search, budget, mark
-from bench.report.verdicts import LEAST_PARTITIONS
+from bench.report.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
 from bench.report.wording import AVERAGES, RULES, STAGES, label, ranges
 
 LEGEND = (
-    "A verdict is 'reproduced' where measured and published mean differ by at most "
-    "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_p the published, s_m the measured standard deviation, "
-    f"s_d that of the means over partitions, where at least {LEAST_PARTITIONS} were run; else 'above' or "
-    "'below'."
+    f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
+    f"mean lies within the margin (at least {LEAST_RUNS} runs), else 'compatible' where the difference is at "
+    f"most {FLOOR:g} point or what runs and another draw of clients explain, 'uninformative' where that "
+    "interval also holds the majority class, else 'above' or 'below'."
 )
 
 PLACES = (
     "Best (bold) and second best (underlined) are those of the cells with the seeds that most cells of their "
-    "column hold; (n=2) marks a cell with other seeds."
+    "column hold; (n=2) marks a cell with other seeds. Rows in brackets have other settings, which they name."
 )
-
-OTHER_SETTINGS = " Rows in brackets have other settings, which they name."
 
 LISTED = 5
 """Partitions of a column that a caption lists."""
+
+IN_CAPTION = 3
+"""Protocols that a caption names; more stand in the fine print."""
+
+
+def caption(cells: Cells) -> tuple[str, ...]:
+    """A table's caption: what is measured and how it is selected, protocol, seeds, tuning."""
+    study = cells.study
+    own = [measure for measure in cells.measures if not measure.other]
+    reading = own[0].reading or study.primary
+    read = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if any(each.by_reading for each in own) else ""
+    what = "; ".join(
+        measure.meaning if len(own) == 1 else f"{measure.title}: {measure.meaning}" for measure in own
+    )
+    return (
+        f"{what[:1].upper()}{what[1:]}{read}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
+        *conditions(study, cells.groups),
+    )
+
+
+def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
+    """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
+    study, experiment = cells.study, cells.experiment
+    lines = [PLACES] if any(measure.ranked for measure in cells.measures) else []
+    lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
+    if any(comparison.targets for comparison in experiment.comparisons):
+        lines += [LEGEND, tolerances(study, cells.primary)]
+    return (*lines, *origins(study, cells.groups, results))
+
+
+def conditions(study: Study, every: Iterable[Group], kept: Iterable[Search] = ()) -> tuple[str, ...]:
+    """Protocol, seeds and tuning of the runs of a document, and which of them are on other clients.
+
+    ``kept`` are the searches that the default configuration won, where the document shows them.
+    """
+    groups = [group for group in every if not group.done.empty]
+    if not groups:
+        return ("Nothing of this table has been run yet.",)
+    protocols = _protocols(study, groups)
+    more = f"; and {len(protocols) - IN_CAPTION} more data sets" if len(protocols) > IN_CAPTION else ""
+    protocol = "; ".join(protocols[:IN_CAPTION]) or "nothing is trained"
+    clashes = _clashes(study, groups)
+    searches = _searches(groups, kept)
+    tuned = f"marked searches ({len(searches)}); all else " if searches else ""
+    return (
+        f"Protocol: {protocol}{more}.",
+        f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. Tuning: {tuned}{study.tuning}.",
+        *([f"Not the same clients, and not to be compared, in {clashes}."] if clashes else []),
+    )
+
+
+def origins(
+    study: Study, every: Iterable[Group], results: Results, kept: Iterable[Search] = ()
+) -> tuple[str, ...]:
+    """All protocols, searches, partitions, devices, environments and bundles of a document's runs."""
+    groups = [group for group in every if not group.done.empty]
+    protocols, partitions = _protocols(study, groups), _partitions(study, groups)
+    devices = sorted({device for group in groups for device in group.done["device"] if device})
+    environments = sorted({describe(environment) for environment in results.environments(groups)} - {""})
+    bundles = Counter(
+        run
+        for group in groups
+        for run in zip(group.done["bundle"], group.done["bundle_state"], strict=True)
+        if run[0]
+    )
+    named = [f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(bundles.items())]
+    parts = (
+        ("Protocols", "; ".join(protocols) if len(protocols) > IN_CAPTION else ""),
+        *((f"Tuned ('{text}')", what) for text, what in _searches(groups, kept)),
+        ("Partitions", partitions),
+        ("Devices", ", ".join(devices)),
+        ("Environment", "; ".join(environments)),
+        ("Imported", ", ".join(named)),
+    )
+    return tuple(f"{head}: {text}." for head, text in parts if text)
+
+
+def _searches(groups: Iterable[Group], kept: Iterable[Search]) -> list[tuple[str, str]]:
+    shown = (*(group.tuned for group in groups if group.tuned), *kept)
+    return sorted({(mark(search), budget(search)) for search in shown})
 
 
 def _protocol(group: Group) -> tuple[int, int, str]:
@@ -40,32 +118,34 @@ def _protocol(group: Group) -> tuple[int, int, str]:
     return rounds, epochs, text
 
 
-def _protocols(study: Study, groups: list[Group]) -> str:
-    """The protocols of the runs of the usual setting by data set, the most frequent first; others with the
-    methods that have no other. Methods that do not train have none.
+def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:
+    """The protocols of the runs of the usual setting, a text for the data sets that share them: the most
+    frequent first, others with the methods that have no other. Methods that do not train have none.
     """
-    found: dict[str, dict[tuple[int, int, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    by_dataset: dict[str, dict[tuple[int, int, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for group in groups:
         if not group.setting and group.trains:
-            found[group.column.dataset][_protocol(group)].append(group.method)
-    parts = []
-    for dataset, protocols in sorted(found.items()):
+            by_dataset[group.column.dataset][_protocol(group)].append(group.method)
+    datasets: dict[str, list[str]] = defaultdict(list)
+    for dataset, protocols in sorted(by_dataset.items()):
         (first, usual), *others = sorted(protocols.items(), key=lambda item: (-len(item[1]), item[0]))
         texts = [first[-1]]
         for (*_, text), methods in others:
             only = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
             texts.append(text if set(methods) & set(usual) else f"{text} ({only})")
-        parts.append(f"{study.title_of(dataset)}: {'; also '.join(texts)}")
-    return "; ".join(parts) or "nothing is trained"
+        datasets["; also ".join(texts)].append(study.title_of(dataset))
+    return [f"{', '.join(titles)}: {text}" for text, titles in datasets.items()]
 
 
 def _partitions(study: Study, groups: Iterable[Group]) -> str:
     """Beginnings of the partitions' hashes by column; of many the first and their number."""
-    found: dict[str, set[str]] = defaultdict(set)
+    by_column: dict[str, set[str]] = defaultdict(set)
     for group in groups:
-        found[label(study, group.column)] |= {digest[:8] for digest in group.done["partition_hash"] if digest}
+        by_column[label(study, group.column)] |= {
+            digest[:8] for digest in group.done["partition_hash"] if digest
+        }
     parts = []
-    for where, digests in sorted(found.items()):
+    for where, digests in sorted(by_column.items()):
         listed = ", ".join(sorted(digests)[:LISTED])
         more = f" and {len(digests) - LISTED} more" if len(digests) > LISTED else ""
         if listed:
@@ -75,15 +155,15 @@ def _partitions(study: Study, groups: Iterable[Group]) -> str:
 
 def _clashes(study: Study, groups: Iterable[Group]) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
-    found: dict[tuple[str, str, int], set[str]] = defaultdict(set)
+    by_draw: dict[tuple[str, str, int], set[str]] = defaultdict(set)
     for group in groups:
         drawn = group.settings["protocol.partition_seed"]
         for seed, digest in zip(group.done["seed"], group.done["partition_hash"], strict=True):
             where = label(study, group.column), str(group.settings["protocol.split"])
-            found[*where, int(seed if drawn == PER_SEED else drawn)].add(digest[:8])
+            by_draw[*where, int(seed if drawn == PER_SEED else drawn)].add(digest[:8])
     return "; ".join(
         f"{where}, partition seed {seed}: {', '.join(sorted(digests))}"
-        for (where, _, seed), digests in sorted(found.items())
+        for (where, _, seed), digests in sorted(by_draw.items())
         if len(digests) > 1
     )
 
@@ -101,84 +181,14 @@ def describe(environment: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def caption(cells: Cells, results: Results) -> tuple[str, ...]:
-    """What a reader must know of a table: comparison, protocol, seeds, partitions, environment."""
-    study, experiment = cells.study, cells.experiment
-    lines = []
-    for measure in cells.measures:
-        reading = measure.reading or study.primary
-        lines.append(
-            f"{measure.title}: {measure.meaning}; {STAGES[reading.stage]}, {RULES[reading.rule]} "
-            f"(stage {reading.stage}, rule {reading.rule})."
-            if measure.by_reading
-            else f"{measure.title}: {measure.meaning}."
-        )
-    lines.append(
-        f"Accuracies are the {AVERAGES[study.average]}; ± is the sample standard deviation over seeds."
-    )
-    if any(measure.ranked for measure in cells.measures):
-        lines.append(PLACES)
-    lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
-    if any(comparison.targets for comparison in experiment.comparisons):
-        lines += [LEGEND, tolerances(study, cells.primary)]
-    return (*lines, *circumstances(study, cells.groups, results))
-
-
 def tolerances(study: Study, cells: Iterable[Cell]) -> str:
-    """Which columns' tolerances hold the spread over partitions, and over how many."""
-    found: dict[str, set[int]] = defaultdict(set)
+    """Which columns' verdicts allow for the spread between partitions, and where that is from."""
+    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for cell in cells:
-        if cell.spread.std is not None:
-            found[label(study, cell.column)].add(cell.spread.partitions)
-    columns = "; ".join(f"{where}: {ranges(numbers)}" for where, numbers in sorted(found.items()))
-    if not columns:
-        return (
-            f"No tolerance holds an s_d: no cell has runs on {LEAST_PARTITIONS} partitions that differ in "
-            "nothing else. Where every seed draws its own partition, s_m holds that spread."
-        )
-    return f"Partitions behind s_d, which a verdict's tolerance holds: {columns}; nowhere else."
-
-
-def circumstances(
-    study: Study, every: Iterable[Group], results: Results, kept: Iterable[Search] = ()
-) -> tuple[str, ...]:
-    """How, with which seeds, on which partitions and where the runs of a document were made.
-
-    ``kept`` are the searches that the default configuration won, where the document shows them.
-    """
-    groups = [group for group in every if not group.done.empty]
-    if not groups:
-        return ("Nothing of this table has been run yet.",)
-    seeds = ranges(seed for group in groups for seed in group.seeds)
-    shown = (*(group.tuned for group in groups if group.tuned), *kept)
-    searches = sorted({(mark(search), budget(search)) for search in shown})
-    lines = [
-        f"Protocol: {_protocols(study, groups)}. Seeds: {seeds}.",
-        *(f"Tuned ('{text}'): {what}." for text, what in searches),
-        f"Tuning budget{' of all else' if searches else ''}: {study.tuning}."
-        f"{OTHER_SETTINGS if any(group.setting for group in groups) else ''}",
-    ]
-    partitions = _partitions(study, groups)
-    if partitions:
-        lines.append(f"Partitions: {partitions}.")
-    clashes = _clashes(study, groups)
-    if clashes:
-        lines.append(f"Not the same clients, and not to be compared, in {clashes}.")
-    devices = sorted({device for group in groups for device in group.done["device"] if device})
-    made = sorted({describe(environment) for environment in results.environments(groups)} - {""})
-    if devices:
-        lines.append(f"Devices: {', '.join(devices)}.")
-    if made:
-        lines.append("Environment: " + "; ".join(made) + ".")
-    imported = Counter(
-        origin
-        for group in groups
-        for origin in zip(group.done["bundle"], group.done["bundle_state"], strict=True)
-        if origin[0]
-    )
-    if imported:
-        bundles = ", ".join(
-            f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(imported.items())
-        )
-        lines.append(f"Imported: {bundles}.")
-    return tuple(lines)
+        if cell.spread.draws and cell.spread.std is not None:
+            found[cell.spread.source][label(study, cell.column)].add(cell.spread.partitions)
+    own = "; ".join(f"{where}: {ranges(numbers)}" for where, numbers in sorted(found[OWN].items()))
+    pooled = ", ".join(sorted(found[POOLED]))
+    parts = [f"from their own partitions {own}"] * bool(own)
+    parts += [f"pooled over the study's cells {pooled}"] * bool(pooled)
+    return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."

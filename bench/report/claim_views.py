@@ -2,69 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
+from math import inf, isnan, nan
 from statistics import fmean
 
-import numpy as np
 import pandas as pd
 
-from bench.report.captions import circumstances
+from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.claims import Claim, Claims
 from bench.report.competitors import scores
 from bench.report.experiment import Point
-from bench.report.measures import Measure, Measured
+from bench.report.measures import TEST, Measured
 from bench.report.results import Results
-from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, read_as
+from bench.report.settings import Column, Reading
+from bench.report.statistic import Records, Statistic, read_as
 from bench.report.study import Study
-from bench.report.table import Document, Entry, Summary, Table
+from bench.report.table import Document, Table, listing
 from bench.report.wording import label, signed
-from bench.statistics.paired import KEYS, compare
+from bench.statistics.paired import KEYS, side_by_side
 from bench.statistics.summary import Interval, t_interval
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "can't be told"
+HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "can't be told", "not measured"
 """Answers to a claim."""
-
-NOT_RUN = "not run"
-
-NAMED = 3
-"""Names that stand side by side in a table."""
 
 ROUNDING = 1e-9
 """By how much numbers that are the same may differ as binary fractions."""
 
+RECORDS = ("claim", "table", "place", "first", "second", "difference", "low", "high", "units", "published")
+"""Columns of the differences as numbers, but for the answer."""
+
+Side = tuple[Cell, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """First less second at a place, in points of accuracy or the unit of the claim's measure.
-
-    ``first`` and ``second`` are titles of the lines compared; ``difference`` is None where runs are missing,
-    ``interval`` (95 %, over ``units``) for fewer than two units; ``published`` is the papers' difference.
+    """What the runs of a table say at a place: ``differences`` of first and second by unit, in points of
+    accuracy, the unit of the claim's measure or percent; empty where runs are missing. ``published`` is the
+    papers' difference, NaN where they print none.
     """
 
+    claim: Claim
     table: str
     place: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    difference: float | None
-    interval: Interval | None
-    units: int
-    published: float | None
-    exact: bool
-    cells: tuple[Cell, ...]
+    first: Side
+    second: Side
+    differences: pd.Series[float]
+    published: float
+
+    @property
+    def difference(self) -> float:
+        """The mean over units; NaN where runs are missing."""
+        return float(self.differences.mean())
+
+    @cached_property
+    def interval(self) -> Interval | None:
+        """95 %, Student's; None for fewer than two units, and for numbers without spread."""
+        return None if self.claim.exact else t_interval(self.differences.tolist())
 
     @property
     def answer(self) -> str:
-        """Whether the claim holds here."""
-        if self.difference is None:
-            return NOT_RUN
-        if self.exact:
-            return HOLDS if self.difference >= -ROUNDING else FAILS
-        low, high = self.interval or (-np.inf, np.inf)
-        return HOLDS if low > 0 else FAILS if high < 0 else OPEN
+        """Whether the interval lies within the claim's range."""
+        low, high = self.claim.range
+        if self.differences.empty:
+            return UNMEASURED
+        if self.claim.exact:
+            return HOLDS if low - ROUNDING <= self.difference <= high + ROUNDING else FAILS
+        start, end = self.interval or (-inf, inf)
+        return HOLDS if low < start and end < high else FAILS if end < low or high < start else OPEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,125 +80,120 @@ class Answer:
     """What a claim's places say together. ``reduced`` where their runs are those of a reduced protocol."""
 
     claim: Claim
-    findings: tuple[Finding, ...]
-    reduced: bool
+    findings: Sequence[Finding]
+    reduced: bool = False
+
+    @property
+    def measured(self) -> list[Finding]:
+        """The places where runs are."""
+        return [finding for finding in self.findings if not finding.differences.empty]
+
+    def count(self, answer: str) -> int:
+        """The number of places with an answer."""
+        return [finding.answer for finding in self.findings].count(answer)
 
     @property
     def verdict(self) -> str:
-        """``HOLDS`` where the claim holds at every place (or most), ``FAILS`` where it fails at one (or at
-        half of them), else ``OPEN``.
+        """``HOLDS`` where the claim holds at every place measured (or most), ``FAILS`` where it fails at one
+        (or at half of them), else ``OPEN``; ``UNMEASURED`` without any.
         """
-        answers = [finding.answer for finding in self.findings]
-        holding, failing = answers.count(HOLDS), answers.count(FAILS)
+        places, holding, failing = len(self.measured), self.count(HOLDS), self.count(FAILS)
+        if not places:
+            return UNMEASURED
         if self.claim.most:
-            return (
-                HOLDS
-                if 2 * holding > len(answers)
-                else FAILS
-                if failing and 2 * failing >= len(answers)
-                else OPEN
-            )
-        return FAILS if failing else HOLDS if holding and holding == len(answers) else OPEN
+            return HOLDS if 2 * holding > places else FAILS if 2 * failing >= places else OPEN
+        return FAILS if failing else HOLDS if holding == places else OPEN
 
 
 def answer(study: Study, claim: Claim, tables: Mapping[str, Cells], results: Results) -> Answer:
     """The answer of the whole protocol's runs or, where there is none, of the reduced one's."""
     whole, reduced = (
-        tuple(
+        [
             finding
             for name in names
             if name in tables
             for finding in _findings(study, claim, tables[name], results)
-        )
+        ]
         for names in (claim.tables, claim.reduced)
     )
-    use_reduced = all(finding.difference is None for finding in whole) and any(
-        finding.difference is not None for finding in reduced
-    )
-    return Answer(claim, reduced if use_reduced else whole, use_reduced)
+    answers = Answer(claim, whole), Answer(claim, reduced, reduced=True)
+    chosen = next((each for each in answers if each.measured), answers[0])
+    return replace(chosen, findings=[_mean(chosen)]) if claim.average and chosen.measured else chosen
 
 
 def _findings(study: Study, claim: Claim, cells: Cells, results: Results) -> Iterator[Finding]:
     points = {point.label: point for point in cells.experiment.points}
-    pairs: list[tuple[str, Point, Point]] = [(name, point, point) for name, point in points.items()]
-    if claim.points:
-        first, second = claim.points
-        pairs = [("", points[first], points[second])]
-    for column, (name, here, there) in product(cells.columns, pairs):
-        if not claim.only.has(column.dataset, column.scenario, column.clients):
-            continue
-        sides = _planned(cells, claim.first, column, here), _planned(cells, claim.second, column, there)
-        if all(sides):
-            place = ", ".join(filter(None, (label(study, column), column.scenario, name)))
-            yield _finding(study, claim, cells, place, sides, results)
+    pairs = [claim.points] if claim.points else [(name, name) for name in points]
+    for column, (here, there) in product(cells.columns, pairs):
+        other = replace(column, clients=claim.second_clients or column.clients)
+        first, second = (
+            _side(claim, cells, *side)
+            for side in ((claim.first, column, points[here]), (claim.second, other, points[there]))
+        )
+        asked = claim.only.has(column.dataset, column.scenario, column.clients)
+        if asked and first and bool(second) == bool(claim.second):
+            beside = f"less {other.clients}" if other != column else ""
+            point = here if here == there else f"{here} less {there}"
+            place = ", ".join(filter(None, (label(study, column), beside, column.scenario, point)))
+            yield _finding(study, claim, cells, place, first, second, results)
 
 
-def _planned(cells: Cells, titles: Sequence[str], column: Column, point: Point) -> tuple[Cell, ...]:
+def _side(claim: Claim, cells: Cells, titles: Sequence[str], column: Column, point: Point) -> Side:
     """The cells of the lines of these titles, as far as they are planned there."""
     lines = {cells.title(line): line for line in cells.lines}
-    every = (cells.at(column, lines[title], point) for title in titles if title in lines)
+    measure = claim.measure if claim.measure in cells.measures else None
+    every = (cells.at(column, lines[title], point, measure) for title in titles if title in lines)
     return tuple(cell for cell in every if cell is not None)
 
 
 def _finding(
-    study: Study,
-    claim: Claim,
-    cells: Cells,
-    place: str,
-    sides: tuple[tuple[Cell, ...], tuple[Cell, ...]],
-    results: Results,
+    study: Study, claim: Claim, cells: Cells, place: str, first: Side, second: Side, results: Results
 ) -> Finding:
-    first, second = sides
-    whole = all(cell.measured and cell.group for cell in (*first, *second))
-    if claim.each and whole:
-        first, second = (_extreme(first, min),), (_extreme(second, max),)
-    difference, interval, units = None, None, 0
-    if whole:
-        values = (
-            _by_client(study, first, second, results)
-            if claim.measure is None
-            else _by_seed(study, claim.measure, first, second, results)
-        )
-        difference, interval, units = values
-    ours, theirs = _published(first), _published(second)
-    published = None if claim.measure or ours is None or theirs is None else ours - theirs
-    return Finding(
-        table=cells.experiment.name,
-        place=place,
-        first=tuple(cell.title for cell in first),
-        second=tuple(cell.title for cell in second),
-        difference=difference,
-        interval=interval,
-        units=units,
-        published=published,
-        exact=claim.exact,
-        cells=(*first, *second),
+    differences = pd.Series(dtype=float)
+    if all(cell.measured and cell.group for cell in (*first, *second)):
+        numbers = {id(cell): _numbers(study, claim, cell, results) for cell in (*first, *second)}
+        if claim.each:
+            first = (min(first, key=lambda cell: numbers[id(cell)].mean()),)
+            second = (max(second, key=lambda cell: numbers[id(cell)].mean()),)
+        if claim.measure or claim.average or claim.second_clients or not second:
+            by_seed = [pd.DataFrame(numbers[id(cell)] for cell in side) for side in (first, second) if side]
+            differences = _less(claim, [side.mean(skipna=False) for side in by_seed])
+        else:
+            sides = {"first": _scores(study, first, results), "second": _scores(study, second, results)}
+            differences = pd.Series(side_by_side(sides).differences("first", "second"))
+    printed = [pd.Series([_published(side)]) for side in (first, second) if side]
+    published = _less(claim, printed).mean() if claim.measure in (None, *cells.measures) else nan
+    return Finding(claim, cells.experiment.name, place, first, second, differences, float(published))
+
+
+def _less(claim: Claim, sides: Sequence[pd.Series[float]]) -> pd.Series[float]:
+    first, *others = sides
+    for second in others:
+        first = 100 * (first / second - 1) if claim.relative else first - second
+    return first.dropna()
+
+
+def _mean(answer: Answer) -> Finding:
+    """The mean over the places that were measured, by seed: the seeds that all of them have."""
+    measured = answer.measured
+    by_seed = pd.concat([finding.differences for finding in measured], axis=1).mean(axis=1, skipna=False)
+    return replace(
+        measured[0],
+        place=f"mean of {len(measured)} of {len(answer.findings)} places",
+        first=tuple(cell for finding in measured for cell in finding.first),
+        second=tuple(cell for finding in measured for cell in finding.second),
+        differences=by_seed.dropna(),
+        published=fmean(finding.published for finding in measured),
     )
 
 
-def _extreme(side: tuple[Cell, ...], choose: Callable[..., Cell]) -> Cell:
-    return choose(side, key=lambda cell: cell.measured.mean if cell.measured else 0.0)
-
-
-def _published(side: tuple[Cell, ...]) -> float | None:
-    """The mean of the published values of a side; None where one has none."""
+def _published(side: Side) -> float:
+    """The mean of the published values of a side; NaN where one has none."""
     means = [cell.target.mean for cell in side if cell.target and cell.target.mean is not None]
-    return fmean(means) if len(means) == len(side) else None
+    return fmean(means) if len(means) == len(side) else nan
 
 
-Difference = tuple[float | None, Interval | None, int]
-
-
-def _by_client(
-    study: Study, first: tuple[Cell, ...], second: tuple[Cell, ...], results: Results
-) -> Difference:
-    """The difference of group means on the same partitions, seeds and clients."""
-    sides = {"first": _mean(study, first, results), "second": _mean(study, second, results)}
-    (found,) = compare(sides)
-    return found.difference, found.interval, found.units
-
-
-def _mean(study: Study, side: tuple[Cell, ...], results: Results) -> pd.DataFrame:
+def _scores(study: Study, side: Side, results: Results) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
     every = pd.concat([scores(cell, results, study.average) for cell in side])
     grouped = every.groupby([*KEYS, "part"], as_index=False).agg(
@@ -199,154 +202,140 @@ def _mean(study: Study, side: tuple[Cell, ...], results: Results) -> pd.DataFram
     return grouped[grouped["cells"] == len(side)].drop(columns="cells")
 
 
-def _by_seed(
-    study: Study, measure: Measure, first: tuple[Cell, ...], second: tuple[Cell, ...], results: Results
-) -> Difference:
-    """The difference of means over seeds that all cells have, one number a run."""
-    numbers = [[_numbers(study, measure, cell, results) for cell in side] for side in (first, second)]
-    seeds = sorted(set.intersection(*(set(found) for side in numbers for found in side)))
-    values = [
-        fmean(found[seed] for found in numbers[0]) - fmean(found[seed] for found in numbers[1])
-        for seed in seeds
-    ]
-    return (fmean(values) if values else None), t_interval(values), len(values)
-
-
-def _numbers(study: Study, measure: Measure, cell: Cell, results: Results) -> dict[int, float]:
-    """Seed -> what a measure makes of its run; none where a run has no number."""
+def _numbers(study: Study, claim: Claim, cell: Cell, results: Results) -> pd.Series[float]:
+    """What the claim's measure makes of every run of a cell, by seed; empty where a run has no number."""
     assert cell.group is not None
-    measured = Measured(
-        results, cell.group, cell.stage, cell.rule, study.average, cell.baseline, cell.point.label
-    )
-    values = measure.of(measured)
-    return dict(zip(cell.seeds, values, strict=True)) if len(values) == len(cell.seeds) else {}
+    measure = claim.measure or TEST
+    read = measure.reading or Reading(cell.stage, cell.rule)
+    how = (read.stage, read.rule, study.average, cell.baseline, cell.point.label)
+    values = measure.of(Measured(results, cell.group, *how))
+    return pd.Series(dict(zip(cell.seeds, values, strict=True)) if len(values) == len(cell.seeds) else {})
 
 
-def _digits(claim: Claim) -> int:
-    return claim.measure.digits if claim.measure else 2
+def _number(claim: Claim, value: float) -> str:
+    if isnan(value):
+        return "-"
+    digits = 1 if claim.relative else claim.measure.digits if claim.measure else 2
+    return signed(value, digits) + " %" * claim.relative
 
 
-def _interval(interval: Interval | None, digits: int) -> str:
-    return f"[{interval[0]:+.{digits}f}, {interval[1]:+.{digits}f}]" if interval else "no interval"
+def _interval(finding: Finding) -> str:
+    if finding.differences.empty:
+        return "-"
+    ends = [_number(finding.claim, end) for end in finding.interval or ()]
+    return f"[{', '.join(ends)}]" if ends else "no spread" if finding.claim.exact else "no interval"
 
 
-def _measured(found: Answer) -> str:
-    """What was measured, in a line: a difference with its interval, or how many of several hold."""
-    ran = [finding for finding in found.findings if finding.difference is not None]
-    digits = _digits(found.claim)
-    if not ran:
-        return NOT_RUN
-    if len(found.findings) == 1:
-        (only,) = ran
-        interval = "" if only.exact else f" {_interval(only.interval, digits)}"
-        return f"{signed(only.difference, digits)}{interval}"
-    differences = [finding.difference for finding in ran if finding.difference is not None]
-    held = sum(finding.answer == HOLDS for finding in ran)
-    failed = sum(finding.answer == FAILS for finding in ran)
-    low, high = signed(min(differences), digits), signed(max(differences), digits)
-    missing = f", {len(found.findings) - len(ran)} not run" if len(ran) < len(found.findings) else ""
-    span = low if low == high else f"{low} to {high}"
-    return f"{span}; {held} of {len(found.findings)} hold, {failed} do not{missing}"
+def _difference(answer: Answer, grids: Mapping[str, str]) -> str:
+    """What was measured, in a line: a difference with its interval, or how many of several hold; of nothing
+    why, or the ``grids`` (by table) to run.
+    """
+    claim, measured, findings = answer.claim, answer.measured, answer.findings
+    if not measured:
+        cells = [cell for finding in findings for cell in (*finding.first, *finding.second)]
+        lost = sorted({cell.verdict for cell in cells if cell.group and not cell.measured})
+        to_run = dict.fromkeys(grids[name] for name in (*claim.tables, *claim.reduced) if name in grids)
+        return ", ".join(lost) or f"to run: {', '.join(to_run)}"
+    differences = [finding.difference for finding in measured]
+    low, high = (_number(claim, end(differences)) for end in (min, max))
+    text = f"{low} {_interval(measured[0])}"
+    if len(measured) > 1:
+        span = low if low == high else f"{low} to {high}"
+        text = f"{span}; {answer.count(HOLDS)} of {len(measured)} hold, {answer.count(FAILS)} do not"
+    text += f"; {len(findings) - len(measured)} not run" if len(measured) < len(findings) else ""
+    return text + "; reduced" * answer.reduced
 
 
-def _side(titles: Sequence[str]) -> str:
+def _list(answers: Sequence[Answer], grids: Mapping[str, str]) -> Table:
+    rows = []
+    for number, answer in enumerate(answers, 1):
+        source = f" ({answer.claim.source})" if answer.claim.source else ""
+        rows.append((f"{number}. {answer.claim.text}{source}", (answer.verdict, _difference(answer, grids))))
+    return listing("claims", "Claims", "Claim", ("Answer", "Difference"), rows)
+
+
+def _titles(side: Side, most: int = 3) -> str:
     """A few names, or how many there are."""
-    return ", ".join(titles) if len(titles) <= NAMED else f"{len(titles)} methods"
+    titles = list(dict.fromkeys(cell.title for cell in side))
+    return ", ".join(titles) if len(titles) <= most else f"{len(titles)} lines"
 
 
-def _list(answers: Sequence[Answer]) -> Table:
-    rows = tuple(
-        (
-            f"{place}. {found.claim.text}",
-            (
-                Entry(found.verdict),
-                Entry(_measured(found)),
-                Entry("reduced" if found.reduced else "-" if _measured(found) == NOT_RUN else "whole"),
-                Entry(found.claim.source or "-"),
-            ),
-        )
-        for place, found in enumerate(answers, 1)
-    )
-    return Table(
-        "claims", "Claims", "Claim", (("", 4),), ("Answer", "Difference", "Protocol", "Published in"), rows
-    )
-
-
-def _differences(answers: Sequence[Answer]) -> Table:
-    rows = tuple(
-        (
-            f"{place}. {finding.place}",
-            (
-                Entry(finding.answer),
-                Entry(signed(finding.difference, _digits(found.claim))),
-                Entry("-" if finding.exact else _interval(finding.interval, _digits(found.claim))),
-                Entry(str(finding.units)),
-                Entry(signed(finding.published, _digits(found.claim))),
-                Entry(_side(finding.first)),
-                Entry(_side(finding.second)),
-            ),
-        )
-        for place, found in enumerate(answers, 1)
-        for finding in found.findings
-        if finding.difference is not None
-    )
-    columns = ("Answer", "Difference", "95 % interval", "Units", "Published", "First", "Second")
-    return Table("differences", "Differences, place by place", "Place", (("", 7),), columns, rows)
-
-
-def _records(answers: Sequence[Answer]) -> Iterator[dict[str, str]]:
-    for found in answers:
-        for finding in found.findings:
+def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
+    """What was measured or published, a row a place; and the same as numbers, with all that was planned."""
+    rows, records = [], []
+    for number, answer in enumerate(answers, 1):
+        for finding in answer.findings:
             low, high = finding.interval or (None, None)
-            yield {
-                "claim": found.claim.text,
-                "table": finding.table,
-                "place": finding.place,
-                "first": ", ".join(finding.first),
-                "second": ", ".join(finding.second),
-                "difference": number(finding.difference, 6),
-                "low": number(low, 6),
-                "high": number(high, 6),
-                "units": str(finding.units),
-                "published": number(finding.published),
-                "answer": finding.answer,
-            }
+            sides = [_titles(side, len(side)) for side in (finding.first, finding.second)]
+            units = len(finding.differences)
+            names = (answer.claim.text, finding.table, finding.place, *sides)
+            numbers = (finding.difference, low, high, units, finding.published)
+            records.append((*names, *numbers, finding.answer))
+            texts = (
+                finding.answer,
+                _number(answer.claim, finding.difference),
+                _interval(finding),
+                str(units),
+                _number(answer.claim, finding.published),
+                _titles(finding.first),
+                _titles(finding.second) or "-",
+            )
+            if not (finding.differences.empty and isnan(finding.published)):
+                rows.append((f"{number}. {finding.place}", texts))
+    columns = ("Answer", "Difference", "95 % interval", "Units", "Published", "First", "Second")
+    table = listing("differences", "Differences, place by place", "Place", columns, rows)
+    return table, pd.DataFrame(records, columns=[*RECORDS, "answer"])
 
 
 def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: Results) -> Statistic | None:
-    """The document of a list of claims; None where no run says anything about any of them."""
+    """The document of a list of claims; None where no run says anything about any of them. Claims about
+    tables or lines that the report leaves out are left out, too.
+    """
     tables = {cells.experiment.name: cells for cells in experiments}
-    answers = [answer(study, claim, tables, results) for claim in listed.claims]
-    ran = [finding for found in answers for finding in found.findings if finding.difference is not None]
-    if not ran:
+    titles = {name: {cells.title(line) for line in cells.lines} for name, cells in tables.items()}
+    answers = [
+        answer(study, claim, tables, results)
+        for claim in listed.claims
+        if any({*claim.first, *claim.second} <= titles.get(n, set()) for n in (*claim.tables, *claim.reduced))
+    ]
+    measured = [finding for each in answers for finding in each.measured]
+    if not measured:
         return None
-    groups = {id(cell.group): cell.group for finding in ran for cell in finding.cells if cell.group}
+    cells = [cell for finding in measured for cell in (*finding.first, *finding.second)]
+    groups = {id(cell.group): cell.group for cell in cells if cell.group}
     caption = (
         read_as(study, study.primary) + " Lines of another stage are read as their tables say.",
+        "A claim holds at a place where the 95 % interval of the difference lies above zero, or in the range "
+        "that it names, does not hold where it lies outside, and can't be told else.",
+        *conditions(study, groups.values()),
+    )
+    fine_print = (
         "Differences are the first's less the second's: of accuracies in points, paired by client and seed "
         "(the unit is the client, the mean of its seeds, where all runs are on one partition); of other "
-        "numbers paired by seed. Intervals are Student's, 95 %, not corrected for their number.",
-        "A claim holds at a place where the interval lies above zero, does not hold where it lies below, and "
-        "can't be told else. It holds as a whole where it does at every place, or where it says most at more "
-        "than half; it does not where it fails at one, or at half.",
-        "'reduced' answers are those of runs with less data and fewer rounds than the paper's: they speak of "
-        "order, not of the paper's values.",
+        "numbers, other clients and means over places, paired by seed. Intervals are Student's, uncorrected.",
+        "A claim holds as a whole where it does at every place measured, or where it says most at more than "
+        "half; it does not where it fails at one, or at half. 'To run': the grids that would measure it.",
+        "'Reduced': runs with less data and fewer rounds than the paper's, which speak of order alone.",
         *listed.remarks,
-        *circumstances(study, list(groups.values()), results),
+        *origins(study, groups.values(), results),
     )
+    grids = {table.experiment.name: table.experiment.grid or ", ".join(study.grids) for table in experiments}
+    table, (details, records) = _list(answers, grids), _differences(answers)
+    verdicts = [each.verdict for each in answers]
+    words = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, UNMEASURED: UNMEASURED}
+    headline = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in words.items())
     name = f"{study.name}_{listed.name}"
-    views = (_list(answers), _differences(answers))
-    verdicts = [found.verdict for found in answers]
-    headline = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (HOLDS, FAILS, OPEN))
     document = Document(
         name=name,
         title=f"{study.title}: {listed.title}",
         caption=caption,
         notes=(),
-        views=views,
-        details=(),
-        summary=Summary((views[0],), None, (), (f"{listed.title}, {len(answers)}: {headline}",)),
+        views=(table,),
+        details=(details,),
+        printed=(table,),
         primary=(),
         cells=(),
+        fine_print=fine_print,
+        headline=f"{listed.title}, {len(answers)}: {headline}",
     )
-    return Statistic(document, (Records(f"{name}_differences", tuple(_records(answers))),))
+    return Statistic(document, (Records(f"{name}_differences", records),))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import RequestError
-from bench.report.cells import Cells, Selection, cells_of
+from bench.report.cell_builder import cells_of
+from bench.report.cells import Cells, Selection
 from bench.report.experiment import Plan
-from bench.report.planned import usual
+from bench.report.planned import Usual, usual
 from bench.report.results import Results
 from bench.report.source import Source
 from bench.report.study import Study
@@ -32,18 +33,34 @@ def selected(
     return tuple(cells for cells in every if cells.by_key)
 
 
+def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[Plan]]:
+    """Every experiment of studies by their names."""
+    return {name: [Plan(each, study.lines) for each in study.experiments] for name, study in studies.items()}
+
+
+def results_of(source: Source, plans: Mapping[str, Iterable[Plan]], settings: Usual) -> Results:
+    """The results of a source for these experiments; ``settings`` are the usual ones of every cell.
+
+    Raises:
+        RequestError: the source has no runs.
+    """
+    apart = {digest for own in plans.values() for plan in own for digest in plan.hashes}
+    results = Results(source, settings, apart, Searches(configurations()))
+    if results.runs.empty:
+        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
+    return results
+
+
 def collect(source: Source, studies: Iterable[Study]) -> Collected:
     """Everything that is planned, published or run.
 
     Raises:
         RequestError: the source has no runs.
     """
-    plans = [(study, [Plan(each, study.lines) for each in study.experiments]) for study in studies]
-    apart = {digest for _, own in plans for plan in own for digest in plan.hashes}
-    settings = usual(grid for study, _ in plans for grid in study.grids)
-    results = Results(source, settings, apart, Searches(configurations()))
-    if results.runs.empty:
-        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
+    by_name = {study.name: study for study in studies}
+    plans = plans_of(by_name)
+    results = results_of(source, plans, usual(grid for study in by_name.values() for grid in study.grids))
     return Collected(
-        results, tuple((study, selected(study, own, results, Selection())) for study, own in plans)
+        results,
+        tuple((study, selected(study, plans[name], results, Selection())) for name, study in by_name.items()),
     )

@@ -58,6 +58,18 @@ class Task:
         """Measured mean in percent of the methods with numbers."""
         return {method: cell.measured.mean for method, cell in self.cells.items() if cell.measured}
 
+    @property
+    def runs(self) -> pd.DataFrame:
+        """Measured values in percent, a row a seed, a column a method; NaN where there is none."""
+        values = {}
+        for method, cell in self.cells.items():
+            if cell.measured:
+                # Runs that did not store the stage have no value: whose seeds the others are is not known.
+                number = cell.measured.n
+                seeds = cell.seeds if len(cell.seeds) == number else range(number)
+                values[method] = pd.Series(cell.measured.values, seeds)
+        return pd.DataFrame(values)
+
 
 def tasks(
     study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -22,6 +21,7 @@ from bench.dataset import DATASETS
 from bench.errors import NoDataError
 from bench.federation import scenarios
 from bench.federation.build import federate
+from bench.federation.identity import data_checksum, features_checksum
 from bench.federation.prepared import Prepared, prepare
 from bench.federation.statistics import (
     border_hyperedges,
@@ -46,7 +46,7 @@ SHARES = ("clustering", "heterogeneity", "training_ratio")
 
 @dataclass(frozen=True)
 class Statistic:
-    """One number of a table; ``clients`` is 1 and ``scenario`` ``global`` for the whole data set.
+    """One number of a paper's table; ``clients`` is 1 and ``scenario`` ``global`` for the whole data set.
 
     ``measured`` may be a mean over partitions, with its standard ``deviation`` (ddof 1). None where a
     value is not defined or not published.
@@ -59,6 +59,7 @@ class Statistic:
     measured: float | None
     published: float | None
     deviation: float | None = None
+    paper: str = ""
 
     @property
     def setting(self) -> str:
@@ -68,12 +69,39 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as text: a heading for every column, with columns of published numbers called ``publ.``."""
+    """Statistics as text, a row each, with a heading for every column."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+
+
+def _number(value: float | None, quantity: str) -> str:
+    if value is None:
+        return "-"
+    if quantity in SHARES:
+        return f"{value:.3f}"
+    return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
+
+
+def grid(title: str, statistics: Sequence[Statistic], notes: Sequence[str] = ()) -> Grid:
+    """Measured numbers beside published ones (``publ.``), with standard deviations where there are some; what
+    neither side has is left out.
+    """
+    statistics = [row for row in statistics if row.measured is not None or row.published is not None]
+    shown = {
+        "clients": [row.setting for row in statistics],
+        "quantity": [row.quantity.replace("_", " ") for row in statistics],
+        "measured": [
+            _number(row.measured, row.quantity) if row.deviation is None else f"{row.measured:,.1f}"
+            for row in statistics
+        ],
+        "std": ["" if row.deviation is None else f"{row.deviation:,.1f}" for row in statistics],
+        "publ.": [_number(row.published, row.quantity) for row in statistics],
+    }
+    columns = {name: texts for name, texts in shown.items() if set(texts) - {"", "-"}}
+    return Grid(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), tuple(notes))
 
 
 @dataclass(frozen=True)
@@ -94,6 +122,14 @@ class CleanedOnLoading(Protocol):
         """The hyperedges as the raw files list them."""
 
 
+@runtime_checkable
+class ReadWithoutFeatures(Protocol):
+    """A graph whose labels and edges may be at hand where its features are not."""
+
+    def structure(self, sources: Sources) -> Graph:
+        """The graph with features of no width."""
+
+
 @cache
 def published_statistics(paper: str) -> dict[tuple[str, str, int, str], float]:
     """Published value by (data set's published name, scenario, clients, quantity)."""
@@ -102,14 +138,6 @@ def published_statistics(paper: str) -> dict[tuple[str, str, int, str], float]:
         for value in published(paper)
         if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
     }
-
-
-def _number(value: float | None, quantity: str) -> str:
-    if value is None:
-        return "-"
-    if quantity in SHARES:
-        return f"{value:.3f}"
-    return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +155,9 @@ class DataTable(ABC):
     def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
         """All numbers, setting by setting."""
 
-    @abstractmethod
-    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
-        """The numbers as a table."""
+    def remarks(self, family: Family) -> Sequence[str]:
+        """What is said below the table of a data set of that family."""
+        return ()
 
     def statistic(
         self,
@@ -141,13 +169,8 @@ class DataTable(ABC):
     ) -> Statistic:
         """A measured number beside the published one."""
         key = (self.names.get(dataset, dataset), *setting, quantity)
-        return Statistic(
-            dataset, *setting, quantity, measured, published_statistics(self.paper).get(key), deviation
-        )
-
-    def title(self, prepared: Prepared) -> str:
-        """The heading of a data set's table."""
-        return f"{prepared.dataset.title} ({prepared.dataset.name})"
+        value = published_statistics(self.paper).get(key)
+        return Statistic(dataset, *setting, quantity, measured, value, deviation, self.paper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +182,7 @@ class ClientMeans(DataTable):
     """
 
     settings: tuple[Setting, ...]
-    quantities: tuple[str, ...] = ("nodes", "edges", "clustering", "heterogeneity")
+    quantities: tuple[str, ...] = ("classes", "nodes", "edges", "clustering", "heterogeneity")
 
     def applies(self, data: Data) -> bool:
         """Graphs without hyperedges."""
@@ -172,6 +195,7 @@ class ClientMeans(DataTable):
         nodes = len(graph.labels)
         measured: dict[Setting, dict[str, float | None]] = {
             WHOLE: {
+                "classes": float(graph.classes),
                 "nodes": float(nodes),
                 "edges": float(graph.edges.shape[1]),
                 "clustering": clustering(graph.edges, nodes),
@@ -185,18 +209,6 @@ class ClientMeans(DataTable):
         for setting, values in measured.items():
             for quantity in self.quantities:
                 yield self.statistic(kind.name, setting, quantity, values.get(quantity))
-
-    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
-        """One row a setting: every setting has the same quantities."""
-        columns = [heading for name in self.quantities for heading in (name.replace("_", " "), "publ.")]
-        rows = [
-            (
-                setting,
-                *(_number(value, row.quantity) for row in group for value in (row.measured, row.published)),
-            )
-            for setting, group in groupby(statistics, lambda row: row.setting)
-        ]
-        return Grid(self.title(prepared), ("clients", *columns), tuple(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,24 +266,10 @@ class PartitionCounts(DataTable):
         counts["training_ratio"] = kind.protocol.split[0] / 100
         return counts
 
-    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
-        """One row a number: the whole data set has other quantities than its clients."""
-        rows = []
-        for row in statistics:
-            measured = (_number(row.measured, row.quantity), "")
-            if row.deviation is not None:
-                measured = (f"{row.measured:,.1f}", f"{row.deviation:,.1f}")
-            rows.append(
-                (row.setting, row.quantity.replace("_", " "), *measured, _number(row.published, row.quantity))
-            )
+    def remarks(self, family: Family) -> Sequence[str]:
+        """How counts were averaged, and the family's own remark."""
         averaged = f"Counts with std: over {self.partitions} partitions (ddof 1); the paper prints one."
-        note = self.notes.get(prepared.dataset.family)
-        return Grid(
-            self.title(prepared),
-            ("clients", "quantity", "measured", "std", "publ."),
-            tuple(rows),
-            (averaged, note) if note else (averaged,),
-        )
+        return averaged, *filter(None, [self.notes.get(family)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,13 +300,19 @@ class ImageClients(DataTable):
             for quantity, value in image_statistics(federation).items():
                 yield self.statistic(kind.name, (scenario, self.clients), quantity, value)
 
-    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
-        """One row a setting."""
-        rows = [
-            (setting, *(_number(row.measured, row.quantity) for row in group))
-            for setting, group in groupby(statistics, lambda row: row.setting)
-        ]
-        return Grid(self.title(prepared), ("clients", *self.quantities), tuple(rows))
+
+def _prepared(dataset: str, roots: tuple[Path, ...], sources: Sources) -> Prepared:
+    """The data set; without its features where these alone are missing: no statistic needs them."""
+    try:
+        return prepare(dataset, roots, download=False)
+    except NoDataError:
+        kind = DATASETS.named(dataset)
+        whole = kind()
+        if not isinstance(whole, ReadWithoutFeatures):
+            raise
+        graph = whole.structure(sources)
+        features = features_checksum(graph.features)
+        return Prepared(kind, graph, features, data_checksum(graph, features))
 
 
 def dataset_tables(
@@ -324,11 +328,13 @@ def dataset_tables(
     sources = Sources(roots, download=False)
     tables = []
     try:
-        prepared = prepare(dataset, roots, download=False)
+        prepared = _prepared(dataset, roots, sources)
         for description in descriptions:
             if description.applies(prepared.data):
                 statistics = tuple(description.statistics(prepared, sources))
-                tables.append(DatasetTable(dataset, statistics, description.grid(prepared, statistics)))
+                title = f"{prepared.dataset.title} ({dataset})"
+                remarks = description.remarks(prepared.dataset.family)
+                tables.append(DatasetTable(dataset, statistics, grid(title, statistics, remarks)))
     except NoDataError as error:
         return [DatasetTable(dataset, missing=f"not at hand: {error}")]
     return tables or [DatasetTable(dataset, missing="no published statistics")]

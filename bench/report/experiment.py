@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from bench.errors import RequestError
-from bench.grids import Grid, Planned, expand, load_grid, plan
+from bench.grids import Grid, Planned, expand, load_grid, plan, with_seed
 from bench.grids.experiment import Only
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, planned_cell
@@ -17,11 +17,11 @@ from bench.report.settings import Column, difference
 
 @dataclass(frozen=True)
 class Target:
-    """Published numbers: a table of a paper, and its name here."""
+    """Published numbers: a table of a paper; ``label`` is its name here where that differs."""
 
-    label: str
     paper: str
     table: str
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Line:
 
     ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
     the stage of every measure. ``published`` is the method's name in the published numbers where that
-    differs, ``printed`` are the settings under which they have it (any of them). ``ranked`` False keeps a
+    differs, ``printed`` are the settings under which they have it (any of them), ``printed_stages`` the
+    stages of which the paper may have printed any, where it does not say which. ``ranked`` False keeps a
     reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
     points of these labels, without them in all.
 
@@ -53,6 +54,7 @@ class Line:
     title: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     printed: tuple[str, ...] = ("",)
+    printed_stages: tuple[str, ...] = ()
     stage: str = ""
     reads: str = ""
     published: str = ""
@@ -109,7 +111,8 @@ class Experiment:
     ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
     a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
-    is drawn (see ``bench.report.charts.every``).
+    is drawn (see ``bench.report.charts``). ``guests`` are lines of methods that the grid does not name:
+    they run in every setting in which it runs the method ``beside``.
     """
 
     name: str
@@ -126,6 +129,8 @@ class Experiment:
     axis: str = ""
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    guests: tuple[Line, ...] = ()
+    beside: str = ""
 
     @property
     def competes(self) -> bool:
@@ -152,13 +157,17 @@ class Plan:
         self.lines, self.columns = experiment.lines or rows, experiment.columns
         if not experiment.main:
             grid, runs = self._grid("")
-            self.lines = experiment.lines or tuple(_variants(grid))
+            self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else (*_variants(grid),)
             self.columns = experiment.columns or tuple(Column(*names) for names in _places(runs))
 
     def _grid(self, name: str) -> tuple[Grid, list[Planned]]:
         name = name or self.experiment.grid
         if name not in self._grids:
             grid = load_grid(name)
+            settings = grid.settings
+            for guest in self.experiment.guests:
+                settings += grid.settings_beside(self.experiment.beside, guest.runs, guest.settings)
+            grid = grid.model_copy(update={"settings": settings})
             self._grids[name] = grid, expand(grid)
         return self._grids[name]
 
@@ -170,19 +179,22 @@ class Plan:
             RequestError: a line of which the grid plans nothing.
         """
         cells = {}
+        known_runs: dict[str, set[tuple[Any, ...]]] = {}
         for point in () if self.experiment.main else self.experiment.points:
             grid, expansion = self._grid(point.grid)
-            known = {_key(run) for run in expansion}
+            first, *others = grid.seeds
+            if point.grid not in known_runs:
+                known_runs[point.grid] = {_key(run) for run in expansion if run.seed == first}
+            known = known_runs[point.grid]
             for column in self.columns:
                 for line in self.lines:
                     if not _stands(line, point, column):
                         continue
                     variant = {**line.settings, **point.settings}
                     where = (column.dataset, column.scenario, column.clients, line.runs)
-                    first, *others = grid.seeds
                     runs = [plan(grid, *where, variant, first)]
                     if _key(runs[0]) in known:  # then with every seed
-                        runs += [plan(grid, *where, variant, seed) for seed in others]
+                        runs += [with_seed(grid, runs[0], seed) for seed in others]
                         cells[column, line, point] = planned_cell(grid, runs)
         shown = {line for _, line, _ in cells}
         for line in () if self.experiment.main else self.lines:

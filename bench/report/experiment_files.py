@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources.abc import Traversable
 
@@ -11,24 +12,9 @@ from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile, LinePart, Only
 from bench.grids.files import grid_name, parse_experiment
 from bench.grids.grid import Part
-from bench.report.experiment import Comparison, Experiment, Line, Point, Target
+from bench.report.experiment import Comparison, Experiment, Line, Point
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column
-
-
-class TargetPart(Part):
-    """A table of a paper; ``label`` is its name here."""
-
-    label: str = ""
-    paper: str
-    table: str
-
-
-class ComparisonPart(Part):
-    """What cells are set beside: see ``bench.report.experiment.Comparison``."""
-
-    label: str
-    targets: tuple[TargetPart, ...] = ()
 
 
 class TablePart(Part):
@@ -38,7 +24,7 @@ class TablePart(Part):
 
     name: str = ""
     title: str
-    comparisons: tuple[ComparisonPart, ...] = Field(min_length=1)
+    comparisons: tuple[Comparison, ...] = Field(min_length=1)
     measures: tuple[str, ...] = ()
     main: bool = False
     ranked: bool = False
@@ -72,7 +58,8 @@ def _tables(
     file = parse_experiment(place.read_text(encoding="utf-8"), name)
     for part in file.tables:
         try:
-            table = TablePart.model_validate(part)
+            # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
+            table = TablePart.model_validate_json(json.dumps(part, default=str))
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
@@ -80,30 +67,17 @@ def _tables(
         for measure in table.measures:
             if measure not in measures:
                 raise unknown(f"measure of experiment {name}:", measure, measures)
+        as_written = {key: value for key, value in dict(table).items() if key != "only"}
         yield Experiment(
-            name=table.name or name,
-            title=table.title,
-            comparisons=tuple(
-                Comparison(
-                    each.label,
-                    tuple(
-                        Target(target.label or target.table, target.paper, target.table)
-                        for target in each.targets
-                    ),
-                )
-                for each in table.comparisons
-            ),
-            measures=tuple(measures[measure] for measure in table.measures),
-            grid=grid_name(place),
-            main=table.main,
-            ranked=table.ranked,
-            reduced=table.reduced,
-            columns=_columns(file, table) if table.main or table.ranked else (),
-            lines=() if table.main else tuple(_line(line, rows) for line in file.lines),
-            points=tuple(Point(**dict(point)) for point in file.points),
-            axis=table.axis,
-            figures=table.figures,
-            remarks=table.remarks,
+            **as_written
+            | {
+                "name": table.name or name,
+                "measures": tuple(measures[measure] for measure in table.measures),
+                "grid": grid_name(place),
+                "columns": _columns(file, table) if table.main or table.ranked else (),
+                "lines": () if table.main else tuple(_line(line, rows) for line in file.lines),
+                "points": tuple(Point(**dict(point)) for point in file.points),
+            }
         )
 
 

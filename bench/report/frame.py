@@ -25,10 +25,18 @@ TYPES = {
     "mean": "float64",
     "std": "float64",
     "s_d": "float64",
+    "s_d_source": "string",
+    "draws": "Int64",
     "partitions": "Int64",
     "published_mean": "float64",
     "published_std": "float64",
+    "n_p": "Int64",
     "difference": "float64",
+    "low_difference": "float64",
+    "high_difference": "float64",
+    "margin": "float64",
+    "tolerance": "float64",
+    "control": "float64",
     "verdict": "string",
     "reason": "string",
     "document": "string",
@@ -48,7 +56,11 @@ TYPES = {
 """Columns of the frame and their types. Accuracies are in percent, differences in points.
 
 ``n`` seeds with numbers of the ``planned`` ones, ``lost`` runs without; ``mean`` and sample ``std`` over
-seeds, ``low`` and ``high`` Student's 95 % interval of the mean; ``s_d`` the spread over ``partitions``.
+seeds, ``low`` and ``high`` Student's 95 % interval of the mean. ``s_d`` is the standard deviation between
+partitions, of which ``partitions`` were run; ``s_d_source`` says where it is from (see ``verdicts.OWN``), and
+``draws`` how often its square counts in the ``tolerance``. ``n_p`` runs stand behind the published mean.
+``low_difference`` and ``high_difference`` are the 90 % interval of that, which ``margin`` is compared to;
+differences up to ``tolerance`` are compatible. ``control`` is what learning nothing reaches on these clients.
 ``seconds`` (median), ``megabytes`` in both directions and ``peak_mib`` of memory (means) are those of a run.
 ``document`` is the experiment, ``line``, ``point`` and ``measure`` its place there.
 """
@@ -65,7 +77,7 @@ def write(path: Path, table: pd.DataFrame) -> None:
 
 
 def _row(cell: Cell) -> dict[str, Any]:
-    measured, target, group = cell.measured, cell.target, cell.group
+    measured, target, group, evidence = cell.measured, cell.target, cell.group, cell.evidence
     low, high = (measured and t_interval(measured.values)) or (None, None)
     with_numbers = group is not None and measured is not None
     return {
@@ -82,10 +94,18 @@ def _row(cell: Cell) -> dict[str, Any]:
         "mean": measured.mean if measured else None,
         "std": measured.std if measured else None,
         "s_d": cell.spread.std,
+        "s_d_source": cell.spread.source if cell.measured else None,
+        "draws": cell.spread.draws if evidence else None,
         "partitions": cell.spread.partitions or None,
         "published_mean": target.mean if target else None,
         "published_std": target.std if target else None,
+        "n_p": evidence.n_p if evidence else None,
         "difference": cell.difference,
+        "low_difference": evidence.low if evidence else None,
+        "high_difference": evidence.high if evidence else None,
+        "margin": evidence.margin if evidence else None,
+        "tolerance": evidence.tolerance if evidence else None,
+        "control": cell.control.mean if cell.control else None,
         "verdict": cell.verdict,
         "reason": cell.reason,
         "document": cell.document,

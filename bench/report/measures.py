@@ -34,9 +34,19 @@ class Measured:
         return iter(self._by_seed)
 
     @cached_property
+    def rows(self) -> pd.DataFrame:
+        """Test results of every run and client, as ``Results.clients``."""
+        return self.results.clients(self.group, self.stage, self.rule)
+
+    @cached_property
+    def accuracies(self) -> list[NDArray[np.float64]]:
+        """Test accuracies in percent of the clients, ``[clients]`` for every run that has them, by seed."""
+        starts = np.flatnonzero(np.diff(self.rows["seed"].to_numpy())) + 1
+        return np.split(100.0 * self.rows["value"].to_numpy(np.float64), starts) if len(self.rows) else []
+
+    @cached_property
     def _by_seed(self) -> list[tuple[int, pd.DataFrame]]:
-        rows = self.results.clients(self.group, self.stage, self.rule)
-        return [(int(str(seed)), part) for seed, part in rows.groupby("seed", sort=True)]
+        return [(int(str(seed)), part) for seed, part in self.rows.groupby("seed", sort=True)]
 
 
 Values = tuple[float, ...]
@@ -85,33 +95,22 @@ def _accuracy(split: str) -> Callable[[Measured], Values]:
 
 
 def _std_over_clients(cell: Measured) -> Values:
-    return tuple(100.0 * float(part["value"].std(ddof=1)) for _, part in cell.clients() if len(part) > 1)
+    spread = 100.0 * cell.rows.groupby("seed", sort=True)["value"].std(ddof=1)
+    return tuple(spread.dropna().tolist())
 
 
 def _below_baseline(cell: Measured) -> Values:
     if cell.baseline is None:
         return ()
-    rows = cell.results.clients(cell.baseline, cell.stage, cell.rule)
-    alone = {int(str(seed)): part.set_index("client")["value"] for seed, part in rows.groupby("seed")}
-    return tuple(
-        float((part.set_index("client")["value"] < alone[seed]).sum())
-        for seed, part in cell.clients()
-        if seed in alone
-    )
-
-
-def _honest(cell: Measured) -> Values:
-    values = []
-    attacked = any(key.startswith("attack.") for key in cell.group.settings)
-    for _, part in cell.clients():
-        if attacked:
-            malicious = cell.results.artefact(int(part["run_id"].iloc[0]), "malicious")
-            if malicious is None:
-                continue
-            part = part[np.asarray(malicious)[part["client"].to_numpy()] == 0]
-        if len(part):
-            values.append(100.0 * float(part["value"].mean()))
-    return tuple(values)
+    keys = ["seed", "client"]
+    alone = cell.results.clients(cell.baseline, cell.stage, cell.rule)[[*keys, "value"]]
+    rows = cell.rows[[*keys, "value"]]
+    if len(rows) == len(alone) and all(np.array_equal(rows[key], alone[key]) for key in keys):
+        both = rows.assign(value_alone=alone["value"])  # the usual case, without a merge
+    else:
+        both = rows.merge(alone, on=keys, suffixes=("", "_alone"))
+    below = (both["value"] < both["value_alone"]).groupby(both["seed"], sort=True).sum()
+    return tuple(below.astype(float).tolist())
 
 
 def _server_seconds(cell: Measured) -> Values:
@@ -128,9 +127,14 @@ def _total_megabytes(cell: Measured) -> Values:
     return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).astype(float))
 
 
+def _exchanges(cell: Measured) -> Iterator[NDArray[Any] | None]:
+    return (cell.results.artefact(int(run), EXCHANGED) for run in cell.group.done["id"])
+
+
 def _total_megabytes_coded(cell: Measured) -> Values:
-    kept = (cell.results.artefact(int(run), EXCHANGED) for run in cell.group.done["id"])
-    saved = [0.0 if found is None else float((found[:, 0] - found[:, 1]).sum()) / 1e6 for found in kept]
+    saved = [
+        0.0 if found is None else float((found[:, 0] - found[:, 1]).sum()) / 1e6 for found in _exchanges(cell)
+    ]
     return tuple(dense - less for dense, less in zip(_total_megabytes(cell), saved, strict=True))
 
 
@@ -143,10 +147,7 @@ def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]
     def of(found: NDArray[Any] | None) -> float:
         return 0.0 if found is None or len(found) <= layer else float(found[layer, coding].sum()) / 1e6
 
-    def values(cell: Measured) -> Values:
-        return tuple(of(cell.results.artefact(int(run), EXCHANGED)) for run in cell.group.done["id"])
-
-    return values
+    return lambda cell: tuple(map(of, _exchanges(cell)))
 
 
 TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)
@@ -162,32 +163,27 @@ VALIDATION = Measure(
 
 def another(reading: Reading) -> Measure:
     """Test accuracy under another reading than the primary one."""
-    return replace(
-        TEST,
-        name=f"{reading.stage}_{reading.rule}",
-        title=f"{reading.stage}, {reading.rule}",
-        reading=reading,
-        other=True,
-    )
+    name, title = f"{reading.stage}_{reading.rule}", f"{reading.stage}, {reading.rule}"
+    return replace(TEST, name=name, title=title, reading=reading, other=True)
 
 
-BEST_TEST = Measure(
-    "best_test",
-    "Test, best test round",
-    "test accuracy at the round where it is best, which looks at test data",
-    _accuracy("test"),
-    reading=Reading("trained", "best_test"),
-    ranked=True,
-    other=True,
+BEST_TEST = replace(
+    another(Reading("trained", "best_test")),
+    name="best_test",
+    title="Test, best test round",
+    meaning="test accuracy at the round where it is best, which looks at test data",
 )
-CLIENT_BEST_VAL = Measure(
-    "client_best_val",
-    "Test, each client's best round",
-    "test accuracy with every client's model of its own best validation round",
-    _accuracy("test"),
-    reading=Reading("trained", "client_best_val"),
-    ranked=True,
-    other=True,
+RECEIVED = replace(
+    another(Reading("received", "best_val")),
+    name="received",
+    title="Test, received",
+    meaning="test accuracy of the received model",
+)
+CLIENT_BEST_VAL = replace(
+    another(Reading("trained", "client_best_val")),
+    name="client_best_val",
+    title="Test, each client's best round",
+    meaning="test accuracy with every client's model of its own best validation round",
 )
 STD_OVER_CLIENTS = Measure(
     "std_over_clients",
@@ -203,30 +199,6 @@ BELOW_LOCAL = Measure(
     "number of clients whose test accuracy is lower than under Local with the same seed",
     _below_baseline,
     metric="clients_below_local",
-)
-HONEST = Measure(
-    "honest",
-    "Honest clients",
-    "test accuracy in percent over honest clients alone",
-    _honest,
-    metric="honest_accuracy",
-    ranked=True,
-)
-NEWCOMERS_TRAINED = Measure(
-    "after_training",
-    "After local epochs",
-    "test accuracy of new clients after their last local epoch",
-    _accuracy("test"),
-    reading=Reading("trained", "last"),
-    ranked=True,
-)
-NEWCOMERS_RECEIVED = Measure(
-    "zero_shot",
-    "Zero-shot",
-    "test accuracy of new clients with the model they are welcomed with",
-    _accuracy("test"),
-    reading=Reading("received", "last"),
-    ranked=True,
 )
 OTHER_MACHINE = "measured on another machine and another definition of what counts"
 SERVER_SECONDS = Measure(
@@ -271,12 +243,10 @@ MEASURES = (
     TEST,
     VALIDATION,
     BEST_TEST,
+    RECEIVED,
     CLIENT_BEST_VAL,
     STD_OVER_CLIENTS,
     BELOW_LOCAL,
-    HONEST,
-    NEWCOMERS_TRAINED,
-    NEWCOMERS_RECEIVED,
     SERVER_SECONDS,
     PEAK_MEMORY,
     TOTAL_MEGABYTES,

@@ -1,89 +1,77 @@
-"""The whole report as one HTML file that needs nothing else: no network, no script, no other file."""
+"""The report's page: HTML beside its pictures, which asks for nothing else: no network, no script."""
 
 from __future__ import annotations
 
-import base64
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from bench import __version__
+from bench.pages.grades import GRADES
+from bench.pages.templating import environment, style_sheet
 from bench.report.captions import LEGEND
-from bench.report.figures import DPI, Figure, reduced
-from bench.report.table import Document
-from bench.report.wording import MARKS
-
-NAME = "report.html"
-
-HEAVY = 11_000_000
-"""Bytes of PNG above which figures are embedded with a ``REDUCED``-th of their resolution: as text they grow
-by a third.
-"""
-
-REDUCED = 2
+from bench.report.figures import DPI, Figure
+from bench.report.folder import INDEX
+from bench.report.parts import Part
+from bench.report.table import NOWHERE, Table
+from bench.report.tables import WIDTH
 
 CSS_DPI = 96
 """Pixels of a browser to the inch."""
 
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A study: its title, its documents, and their figures."""
-
-    title: str
-    documents: Sequence[Document]
-    figures: Sequence[Figure]
+NARROW = 8
+"""Columns of single words or numbers side by side."""
 
 
 @dataclass(frozen=True)
 class Image:
-    """A PNG as a data URI and its width in a browser's pixels."""
+    """Where a PNG lies, seen from the page, and its size in a browser's pixels."""
 
     source: str
     width: int
+    height: int
 
 
-def _image(data: bytes, dpi: int) -> Image:
-    (pixels,) = struct.unpack(">I", data[16:20])
-    source = f"data:image/png;base64,{base64.b64encode(data).decode('ascii')}"
-    return Image(source, round(pixels * CSS_DPI / dpi))
+def _image(part: Part, figure: Figure, folder: Path) -> Image:
+    source = f"{part.file(figure.document, figure.name)}.png"
+    with (folder / source).open("rb") as file:
+        width, height = struct.unpack(">II", file.read(24)[16:])
+    return Image(source, round(width * CSS_DPI / DPI), round(height * CSS_DPI / DPI))
 
 
-def _images(figures: Iterable[Figure], folder: Path) -> dict[str, Image]:
-    """The figures' PNGs out of ``folder``, or smaller ones where those are heavy."""
-    found = {figure: (folder / f"{figure.name}.png").read_bytes() for figure in figures}
-    if sum(map(len, found.values())) > HEAVY:
-        return {figure.name: _image(reduced(data, REDUCED), DPI // REDUCED) for figure, data in found.items()}
-    return {figure.name: _image(data, DPI) for figure, data in found.items()}
+def _blocks(table: Table) -> Iterator[Table]:
+    """The table in parts that a page of 1,280 pixels shows without being scrolled."""
+    beside = any(entry.beside for _, entries in table.rows for entry in entries)
+    return table.blocks(WIDTH if beside else NARROW)
 
 
-def _verdict(text: str) -> str:
-    """The verdict that an entry ends with, for its colour; empty where there is none."""
-    last = text.rpartition(" ")[2]
-    return last if last in MARKS else ""
+def _ranks(part: Part) -> list[dict[Hashable, object]]:
+    """The ranking's rows with the ends of their intervals in percent of the axis from the first to the last
+    place.
+    """
+    if part.ranks is None:
+        return []
+    table = part.ranks.copy()
+    last = max(len(table), 2)
+    for column in ("rank", "low", "high"):
+        table[f"{column}_percent"] = 100.0 * (table[column] - 1) / (last - 1)
+    return table.to_dict("records")
 
 
 def html(parts: Sequence[Part], folder: Path) -> str:
-    """The page; the figures' PNGs are read from ``folder``. Equal parts give equal text."""
-    environment = Environment(
-        loader=PackageLoader("bench.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    """The page; sizes of the figures' PNGs are read from ``folder``. Equal parts give equal text."""
+    templates = environment("bench.report")
+    templates.globals.update(nowhere=NOWHERE, blocks=_blocks, ranks=_ranks, grades=GRADES)
+    images = {figure: _image(part, figure, folder) for part in parts for figure in part.figures}
+    text = templates.get_template("report.html.j2").render(
+        parts=parts, images=images, version=__version__, legend=LEGEND, style=style_sheet()
     )
-    environment.filters["verdict"] = _verdict
-    images = _images((figure for part in parts for figure in part.figures), folder)
-    template = environment.get_template("report.html.j2")
-    return template.render(parts=parts, images=images, version=__version__, legend=LEGEND).lstrip()
+    return text.lstrip()
 
 
 def save(parts: Sequence[Part], folder: Path) -> Path:
-    """Write ``report.html`` beside the figures."""
-    path = folder / NAME
+    """Write ``index.html`` beside the figures."""
+    path = folder / INDEX
     path.write_text(html(parts, folder), encoding="utf-8", newline="\n")
     return path

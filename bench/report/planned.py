@@ -49,7 +49,9 @@ def usual(grids: Iterable[str]) -> Usual:
         grid = load_grid(name)
         for run in expand(grid):
             method = run.spec.method if run.spec else run.method
-            cells.setdefault((Column(*run.names[:3]), method), planned_cell(grid, [run]))
+            key = Column(*run.names[:3]), method
+            if key not in cells:
+                cells[key] = planned_cell(grid, [run])
     return cells
 
 

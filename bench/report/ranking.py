@@ -1,28 +1,39 @@
-"""Which method is better: the competitors of a study's tasks, their ranks, groups and strengths."""
+"""Which method is better: the competitors of a study's tasks, their ranks and groups of ties."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 
 import pandas as pd
 
 from bench.report.cells import Cells, Selection
 from bench.report.competitors import Task, competitors, tasks
-from bench.report.experiment import Line
 from bench.report.results import Results
 from bench.report.study import Study
-from bench.statistics.bradley_terry import Strength, strengths
-from bench.statistics.ranks import Friedman, Record, friedman, ranks, tie_groups, win_tie_loss
+from bench.statistics.paired import Comparison, compare_tasks, worse_pairs
+from bench.statistics.ranks import LEAST, rank_intervals, tie_groups
+
+TABLE = {
+    "method": "string",
+    "title": "string",
+    "rank": "float64",
+    "low": "float64",
+    "high": "float64",
+    "group": "Int64",
+    "tasks": "int64",
+    "minus_baseline": "float64",
+}
+"""Columns of ``Ranking.table`` and their types."""
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
     """The competitors over the tasks of which two or more have numbers.
 
-    ``planned`` counts all tasks that have a cell of the method, measured or not.
+    ``titles`` are those of all competitors, ``planned`` counts all tasks that have a cell of the method,
+    measured or not.
     """
 
     tasks: tuple[Task, ...]
@@ -36,50 +47,68 @@ class Ranking:
         frame = pd.DataFrame([task.means for task in self.tasks])
         return frame[[method for method in self.titles if method in frame]]
 
-    @property
-    def methods(self) -> list[str]:
-        """Methods with numbers, best mean rank first; equal ones in the order of rows."""
-        return [str(method) for method in self.mean_ranks.sort_values(kind="stable").index]
-
     @cached_property
-    def mean_ranks(self) -> pd.Series[float]:
-        """Mean rank over the tasks that a method has."""
-        return ranks(self.scores).mean()
-
-    @cached_property
-    def friedman(self) -> Friedman | None:
-        """The test over tasks."""
-        return friedman(self.scores)
+    def comparisons(self) -> list[Comparison]:
+        """Paired tests over tasks, of the methods that have all of them; none for fewer tasks than
+        ``LEAST``.
+        """
+        return compare_tasks(self.scores.dropna(axis=1)) if len(self.tasks) >= LEAST else []
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """Groups of ties over tasks; empty without a test."""
-        test = self.friedman
-        return tie_groups(test.order, test.differ) if test else {}
+        """Groups of ties of the methods that are measured in every task: by mean rank and the paired tests
+        over tasks, or, of a single task, by its mean and its paired tests. Empty without tests.
+        """
+        if len(self.tasks) == 1:
+            return cell_groups(self.tasks[0])
+        tested = {method for pair in self.comparisons for method in (pair.first, pair.second)}
+        return _groups([method for method in self._ranks.index if method in tested], self.comparisons)
 
     @cached_property
-    def records(self) -> dict[str, Record]:
-        """Wins, ties and losses over all tasks."""
-        return win_tie_loss(pair for task in self.tasks for pair in task.comparisons)
+    def table(self) -> pd.DataFrame:
+        """A row for every method with numbers, with the columns ``TABLE``; those measured in every task come
+        first, then by mean rank, equal ones in the order of the study's lines.
+
+        ``rank`` is the mean rank over the method's ``tasks`` among the methods measured there, ``low`` and
+        ``high`` its 95 % interval by bootstrap over tasks and runs; ``group`` its group of ties;
+        ``minus_baseline`` the mean over tasks of its accuracy minus the baseline's, in points.
+        """
+        methods = self._ranks.index
+        scores = self.scores[methods]
+        baseline = self.scores.get(self.baseline, pd.Series(index=self.scores.index, dtype=float))
+        return (
+            self._ranks.assign(
+                method=methods,
+                title=[self.titles[method] for method in methods],
+                group=pd.Series(self.groups, dtype="Int64").reindex(methods),
+                tasks=scores.count(),
+                minus_baseline=scores.sub(baseline, axis=0).mean(),
+            )[list(TABLE)]
+            .astype(TABLE)
+            .reset_index(drop=True)
+        )
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods with numbers, in the order of the table."""
+        return list(self._ranks.index)
+
+    @property
+    def unranked(self) -> list[str]:
+        """Titles of competitors without numbers."""
+        return [title for method, title in self.titles.items() if method not in self.scores]
 
     @cached_property
-    def strengths(self) -> dict[str, Strength]:
-        """Bradley-Terry strengths."""
-        return strengths([task.comparisons for task in self.tasks], self.methods)
-
-    def minus_baseline(self, method: str) -> float | None:
-        """Mean over tasks of the method's accuracy minus the baseline's, in points; None without tasks."""
-        found = [
-            task.means[method] - task.means[self.baseline]
-            for task in self.tasks
-            if method in task.means and self.baseline in task.means
-        ]
-        return fmean(found) if found else None
+    def _ranks(self) -> pd.DataFrame:
+        """Mean ranks and their intervals, in the order of the table."""
+        found = rank_intervals([task.runs for task in self.tasks]).loc[self.scores.columns]
+        partial = self.scores.isna().any()
+        return found.assign(partial=partial).sort_values(["partial", "rank"], kind="stable")
 
 
 def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Ranking | None:
     """The ranking of a study's competitors; None where no task has two of them."""
-    lines: dict[str, Line] = competitors(study, boards, selection)
+    lines = competitors(study, boards, selection)
     every = tasks(study, boards, lines, results)
     ran = tuple(task for task in every if len(task.means) > 1)
     if not ran:
@@ -92,7 +121,10 @@ def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Sel
 
 def cell_groups(task: Task) -> dict[str, int]:
     """Groups of ties in one task: by the measured mean, and the paired tests of its pairs."""
-    worse = {(pair.first, pair.second) for pair in task.comparisons if pair.verdict == "worse"}
-    worse |= {(pair.second, pair.first) for pair in task.comparisons if pair.verdict == "better"}
     means = task.means
-    return tie_groups(sorted(means, key=lambda name: -means[name]), lambda a, b: (a, b) in worse)
+    return _groups(sorted(means, key=lambda name: -means[name]), task.comparisons)
+
+
+def _groups(order: Sequence[str], comparisons: Sequence[Comparison]) -> dict[str, int]:
+    worse = worse_pairs(comparisons)
+    return tie_groups(order, lambda first, second: (first, second) in worse)

@@ -1,16 +1,13 @@
-"""Documents as Markdown, LaTeX and CSV."""
+"""Documents as Markdown and LaTeX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 
+from bench.pages.grades import GRADES, grade_look
 from bench.report.figures import Figure
-from bench.report.frame import frame, write
-from bench.report.table import Document, Entry, Table
-
-WIDTH = 6
-"""Columns of a wide table before it is continued below."""
+from bench.report.table import Beside, Document, Entry, Table
+from bench.report.tables import WIDTH
 
 LATEX = {
     "\\": r"\textbackslash{}",
@@ -43,52 +40,73 @@ def escape_markdown(text: str) -> str:
     return " ".join(text.split())
 
 
+def _beside(beside: Beside) -> str:
+    """``83.49 ± 0.22, +0.71 =``: published, difference and the verdict's mark, or the word of a state."""
+    verdict = grade_look(beside.verdict).mark if beside.verdict in GRADES else beside.verdict
+    return ", ".join(filter(None, (beside.published, f"{beside.difference} {verdict}".strip())))
+
+
+def _marks(tables: Iterable[Table]) -> str:
+    """What the marks of these tables mean; empty where there are none."""
+    verdicts = {
+        entry.beside.verdict
+        for table in tables
+        for _, entries in table.rows
+        for entry in entries
+        if entry.beside
+    }
+    return ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
+
+
+def _legend(tables: Iterable[Table]) -> tuple[str, ...]:
+    marks = _marks(tables)
+    return (f"In brackets: published value, measured minus published, and verdict ({marks}).",) * bool(marks)
+
+
+def markdown_table(table: Table) -> str:
+    """A table in Markdown; best bold, second best underlined, what stands beside a number in brackets."""
+
+    def text(entry: Entry) -> str:
+        number = escape_markdown(entry.text)
+        number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(entry.place, number)
+        return f"{number} ({escape_markdown(_beside(entry.beside))})" if entry.beside else number
+
+    lines = [[table.stub, *map(escape_markdown, table.headings)]]
+    lines.append(["---", *("---:" for _ in table.columns)])
+    lines += [[escape_markdown(label), *map(text, entries)] for label, entries in table.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
+    """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
+    caption = (*document.caption, *_legend(document.views))
+    parts = [f"# {escape_markdown(document.title)}", *map(escape_markdown, caption)]
+    for view in document.views:
+        parts.append(f"## {escape_markdown(view.title)}")
+        parts += [markdown_table(block) for block in view.blocks(WIDTH)]
+    for figure, name in figures.items():
+        parts += [f"![{name}]({name}.png)", f"*{escape_markdown(figure.caption)}*"]
+    further = [*document.notes, *document.fine_print]
+    if further:
+        parts += ["## Notes", "\n".join(f"- {escape_markdown(note)}" for note in further)]
+    return "\n\n".join(parts) + "\n"
+
+
 def _number(text: str) -> str:
     """A LaTeX entry; a number's minus sign becomes a real one."""
     signed = len(text) > 1 and text[0] == "-" and text[1].isdigit()
     return "$-$" + escape_latex(text[1:]) if signed else escape_latex(text)
 
 
-def _headings(table: Table) -> list[str]:
-    named = [heading for heading, span in table.groups for _ in range(span)]
-    return [f"{group} {column}".strip() for group, column in zip(named, table.columns, strict=True)]
-
-
-def markdown_table(table: Table) -> str:
-    """A table in Markdown; best bold, second best underlined."""
-
-    def entry(value: Entry) -> str:
-        text = escape_markdown(value.text)
-        return {1: f"**{text}**", 2: f"<u>{text}</u>"}.get(value.place, text)
-
-    lines = [[table.stub, *map(escape_markdown, _headings(table))]]
-    lines.append(["---", *("---:" for _ in table.columns)])
-    lines += [[escape_markdown(label), *map(entry, entries)] for label, entries in table.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def markdown(document: Document, figures: Iterable[Figure]) -> str:
-    """A document in Markdown with its figures."""
-    parts = [f"# {escape_markdown(document.title)}", *map(escape_markdown, document.caption)]
-    for detail in document.details:
-        parts += [f"## {escape_markdown(detail.title)}", markdown_table(detail)]
-    for figure in figures:
-        parts += [f"![{figure.name}]({figure.name}.png)", f"*{escape_markdown(figure.caption)}*"]
-    for view in document.views:
-        parts.append(f"## {escape_markdown(view.title)}")
-        parts += [markdown_table(block) for block in view.blocks(WIDTH)]
-    if document.notes:
-        parts.append("## Notes")
-        parts.append("\n".join(f"- {escape_markdown(note)}" for note in document.notes))
-    return "\n\n".join(parts) + "\n"
-
-
 def latex_table(table: Table) -> str:
-    """A booktabs ``tabular``; best bold, second best underlined."""
+    """A booktabs ``tabular``; best bold, second best underlined, what stands beside numbers is below them."""
 
-    def entry(value: Entry) -> str:
-        text = _number(value.text)
-        return {1: rf"\textbf{{{text}}}", 2: rf"\underline{{{text}}}"}.get(value.place, text)
+    def text(entry: Entry) -> str:
+        number = _number(entry.text)
+        return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(entry.place, number)
+
+    def below(entry: Entry) -> str:
+        return rf"{{\scriptsize {escape_latex(_beside(entry.beside))}}}" if entry.beside else ""
 
     lines = [rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
     if any(heading for heading, _ in table.groups):
@@ -101,26 +119,25 @@ def latex_table(table: Table) -> str:
             first += span
         lines.append("".join(rules))
     lines += [" & ".join([escape_latex(table.stub), *map(escape_latex, table.columns)]) + r" \\", r"\midrule"]
-    lines += [
-        " & ".join([escape_latex(label), *map(entry, entries)]) + r" \\" for label, entries in table.rows
-    ]
+    for label, entries in table.rows:
+        lines.append(" & ".join([escape_latex(label), *map(text, entries)]) + r" \\")
+        if any(entry.beside for entry in entries):
+            lines.append(" & ".join(["", *map(below, entries)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def latex(document: Document) -> str:
-    r"""A document's views as ``table*`` environments; needs ``booktabs`` and ``graphicx``."""
-    parts = [r"% \usepackage{booktabs,graphicx}"]
+    r"""A document's views as ``table*`` environments, which need ``booktabs`` alone."""
+    parts = [r"% \usepackage{booktabs}"]
     for view in document.views:
-        blocks = "\n\n\\medskip\n\n".join(
-            f"\\resizebox{{\\textwidth}}{{!}}{{%\n{latex_table(block)}%\n}}" for block in view.blocks(WIDTH)
-        )
-        caption = escape_latex(" ".join([f"{document.title}. {view.title}.", *document.caption]))
+        blocks = "\n\n\\medskip\n\n".join(map(latex_table, view.blocks(WIDTH)))
+        caption = (f"{document.title}. {view.title}.", *document.caption, *_legend([view]))
         parts.append(
             "\n".join(
                 [
                     r"\begin{table*}",
-                    r"\centering",
-                    rf"\caption{{{caption}}}",
+                    r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
+                    rf"\caption{{{escape_latex(' '.join(caption))}}}",
                     rf"\label{{tab:{document.name}_{view.name}}}",
                     blocks,
                     r"\end{table*}",
@@ -130,12 +147,3 @@ def latex(document: Document) -> str:
     if document.notes:
         parts.append("\n".join(f"% {' '.join(note.split())}" for note in document.notes))
     return "\n\n".join(parts) + "\n"
-
-
-def save(document: Document, figures: Iterable[Figure], folder: Path) -> list[Path]:
-    """Write ``NAME.md``, ``NAME.tex`` and ``NAME.csv`` (the cells under every reading)."""
-    paths = [folder / f"{document.name}.{kind}" for kind in ("md", "tex", "csv")]
-    paths[0].write_text(markdown(document, figures), encoding="utf-8", newline="\n")
-    paths[1].write_text(latex(document), encoding="utf-8", newline="\n")
-    write(paths[2], frame(document.cells))
-    return paths

@@ -2,76 +2,50 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.report import figures, page, render, tables
+from bench.report import charts, folder, page, render, tables, terminal
+from bench.report import figures as drawing
 from bench.report import frame as frames
-from bench.report import statistic as statistics_files
 from bench.report.cells import Cells, Selection
-from bench.report.charts import every as charts
 from bench.report.claim_views import claims
-from bench.report.collect import selected
+from bench.report.collect import plans_of, results_of, selected
+from bench.report.dataset_documents import dataset_document
 from bench.report.experiment import Plan
+from bench.report.parts import Part, scores, sentences, verdict_counts
 from bench.report.planned import Usual, usual
-from bench.report.ranking_views import ranking
+from bench.report.printout import PrintedStudy, Printout
+from bench.report.ranking import rank
+from bench.report.ranking_views import ranking_statistic
 from bench.report.reproduction import reproduction
+from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.source import Source
+from bench.report.shipped import run_origins
+from bench.report.source import OWN, Source
 from bench.report.spread import spread
-from bench.report.statistic import Records, Statistic
+from bench.report.statistic import Statistic
 from bench.report.study import Study
 from bench.report.table import Document
-from bench.report.tuned import Searches
-from bench.report.tuning_views import tuning
-from bench.tune.apply import configurations
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is to be reported; an empty part means everything."""
-
-    studies: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ()
-    scenarios: tuple[str, ...] = ()
-    clients: tuple[int, ...] = ()
-    methods: tuple[str, ...] = ()
-    grid: str | None = None
+from bench.report.tuning import tuning
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A part for each study, the numbers behind its statistics, and the files once they are written.
+    """A part for each study, and what a terminal shows of it."""
 
-    ``unrun`` names studies and experiments left out because nothing of them was run; ``elsewhere``
-    describes runs that no study shows.
-    """
-
-    parts: tuple[page.Part, ...]
-    records: tuple[Sequence[Records], ...]
-    unrun: tuple[str, ...]
-    elsewhere: tuple[str, ...]
-    paths: tuple[Path, ...] = ()
+    parts: tuple[Part, ...]
+    printout: Printout
 
     @property
     def documents(self) -> tuple[Document, ...]:
         """The documents of all studies."""
         return tuple(document for part in self.parts for document in part.documents)
-
-    def document(self, name: str) -> Document:
-        """The document of a name.
-
-        Raises:
-            RequestError: there is none; the message has the nearest name.
-        """
-        documents = {each.name: each for each in self.documents}
-        if name not in documents:
-            raise unknown("table", name, documents)
-        return documents[name]
 
 
 def _known(kind: str, asked: Iterable[str], known: Iterable[str]) -> None:
@@ -178,42 +152,46 @@ def _usual(request: Request, studies: Iterable[Study]) -> Usual:
     return own | {key: cell for key, cell in asked.items() if cell.settings == own[key].settings}
 
 
-def _statistics(
-    study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
-) -> list[Statistic]:
-    """Spread of every main table, ranking of the methods, what tuning changes, how much of the papers comes
-    out, and which claims hold.
-
-    ``experiments`` are all those selected, run or not. Nothing where no methods are compared.
+def _part(
+    study: Study,
+    experiments: Sequence[Cells],
+    shown: Sequence[Cells],
+    results: Results,
+    selection: Selection,
+) -> Part:
+    """A study's documents and figures: of the experiments ``shown``, then statistics over all those selected,
+    run or not. No statistics where no methods are compared.
     """
     main = [cells for cells in experiments if cells.experiment.main]
     competing = [cells for cells in experiments if cells.experiment.competes]
-    if not competing:
-        return []
-    every = [
-        *(spread(table, results) for table in main),
-        ranking(study, competing, results, selection),
-        tuning(study, main, results, selection),
-        reproduction(study, experiments, results, selection),
-        *(claims(study, listed, experiments, results) for listed in study.claims),
-    ]
-    return [statistic for statistic in every if statistic is not None]
-
-
-def _part(
-    study: Study, experiments: Iterable[Cells], statistics: Iterable[Statistic], results: Results
-) -> page.Part:
-    """A study's documents and figures: main tables, experiments, statistics."""
-    return page.Part(
+    ranks = rank(study, competing, results, selection) if competing else None
+    statistics: list[Statistic | None] = []
+    answers = [claims(study, listed, experiments, results) for listed in study.claims] if competing else []
+    if competing:
+        statistics = [
+            *(spread(table, results) for table in main),
+            ranking_statistic(study, ranks, results) if ranks else None,
+            tuning(study, main, results, selection),
+            reproduction(study, experiments, results, selection),
+            *answers,
+            dataset_document(study) if selection == Selection() else None,
+        ]
+    done = [statistic for statistic in statistics if statistic is not None]
+    every = scores(verdict_counts(study, experiments, selection == Selection()))
+    maps = [(each, tables.verdict_map(each)) for each in competing]
+    return Part(
+        study.name,
         study.title,
+        sentences(study, ranks, every, [answer.document for answer in answers if answer]),
+        every,
+        ranks.table if ranks else None,
+        {f"{study.name}_{each.experiment.name}": table for each, table in maps if table},
+        [*(tables.document(each, results) for each in shown), *(each.document for each in done)],
         [
-            *(tables.document(each, results) for each in experiments),
-            *(statistic.document for statistic in statistics),
+            *(figure for each in shown for figure in charts.figures(each, results)),
+            *(figure for each in done for figure in each.figures),
         ],
-        [
-            *(figure for each in experiments for figure in charts.figures(each, results)),
-            *(figure for statistic in statistics for figure in statistic.figures),
-        ],
+        [record for each in done for record in each.records],
     )
 
 
@@ -227,13 +205,10 @@ def compose(
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
     chosen = choose(request, studies)
-    every = {name: [Plan(each, study.lines) for each in study.experiments] for name, study in studies.items()}
+    every = plans_of(studies)
     asked = _experiments(request, chosen, every)
     settings = settings or ({} if asked else _usual(request, chosen))
-    apart = {digest for each in every.values() for plan in each for digest in plan.hashes}
-    results = Results(source, settings, apart, Searches(configurations()))
-    if results.runs.empty:
-        raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
+    results = results_of(source, every, settings)
     plans = {
         name: [
             plan for plan in each if plan in asked or not request.grid or (plan.experiment.main and not asked)
@@ -245,59 +220,71 @@ def compose(
     shown = [
         study for study in chosen if request.studies or asked or _has(study, results.columns.__contains__)
     ] or chosen
-    parts, records, unrun = [], [], []
+    parts, unrun = [], []
     for study in shown:
         experiments = selected(study, plans[study.name], results, selection)
         with_runs = [each for each in experiments if asked or each.experiment.main or each.ran]
         unrun += [f"{study.name} {each.experiment.name}" for each in experiments if each not in with_runs]
-        statistics = _statistics(study, experiments, results, selection)
-        parts.append(_part(study, with_runs, statistics, results))
-        records.append([record for each in statistics for record in each.records])
+        parts.append(_part(study, experiments, with_runs, results, selection))
     if not any(part.documents for part in parts):
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
         )
-    return Report(
-        parts=tuple(parts),
-        records=tuple(records),
-        unrun=(
-            *(study.name for study in chosen if study not in shown and _has(study, selection.has_column)),
-            *unrun,
-        ),
-        elsewhere=_elsewhere(results, every),
-    )
+    left_out = (study.name for study in chosen if study not in shown and _has(study, selection.has_column))
+    with_documents = tuple(part for part in parts if part.documents)
+    return Report(with_documents, _printout(with_documents, (*left_out, *unrun), _elsewhere(results, every)))
 
 
-def write(report: Report, out: Path, workers: int = 1) -> Report:
-    """Write a report into a folder; unchanged results give byte-identical files. ``workers`` draw figures.
+def _printout(parts: Sequence[Part], unrun: tuple[str, ...], elsewhere: tuple[str, ...]) -> Printout:
+    studies = {
+        part.study: PrintedStudy(
+            part.title,
+            len(run_origins(part.documents)),
+            part.sentences,
+            part.scores,
+            {document.name: terminal.printed(document) for document in part.documents},
+        )
+        for part in parts
+    }
+    origins = run_origins(document for part in parts for document in part.documents)
+    shipped = Counter(sorted(origin for origin in origins.values() if origin != OWN))
+    return Printout(studies, unrun, elsewhere, dict(shipped), sum(len(part.figures) for part in parts))
+
+
+def write(report: Report, out: Path, workers: int = 1, stamp: str = "", drawings: Path | None = None) -> None:
+    """Put a report in the place of an earlier one; unchanged results give byte-identical files.
+
+    ``workers`` draw figures; ``drawings`` is a folder that keeps them. ``stamp`` says what the report was
+    made from (see ``bench.report.folder``).
 
     Raises:
-        RequestError: the folder cannot be written to.
+        RequestError: the folder holds other files than a report's, or cannot be written.
     """
-    if out.exists() and not out.is_dir():
-        raise RequestError(f"--out {out}: expected a folder, this is a file")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        paths = [
-            path
-            for part, records in zip(report.parts, report.records, strict=True)
-            for path in _save(part, records, out, workers)
-        ]
-        paths.append(out / "cells.csv")
-        frames.write(paths[-1], frames.frame(cell for each in report.documents for cell in each.primary))
-        paths.append(page.save([part for part in report.parts if part.documents], out))
-    except OSError as error:
-        raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
-    return replace(report, paths=tuple(paths))
-
-
-def _save(part: page.Part, records: Sequence[Records], out: Path, workers: int) -> list[Path]:
-    paths = []
-    for document in part.documents:
-        own = [figure for figure in part.figures if figure.document == document.name]
-        paths += render.save(document, own, out)
-    paths += figures.save_all(part.figures, out, workers)
-    return [*paths, *statistics_files.save(records, out)]
+    with folder.replaced(out) as new:
+        stems = {}
+        for part in report.parts:
+            for document in part.documents:
+                figures = {
+                    figure: part.file(document.name, figure.name) for figure in part.figures_of(document)
+                }
+                stems.update({figure: new / stem for figure, stem in figures.items()})
+                place = new / part.file(document.name, "table").parent
+                place.mkdir(parents=True)
+                named = {figure: stem.name for figure, stem in figures.items()}
+                for kind, text in (("md", render.markdown(document, named)), ("tex", render.latex(document))):
+                    (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
+                frames.write(place / "table.csv", frames.frame(document.cells))
+            for record in part.records:
+                owner = max(
+                    (each.name for each in part.documents if record.name.startswith(each.name)), key=len
+                )
+                frames.write((new / part.file(owner, record.name)).with_suffix(".csv"), record.rows)
+        drawing.save_all(stems, workers, drawings)
+        frames.write(
+            new / "cells.csv", frames.frame(cell for each in report.documents for cell in each.primary)
+        )
+        page.save(report.parts, new)
+        folder.seal(new, stamp, report.printout)
 
 
 def build(
@@ -308,4 +295,6 @@ def build(
     settings: Usual | None = None,
 ) -> Report:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
-    return write(compose(source, request, studies, settings), out)
+    report = compose(source, request, studies, settings)
+    write(report, out)
+    return report

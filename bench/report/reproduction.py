@@ -1,74 +1,100 @@
-"""How much of each paper comes out, and whether its order of methods does."""
+"""How much of each paper comes out, whether its order of methods does, and what placebos would score."""
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from statistics import fmean
 
-from bench.report.captions import LEGEND, circumstances
+import pandas as pd
+from scipy.stats import binomtest
+
+from bench.report.captions import LEGEND, conditions, origins
 from bench.report.cells import Cell, Cells, Selection
-from bench.report.experiment import Comparison
+from bench.report.frame import frame
 from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, place, read_as
+from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
-from bench.report.table import Document, Entry, Summary, Table
-from bench.report.verdicts import STATES
+from bench.report.table import Document, Table, listing
+from bench.report.verdicts import (
+    GRADES,
+    NOT_COMPARABLE,
+    OWN,
+    SAME_CLIENTS,
+    STATES,
+    PublishedRuns,
+    grade,
+    weigh,
+)
 from bench.statistics.agreement import LEAST, kendall
-
-COMPARED = ("reproduced", "above", "below")
-"""Verdicts of cells that have a target."""
 
 NO_TABLE = "no table here"
 """Stands for a published accuracy that no table of the study has."""
 
-ORDER = (*COMPARED, "not comparable", *STATES.values(), NO_TABLE)
-ALWAYS = (*COMPARED, "not comparable", STATES["not_run"])
+ALWAYS = [*GRADES, NOT_COMPARABLE, STATES["not_run"]]
 """Verdicts that a score names even where no cell has them."""
+
+ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
+
+PRINTED = ("score", "placebos", "clients", "signs", "earlier")
+"""Tables of the score that a terminal shows."""
 
 Judged = dict[Published, Cell]
 """Published value -> the cell set beside it."""
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Kendall's tau of measured and published order of the methods of one column."""
-
-    comparison: Comparison
-    column: Column
-    point: str
-    methods: int
-    tau: float | None
-
-
-def judged(experiments: Iterable[Cells]) -> Judged:
+def judged(experiments: Iterable[Cells], drawn: bool = False) -> Judged:
     """Every published value beside its cell, once, under the primary reading and the usual setting.
 
-    A value that several tables show is judged in the first of those that measured it: main tables come before
-    experiments. A reduced experiment measures something else, and never stands in for a whole one.
+    A value that several tables show is judged in the first of those that measured it, if possible in one
+    where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse;
+    ``drawn`` leaves the latter out. Main tables come before experiments. A reduced experiment measures
+    something else, and never stands in for a whole one.
     """
-    found: Judged = {}
+    cells: Judged = {}
     for experiment in experiments:
         for cell in experiment.primary:
-            if cell.target and not cell.line.setting:
-                first = found.setdefault(cell.target, cell)
-                if first.measured is None and cell.measured and not experiment.experiment.reduced:
-                    found[cell.target] = cell
-    return found
+            if cell.target and not cell.line.setting and not (drawn and _papers_own(cell)):
+                first = cells.setdefault(cell.target, cell)
+                if _weight(cell) > _weight(first) and not experiment.experiment.reduced:
+                    cells[cell.target] = cell
+    return cells
 
 
-def agreements(tables: Iterable[Cells]) -> list[Agreement]:
-    """Tau of every published column of the tables, over its comparable methods.
-
-    Comparable is a cell whose verdict is reproduced, above or below; of a reduced experiment every measured
-    one.
+def _weight(cell: Cell) -> int:
+    """0: not measured, 1: measured under another protocol than the published value, 2: beside it, 3: on the
+    same clients.
     """
-    made = []
+    return 0 if cell.measured is None else 2 + _papers_own(cell) if cell.verdict in GRADES else 1
+
+
+def _papers_own(cell: Cell) -> bool:
+    return cell.spread.source == SAME_CLIENTS
+
+
+def _on_both(values: Judged, experiments: Sequence[Cells]) -> pd.DataFrame:
+    """Grades of values that were measured on the paper's own clients and on drawn ones: columns paper,
+    clients, grade; two rows a value.
+    """
+    drawn = judged(experiments, drawn=True)
+    rows = [
+        (value.paper, clients, each.verdict)
+        for value, cell in values.items()
+        if _papers_own(cell) and value in drawn and drawn[value].measured
+        for clients, each in (("drawn", drawn[value]), ("the paper's own", cell))
+    ]
+    return pd.DataFrame(rows, columns=["paper", "clients", "grade"])
+
+
+def agreements(tables: Iterable[Cells]) -> pd.DataFrame:
+    """Kendall's tau of measured and published order in every published column of the tables, over its
+    comparable methods: columns paper, table, beside, dataset, scenario, clients, point, methods and tau.
+
+    Comparable is a cell that has a grade; of a reduced experiment every measured one. Tau is NaN for too few.
+    """
+    rows = []
     for table in tables:
         cells = [
             cell for cell in table.primary if cell.measure is table.measures[0] and not cell.line.setting
@@ -79,110 +105,127 @@ def agreements(tables: Iterable[Cells]) -> list[Agreement]:
                 (cell.measured.mean, cell.target.mean)
                 for cell in cells
                 if (cell.comparison, cell.column, cell.point) == (comparison, column, point)
-                and (cell.verdict in COMPARED or table.experiment.reduced)
+                and (cell.verdict in GRADES or table.experiment.reduced)
                 and cell.measured
                 and cell.target
                 and cell.target.mean is not None
             ]
             tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-            made.append(Agreement(comparison, column, point.label, len(pairs), tau))
-    return made
-
-
-def _counts(values: Judged, unshown: dict[str, int], paper: str, table: str = "") -> Counter[str]:
-    """Verdicts of a paper's values, or of one of its tables."""
-    counts = Counter(
-        cell.verdict
-        for value, cell in values.items()
-        if value.paper == paper and (not table or value.table == table)
-    )
-    if not table and unshown[paper]:
-        counts[NO_TABLE] = unshown[paper]
-    return counts
-
-
-def _unshown(paper: str, folder: Path, values: Judged, selection: Selection) -> int:
-    """Published accuracies without a cell; a filtered report leaves cells out on purpose."""
-    if selection != Selection():
-        return 0
-    return sum(value.metric == "accuracy" and value not in values for value in published(paper, folder))
-
-
-def _score_table(papers: Sequence[str], counts: dict[str, Counter[str]], every: list[Agreement]) -> Table:
-    """Verdicts by papers, as numbers and shares; below them Kendall's tau."""
-
-    def entry(paper: str, verdict: str) -> Entry:
-        total = counts[paper].total()
-        return Entry(f"{counts[paper][verdict]} ({100 * counts[paper][verdict] / total:.1f} %)")
-
-    verdicts = [name for name in ORDER if name in ALWAYS or any(counts[paper][name] for paper in papers)]
-    taus = {
-        paper: [
-            each.tau for each in every if each.comparison.targets[0].paper == paper and each.tau is not None
-        ]
-        for paper in papers
-    }
-    rows = [
-        ("published cells", tuple(Entry(str(counts[paper].total())) for paper in papers)),
-        *((name, tuple(entry(paper, name) for paper in papers)) for name in verdicts),
-        (
-            "Kendall's tau, mean",
-            tuple(Entry(f"{fmean(taus[paper]):+.2f}" if taus[paper] else "-") for paper in papers),
-        ),
-        ("columns with tau", tuple(Entry(str(len(taus[paper]))) for paper in papers)),
-    ]
-    return Table(
-        "score", "Reproduction score", "Verdict", tuple(("", 1) for _ in papers), tuple(papers), tuple(rows)
+            target = comparison.targets[0]
+            names = {"paper": target.paper, "table": target.table, "beside": comparison.label}
+            rows.append({**names, **place(column), "point": point.label, "methods": len(pairs), "tau": tau})
+    return (
+        pd.DataFrame(rows).astype({"tau": float})
+        if rows
+        else pd.DataFrame(columns=["paper", "tau", "methods"])
     )
 
 
-def _headline(paper: str, counts: Counter[str]) -> str:
-    """A paper's score in a line."""
-    verdicts = (*COMPARED, "not comparable")
-    measured = sum(counts[verdict] for verdict in verdicts)
-    parts = ", ".join(f"{counts[verdict]} {verdict}" for verdict in verdicts)
-    return f"{paper}: {measured} of {counts.total()} published cells measured: {parts}"
+def earlier_rule(cell: Cell) -> str:
+    """The verdict by the rule that stood here before grades: deviations in place of standard errors, a single
+    reading of every value, and no partitions but the cell's own.
+    """
+    if cell.evidence is None or cell.measured is None or cell.target is None:
+        return cell.verdict
+    spread = cell.spread.std if cell.spread.source == OWN else None
+    allowed = max(1.0, 2 * math.hypot(cell.target.std or 0.0, cell.measured.std or 0.0, spread or 0.0))
+    difference = cell.evidence.difference
+    return "reproduced" if abs(difference) <= allowed else "above" if difference > 0 else "below"
 
 
-def _by_table(papers: Sequence[str], values: Judged, unshown: dict[str, int]) -> Table:
-    """Numbers of verdicts by the papers' tables."""
-    tables = list(dict.fromkeys((value.paper, value.table) for value in values))
-    tables.sort(key=lambda each: papers.index(each[0]))
-    counts = {each: _counts(values, unshown, *each) for each in tables}
-    verdicts = [name for name in ORDER if name in ALWAYS or any(found[name] for found in counts.values())]
-    columns = ("cells", *verdicts)
-    rows = tuple(
-        (
-            f"{paper}, {table}",
-            (
-                Entry(str(counts[paper, table].total())),
-                *(Entry(str(counts[paper, table][name])) for name in verdicts),
-            ),
-        )
-        for paper, table in tables
+def placebo(cell: Cell, values: Sequence[float]) -> str:
+    """The grade that other runs on a graded cell's clients would have in its place."""
+    target, evidence = cell.target, cell.evidence
+    assert target is not None
+    assert target.mean is not None
+    assert evidence is not None
+    runs = PublishedRuns(evidence.n_p)
+    other = weigh(target.mean, target.std, runs, values, cell.spread, evidence.margin, evidence.control)
+    return grade(other, target.mean, len(values))
+
+
+def _placebos(study: Study, values: Judged, results: Results) -> pd.DataFrame:
+    """Grades of all graded cells, and those of the baseline's and the control's runs in the place of others':
+    columns paper, runs, grade; a row a cell.
+    """
+    rows = []
+    for value, cell in values.items():
+        if cell.verdict not in GRADES:
+            continue
+        rows.append((value.paper, "the method's own", cell.verdict))
+        baseline = cell.baseline and results.aggregate(cell.baseline, cell.stage, cell.rule, study.average)
+        for method, other in ((study.baseline, baseline), (study.control, cell.control)):
+            if other and other.n > 1 and method != cell.line.runs:
+                rows.append((value.paper, f"{study.title_of(method)}'s", placebo(cell, other.values)))
+    return pd.DataFrame(rows, columns=["paper", "runs", "grade"])
+
+
+def _counts(data: pd.DataFrame, by: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
+    """Numbers of verdicts: a row a group in the order of the data, a column a verdict."""
+    counts = data.groupby([*by, verdict], sort=False).size().unstack(fill_value=0)
+    return counts.reindex(columns=list(order), fill_value=0)
+
+
+def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
+    """Whether graded cells of a data set lie to one side of the paper: by paper and data set the number of
+    ``cells``, those ``below`` and ``above`` the published mean, the ``mean`` difference in points, and
+    ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
+    """
+    graded = data[data["verdict"].isin(GRADES)]
+    difference = graded["difference"].groupby([graded["paper"], graded["dataset"]], sort=False)
+    signs = pd.DataFrame(
+        {
+            "cells": difference.size(),
+            "below": difference.agg(lambda values: int((values < 0).sum())),
+            "above": difference.agg(lambda values: int((values > 0).sum())),
+            "mean": difference.mean(),
+        }
     )
-    return Table("tables", "Verdicts by table", "Table", (("", len(columns)),), columns, rows)
+    sides = zip(signs["below"], signs["above"], strict=True)
+    return signs.assign(
+        p=[binomtest(int(low), int(low + high)).pvalue if low + high else 1.0 for low, high in sides]
+    )
 
 
-def _tau_table(study: Study, every: Sequence[Agreement]) -> Table:
+def _table(name: str, title: str, stub: str, data: pd.DataFrame) -> Table:
+    """A frame of numbers or texts as a table; its index names the rows."""
+    labels = [", ".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in data.index]
+    rows = zip(labels, data.astype(str).to_numpy().tolist(), strict=True)
+    return listing(name, title, stub, map(str, data.columns), rows)
+
+
+def _score(counts: pd.DataFrame, placebos: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
+    """A column a paper: its published cells by verdict, what placebos reproduce, and Kendall's tau."""
+    score = {}
+    for paper in counts.index:
+        verdicts = counts.loc[paper]
+        total = int(verdicts.sum())
+        known = taus.loc[taus["paper"] == paper, "tau"].dropna()
+        own = placebos[placebos["paper"] == paper]
+        score[paper] = {
+            "published cells": str(total),
+            **{str(name): f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()},
+            **{
+                f"placebo: reproduced by {runs} runs": f"{(part == 'reproduced').sum()} of {len(part)}"
+                for runs, part in own.groupby("runs", sort=False)["grade"]
+                if runs != "the method's own"
+            },
+            "Kendall's tau, mean": f"{known.mean():+.2f}" if len(known) else "-",
+            "columns with tau": str(len(known)),
+        }
+    return pd.DataFrame(score).fillna("-")
+
+
+def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     """Tau of every column with an order to compare."""
-    rows = tuple(
-        (
-            ", ".join(
-                part
-                for part in (
-                    each.comparison.label,
-                    each.column.described(study.title_of(each.column.dataset)),
-                    each.point,
-                )
-                if part
-            ),
-            (Entry(str(each.methods)), Entry("-" if each.tau is None else f"{each.tau:+.2f}")),
-        )
-        for each in every
-        if each.methods >= LEAST
-    )
-    return Table("tau", "Order of methods", "Column", (("", 2),), ("Methods", "Kendall's tau"), rows)
+    shown = taus[taus["methods"] >= LEAST]
+    names = shown[["beside", "dataset", "scenario", "clients", "point"]].itertuples(index=False, name=None)
+    index = [
+        ", ".join(filter(None, (beside, Column(*column).described(study.title_of(column[0])), point)))
+        for beside, *column, point in names
+    ]
+    tau = ["-" if math.isnan(each) else f"{each:+.2f}" for each in shown["tau"]]
+    return pd.DataFrame({"Methods": shown["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
 def reproduction(
@@ -192,22 +235,71 @@ def reproduction(
     values = judged(experiments)
     if len(values) < 2:
         return None
-    papers = list(dict.fromkeys(value.paper for value in values))
-    unshown = {paper: _unshown(paper, study.published, values, selection) for paper in papers}
-    counts = {paper: _counts(values, unshown, paper) for paper in papers}
-    every = agreements([each for each in experiments if each.experiment.competes or each.experiment.reduced])
-    score = _score_table(papers, counts, every)
-    views = (score, _by_table(papers, values, unshown), _tau_table(study, every))
+    data = frame(values.values()).assign(
+        paper=[value.paper for value in values],
+        printed=[value.table for value in values],
+        earlier=[earlier_rule(cell) for cell in values.values()],
+    )
+    counts = _counts(data, ["paper"], "verdict", ORDER)
+    if selection == Selection():  # a filtered report leaves cells out on purpose
+        counts[NO_TABLE] = [
+            sum(value.metric == "accuracy" and value not in values for value in every)
+            for every in (published(paper, study.published) for paper in counts.index)
+        ]
+    counts = counts[[name for name in ORDER if name in ALWAYS or counts[name].any()]]
+    placebos = _placebos(study, values, results)
+    taus = agreements([each for each in experiments if each.experiment.competes or each.experiment.reduced])
+    signs = sign_tests(data)
+    score = _table("score", "Reproduction score", "Verdict", _score(counts, placebos, taus))
+    by_table = _counts(data, ["paper", "printed"], "verdict", counts.columns.drop(NO_TABLE, errors="ignore"))
+    by_table.insert(0, "cells", by_table.sum(axis=1))
+    measured = data[data["earlier"].isin([*GRADES, NOT_COMPARABLE])]
+    rounded = signs.rename(study.title_of, level="dataset").assign(
+        mean=[f"{value:+.2f}" for value in signs["mean"]], p=[f"{value:.2g}" for value in signs["p"]]
+    )
+    views: tuple[Table, ...] = (
+        score,
+        _table("tables", "Verdicts by table", "Table", by_table),
+        _table(
+            "placebos",
+            "Grades with other methods' runs in place of the method's own",
+            "Runs",
+            _counts(placebos, ["paper", "runs"], "grade", GRADES),
+        ),
+        _table(
+            "clients",
+            "Values measured on drawn clients and on the paper's own, of which the latter count",
+            "Clients",
+            _counts(_on_both(values, experiments), ["paper", "clients"], "grade", [*GRADES, NOT_COMPARABLE]),
+        ),
+        _table("signs", "Which side of the published value cells lie on", "Data set", rounded),
+        _table(
+            "earlier",
+            "Verdicts by the earlier rule (rows) and grades",
+            "Earlier rule",
+            _counts(measured, ["paper", "earlier"], "verdict", [*GRADES, NOT_COMPARABLE]).sort_index(),
+        ),
+        _table("tau", "Order of methods", "Column", _tau_table(study, taus)),
+    )
+    views = tuple(view for view in views if view.rows)
     filtered = "" if selection == Selection() else " Only the cells that the report's filters leave."
+    groups = [cell.group for cell in values.values() if cell.group]
     caption = (
         read_as(study, study.primary) + " Experiments are read as their own tables say.",
         "Every published value once, beside the runs in the usual setting; shares of all of a paper's "
         f"published cells.{filtered}",
+        *conditions(study, groups),
+    )
+    fine_print = (
         LEGEND,
-        "Kendall's tau-b of measured and published order of the methods whose cells are reproduced, above or "
-        f"below, in every column of the main tables with at least {LEAST} of them: 1 the same order, -1 the "
-        "opposite. Its mean counts every column alike.",
-        *circumstances(study, [cell.group for cell in values.values() if cell.group], results),
+        f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
+        "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "
+        "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
+        "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
+        "Kendall's tau-b of measured and published order of the methods whose cells have a grade, in every "
+        f"column of the main tables with at least {LEAST} of them: 1 the same order, -1 the opposite. Its "
+        "mean counts every column alike.",
+        *origins(study, groups, results),
     )
     name = f"{study.name}_reproduction"
     document = Document(
@@ -215,28 +307,19 @@ def reproduction(
         title=f"{study.title}: reproduction score",
         caption=caption,
         notes=(),
-        views=tuple(view for view in views if view.rows),
+        views=views,
         details=(),
-        summary=Summary((score,), None, (), tuple(_headline(paper, counts[paper]) for paper in papers)),
+        printed=tuple(view for view in views if view.name in PRINTED),
         primary=(),
         cells=tuple(values.values()),
+        fine_print=fine_print,
     )
-    counted = tuple(
-        {"paper": paper, "verdict": verdict, "cells": str(counts[paper][verdict])}
-        for paper in papers
-        for verdict in ORDER
-        if verdict in ALWAYS or counts[paper][verdict]
-    )
-    ordered = tuple(
-        {
-            "paper": each.comparison.targets[0].paper,
-            "table": each.comparison.targets[0].table,
-            **place(each.column),
-            "point": each.point,
-            "methods": str(each.methods),
-            "tau": number(each.tau),
-        }
-        for each in every
-    )
-    records = (Records(f"{name}_score", counted), Records(f"{name}_tau", ordered))
-    return Statistic(document, records)
+    long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
+    placebo_rows = placebos.value_counts(sort=False).rename("cells").reset_index()
+    records = {
+        "score": long,
+        "placebos": placebo_rows,
+        "signs": signs.reset_index(),
+        "tau": taus.drop(columns="beside", errors="ignore"),
+    }
+    return Statistic(document, tuple(Records(f"{name}_{part}", rows) for part, rows in records.items()))

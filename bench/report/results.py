@@ -18,11 +18,10 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.report.planned import PlannedCell, Usual, alike
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
-from bench.report.source import OWN, Source
+from bench.report.source import OWN, Source, spec_by_cell
 from bench.report.tuned import Search, Searches, mark
-from bench.report.verdicts import LEAST_PARTITIONS
+from bench.report.verdicts import between_partitions
 from bench.selection import client_mean
-from bench.spec import RunSpec
 from bench.tune.apply import Configurations
 
 Average = Literal["clients", "samples"]
@@ -51,18 +50,6 @@ class Aggregate:
         return stdev(self.values) if self.n > 1 else None
 
 
-@dataclass(frozen=True)
-class PartitionSpread:
-    """How the means of a cell differ between partitions.
-
-    ``std`` is their sample standard deviation in points, None for fewer than ``LEAST_PARTITIONS``.
-    ``partitions`` counts them; it is 0 where every seed draws its own.
-    """
-
-    std: float | None = None
-    partitions: int = 0
-
-
 @dataclass(frozen=True, eq=False)
 class Group:
     """The runs of one spec over its seeds.
@@ -82,14 +69,15 @@ class Group:
     @cached_property
     def done(self) -> pd.DataFrame:
         """The runs that have numbers, by seed."""
-        return self.runs[self.runs["state"] == "done"]
+        is_done = self.runs["state"] == "done"
+        return self.runs if is_done.all() else self.runs[is_done]
 
-    @property
+    @cached_property
     def seeds(self) -> tuple[int, ...]:
         """Seeds that have numbers."""
-        return tuple(int(seed) for seed in self.done["seed"])
+        return tuple(self.done["seed"].tolist())
 
-    @property
+    @cached_property
     def trains(self) -> bool:
         """Whether the method trains anything, as every method does of which nothing is known."""
         kind = METHODS.all().get(self.method)
@@ -110,7 +98,7 @@ class Group:
         """Those of the runs that have numbers for the seeds of another group, on the same clients."""
         here = set(zip(other.done["seed"], other.done["partition_hash"], strict=True))
         same = [key in here for key in zip(self.done["seed"], self.done["partition_hash"], strict=True)]
-        return replace(self, runs=self.done[np.array(same, bool)])
+        return self if all(same) and self.done is self.runs else replace(self, runs=self.done[same])
 
     @cached_property
     def seconds(self) -> float:
@@ -170,7 +158,10 @@ class Results:
         self._searches = searches or Searches(Configurations({}))
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str], pd.DataFrame] = {}
+        self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
+        self._pooled: dict[tuple[frozenset[Column], str, str, Average], tuple[float, int] | None] = {}
         self.runs = self._load()
+        self._samples, self._on_partition = self._by_partition()
         self._rows = {digest: row for row, digest in enumerate(self.runs["spec_hash"])}
         self._groups = self._group()
 
@@ -183,26 +174,54 @@ class Results:
         where = [
             Column(*names) for names in zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
         ]
-        specs = [RunSpec.model_validate_json(spec) for spec in runs["spec"]]
-        settings = [
-            settings_of(spec, per_seed=column in per_seed) for spec, column in zip(specs, where, strict=True)
-        ]
+        specs = spec_by_cell(runs)
+        by_cell = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
+        anywhere = [by_cell[cell] for cell in runs["cell"]]
+        shared: dict[tuple[str, bool], Settings] = {}
+        settings: list[Settings] = []
+        for column, cell, seed in zip(where, runs["cell"], runs["seed"].tolist(), strict=True):
+            own = column in per_seed and specs[cell].protocol.partition_seed == seed
+            if (cell, own) not in shared:
+                shared[cell, own] = settings_of(specs[cell].model_copy(update={"seed": seed}), own)
+            settings.append(shared[cell, own])
         cells = [
-            spec.cell_on_any_partition if chosen[PARTITION] == PER_SEED else stored
-            for spec, chosen, stored in zip(specs, settings, runs["cell"], strict=True)
+            merged if chosen[PARTITION] == PER_SEED else stored
+            for merged, chosen, stored in zip(anywhere, settings, runs["cell"], strict=True)
         ]
-        return runs.assign(
-            settings=pd.Series(settings, dtype=object), column=pd.Series(where, dtype=object), cell=cells
+        runs = runs.assign(
+            settings=pd.Series(settings, dtype=object),
+            column=pd.Series(where, dtype=object),
+            cell=cells,
+            cell_on_any_partition=anywhere,
         )
+        # Groups are many small parts of this frame: of plain objects in one block that takes half the time.
+        texts: list[str] = runs.select_dtypes("string").columns.tolist()
+        return runs.astype(dict.fromkeys(texts, object)).copy()
+
+    def _by_partition(self) -> tuple[dict[str, dict[str, list[int]]], dict[tuple[Column, str, str], int]]:
+        """The runs that have numbers, by what they are samples of on any partition and by partition; and one
+        run of honest, known clients for every column, method and partition.
+        """
+        samples: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        one: dict[tuple[Column, str, str], int] = {}
+        done = self.runs[self.runs["state"] == "done"]
+        names = ["id", "column", "method", "partition_hash", "cell_on_any_partition", "settings"]
+        for run, column, method, partition, cell, settings in done[names].itertuples(index=False):
+            samples[cell][partition].append(run)
+            if not special(settings):
+                one.setdefault((column, method, partition), run)
+        return samples, one
 
     def _group(self) -> dict[tuple[Column, str], list[Group]]:
-        found: dict[tuple[Column, str], list[Group]] = {}
-        for (column, method), cell in self._cells():
+        by_cell: dict[tuple[Column, str], list[Group]] = {}
+        usual = self.runs[~self.runs["settings"].map(special).to_numpy(bool)]
+        for _, cell in usual.groupby(["column", "method"], sort=False):
+            column, method = cell["column"].iloc[0], cell["method"].iloc[0]
             parts = [part for _, part in cell.groupby("cell")]
             parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"].iloc[0], sort_keys=True)))
             reference = self._reference(column, method, parts[0]["settings"].iloc[0])
-            found[column, method] = [self._made(column, method, reference, part) for part in parts]
-        marked = _marked(found)
+            by_cell[column, method] = [self._group_of(column, method, reference, part) for part in parts]
+        marked = _marked(by_cell)
         return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked.items()}
 
     def _reference(self, column: Column, method: str, frequent: Settings) -> Settings:
@@ -221,7 +240,7 @@ class Results:
         own = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
         return {key: own.get(key, value) for key, value in frequent.items()}
 
-    def _made(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
+    def _group_of(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
         settings = runs["settings"].iloc[0]
         setting = difference(settings, reference)
         if not setting:
@@ -230,13 +249,6 @@ class Results:
         if search:  # the study stands for all but the partition, of which there may be several
             setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
         return Group(column, method, settings, setting, runs, search)
-
-    def _cells(self) -> list[tuple[tuple[Column, str], pd.DataFrame]]:
-        rows: dict[tuple[Column, str], list[int]] = {}
-        for row, key in enumerate(zip(self.runs["column"], self.runs["method"], strict=True)):
-            if not special(self.runs["settings"].iloc[row]):
-                rows.setdefault(key, []).append(row)
-        return [(key, self.runs.iloc[where]) for key, where in rows.items()]
 
     def usual(self, column: Column, method: str) -> PlannedCell | None:
         """What the grids plan for a cell; None where they do not name it."""
@@ -301,9 +313,13 @@ class Results:
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
         """Test results of the group's runs: run_id, seed, client, value (0 to 1), samples."""
-        seeds = dict(zip(group.done["id"], group.done["seed"], strict=True))
-        rows = _of_runs(self._results(stage, rule), sorted(seeds)).reset_index()
-        return rows.assign(seed=rows["run_id"].map(seeds)).sort_values(["seed", "client"], ignore_index=True)
+        seeds = dict(zip(group.done["id"].tolist(), group.seeds, strict=True))
+        key = (*seeds, stage, rule)
+        if key not in self._clients:
+            rows = _of_runs(self._results(stage, rule), sorted(seeds)).reset_index()
+            rows = rows.assign(seed=rows["run_id"].map(seeds))
+            self._clients[key] = rows.sort_values(["seed", "client"], ignore_index=True)
+        return self._clients[key]
 
     def _accuracies(self, stage: str, rule: str, split: str, average: Average) -> dict[int, float]:
         """Accuracy in percent by run."""
@@ -329,32 +345,78 @@ class Results:
         values = tuple(by_run[run] for run in group.done["id"] if run in by_run)
         return Aggregate(values) if values else None
 
-    def partition_spread(self, group: Group, stage: str, rule: str, average: Average) -> PartitionSpread:
-        """The spread of the mean over partitions, from runs that differ in the partition seed only.
+    def between_partitions(
+        self, group: Group, stage: str, rule: str, average: Average
+    ) -> tuple[float | None, int]:
+        """Standard deviation in points of a cell's accuracy between partitions, training apart, from all runs
+        that differ from the group's in seed and partition alone, and the number of their partitions.
 
-        There is none where every seed draws its own: then the spread over seeds holds it already.
+        None where they cannot tell (see ``bench.report.verdicts.between_partitions``).
         """
-        if group.settings.get(PARTITION) == PER_SEED:
-            return PartitionSpread()
-        means = [
-            found.mean
-            for other in self.groups(group.column, group.method)
-            if other.settings.get(PARTITION) != PER_SEED
-            and {**other.settings, PARTITION: None} == {**group.settings, PARTITION: None}
-            and (found := self.aggregate(other, stage, rule, average)) is not None
+        by_run = self._accuracies(stage, rule, "test", average)
+        partitions = [
+            values
+            for runs in self._samples.get(group.runs["cell_on_any_partition"].iloc[0], {}).values()
+            if (values := [by_run[run] for run in runs if run in by_run])
         ]
-        return PartitionSpread(stdev(means) if len(means) >= LEAST_PARTITIONS else None, len(means))
+        return between_partitions(partitions), len(partitions)
+
+    def pooled_between_partitions(
+        self, columns: Collection[Column], stage: str, rule: str, average: Average
+    ) -> tuple[float, int] | None:
+        """Root mean square of ``between_partitions`` over the usual cells of these columns whose methods
+        train, and its degrees of freedom: cells of one column have the same partitions, and count once.
+
+        None where no cell has an estimate.
+        """
+        key = frozenset(columns), stage, rule, average
+        if key not in self._pooled:
+            self._pooled[key] = self._pool(*key)
+        return self._pooled[key]
+
+    def _pool(
+        self, columns: frozenset[Column], stage: str, rule: str, average: Average
+    ) -> tuple[float, int] | None:
+        spreads: list[float] = []
+        freedom: dict[Column, int] = {}
+        for (column, _), groups in self._groups.items():
+            for group in groups if column in columns else ():
+                if not group.setting and group.trains:
+                    spread, partitions = self.between_partitions(group, stage, rule, average)
+                    if spread is not None:
+                        spreads.append(spread)
+                        freedom[column] = max(freedom.get(column, 0), partitions - 1)
+        return (float(np.sqrt(np.mean(np.square(spreads)))), sum(freedom.values())) if spreads else None
+
+    def on_the_same_clients(
+        self, method: str, group: Group, stage: str, rule: str, average: Average
+    ) -> Aggregate | None:
+        """What a method reaches on each partition that the group's runs have, one value a run of the group.
+
+        For a method that no seed and setting changes; None where it has no run on any of them, and for
+        newcomers, who are some of the clients.
+        """
+        if any(key.startswith("newcomers.") for key in group.settings):
+            return None
+        by_run = self._accuracies(stage, rule, "test", average)
+        runs = (
+            self._on_partition.get((group.column, method, partition))
+            for partition in group.done["partition_hash"]
+        )
+        values = tuple(by_run[run] for run in runs if run in by_run)
+        return Aggregate(values) if values else None
 
     def curves(self, group: Group, stage: str, average: Average) -> NDArray[np.float64]:
         """Test accuracy in percent ``[seeds, rows]`` of the runs that keep a curve, cut to the shortest."""
         results = self._results(stage, "last")
-        stored = self._source.curves(group.done["id"], "test")
+        every_client, every_size = results["client"].to_numpy(), results["samples"].to_numpy()
+        runs = group.done["id"].tolist()
+        stored = self._source.curves(runs, "test")
         curves = []
-        for run in group.done["id"]:
-            samples = _of_runs(results, [run])
-            if samples.empty or (run, stage) not in stored:
+        for run, start, stop in zip(runs, *_places(results, runs), strict=True):
+            if start == stop or (run, stage) not in stored:
                 continue
-            clients, sizes = samples["client"].to_numpy(), samples["samples"].to_numpy()
+            clients, sizes = every_client[start:stop], every_size[start:stop]
             correct = stored[run, stage][:, clients]
             share = (
                 (correct / sizes).mean(axis=1) if average == "clients" else correct.sum(axis=1) / sizes.sum()
@@ -403,9 +465,13 @@ def _marked(cells: Mapping[tuple[Column, str], Sequence[Group]]) -> dict[tuple[C
     return {key: [marked(group) for group in groups] for key, groups in cells.items()}
 
 
+def _places(rows: pd.DataFrame, runs: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Where the rows of each of these runs start and stop; ``rows`` are sorted by their index, the run."""
+    index, wanted = rows.index.to_numpy(), np.asarray(runs)
+    return index.searchsorted(wanted, "left").tolist(), index.searchsorted(wanted, "right").tolist()
+
+
 def _of_runs(rows: pd.DataFrame, runs: Iterable[int]) -> pd.DataFrame:
     """The rows of these runs, in their order; ``rows`` are sorted by their index, the run."""
-    ids = list(runs)
-    starts, stops = (rows.index.searchsorted(ids, side) for side in ("left", "right"))
-    places = [np.arange(start, stop) for start, stop in zip(starts, stops, strict=True)]
+    places = [np.arange(start, stop) for start, stop in zip(*_places(rows, list(runs)), strict=True)]
     return rows.iloc[np.concatenate(places)] if places else rows.iloc[:0]

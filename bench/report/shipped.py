@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from bench import paths
-from bench.report.source import OWN, Merged, Source
+from bench.errors import RequestError
+from bench.report.source import Merged, Source
 from bench.report.table import Document
 from bench.store import connect, open_store
 from bench.store.bundle import shipped_bundles
@@ -22,7 +22,7 @@ def opened(url: str | None, own: bool) -> Iterator[Source]:
     out with a warning on standard error.
 
     Raises:
-        RequestError: a named database that cannot be read, or nothing to read.
+        RequestError: a named database that cannot be read, one of searches, or nothing to read.
     """
     bundles, damaged = ([], []) if own else shipped_bundles()
     shipped = [(bundle.name, bundle) for bundle in bundles]
@@ -35,6 +35,11 @@ def opened(url: str | None, own: bool) -> Iterator[Source]:
         yield Merged(None, shipped)
         return
     with open_store(url or paths.default_database(), create=False) as store:
+        if not store.runs(state="searched").empty:
+            raise RequestError(
+                f"{connect.database(url or paths.default_database()).name} is a database of searches, "
+                "whose runs have no number of a test item: name another one"
+            )
         yield Merged(store, shipped)
 
 
@@ -42,10 +47,11 @@ def _is_missing(url: str) -> bool:
     return connect.database(url).empty()
 
 
-def shipped_runs(documents: Iterable[Document]) -> Counter[str]:
-    """How many runs of each bundle are in the cells shown."""
-    origin: dict[int, str] = {}
+def run_origins(documents: Iterable[Document]) -> dict[int, str]:
+    """The bundle of every run in the cells shown, by its id; ``OWN`` for the user's own."""
     groups = {id(cell.group): cell.group for document in documents for cell in document.cells if cell.group}
-    for group in groups.values():
-        origin.update(zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True))
-    return Counter(name for name in origin.values() if name != OWN)
+    return {
+        run: origin
+        for group in groups.values()
+        for run, origin in zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True)
+    }

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from bench.report.captions import circumstances
+from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
-from bench.report.experiment import Line
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
-from bench.report.results import Aggregate, Results
-from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, place, read_as
+from bench.report.results import Results
+from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
-from bench.report.table import Document, Entry, Summary, Table
-from bench.report.wording import label
-from bench.statistics.summary import Interval, bottom_tenth, t_interval, worst
+from bench.report.table import Document, Entry, Table, listing, pivot
+from bench.statistics.summary import bottom_tenth, t_interval, worst
 
-SHOWN = 4
+ACROSS = 4
 """Columns side by side on a terminal."""
 
 
 def _over_clients(of: Callable[[NDArray[np.float64]], float]) -> Callable[[Measured], Values]:
     def values(cell: Measured) -> Values:
-        return tuple(of(100.0 * part["value"].to_numpy(np.float64)) for _, part in cell.clients())
+        return tuple(map(of, cell.accuracies))
 
     return values
 
@@ -41,112 +41,88 @@ MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
-def _shown(board: Cells) -> dict[tuple[Column, Line], Cell]:
-    """Cells with numbers of the usual setting, under the primary reading."""
-    return {(cell.column, cell.line): cell for cell in board.main if cell.measured and not cell.line.setting}
+def _usual_cells(board: Cells) -> list[Cell]:
+    """Cells with numbers of the usual setting, under the primary reading, column by column."""
+    cells = [cell for cell in board.main if cell.measured and not cell.line.setting]
+    return sorted(cells, key=lambda cell: board.columns.index(cell.column))
 
 
-def _numbers(
-    study: Study, cell: Cell, results: Results
-) -> tuple[Aggregate, Interval | None, list[float | None]]:
-    """A cell's accuracies with their interval, and each measure's mean over seeds."""
+def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
+    """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
     assert cell.measured is not None
     assert cell.group is not None
     measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
-    over = [Aggregate(values).mean if (values := measure.of(measured)) else None for measure in MEASURES]
-    return cell.measured, t_interval(cell.measured.values), over
+    low, high = t_interval(cell.measured.values) or (None, None)
+    accuracy = {"n": cell.measured.n, "mean": cell.measured.mean, "std": cell.measured.std}
+    over = {each.name: fmean(values) if (values := each.of(measured)) else None for each in MEASURES}
+    return {**place(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **over}
 
 
-def _entries(found: Aggregate, interval: Interval | None, over: list[float | None]) -> tuple[str, ...]:
-    between = f"{interval[0]:.2f} to {interval[1]:.2f}" if interval else "-"
-    std = "-" if found.std is None else f"{found.std:.2f}"
-    return str(found.n), f"{found.mean:.2f}", std, between, *(number(value, 2) or "-" for value in over)
-
-
-def _below(
-    board: Cells,
-    columns: tuple[Column, ...],
-    entries: dict[tuple[Column, Line], tuple[str, ...]],
-) -> Table:
-    """Clients below the baseline, the last entry, for the terminal."""
-    study = board.study
-    rows = tuple(
-        (
-            board.title(line),
-            tuple(
-                Entry(entries[column, line][-1] if (column, line) in entries else "-") for column in columns
-            ),
-        )
-        for line in board.lines
-        if any((column, line) in entries for column in columns)
+def _below(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
+    """Clients below the baseline, lines by federations."""
+    columns = dict.fromkeys(cell.column for cell in cells)
+    below = zip(cells, numbers[BELOW_LOCAL.name], strict=True)
+    return pivot(
+        "below",
+        f"Clients below {study.title_of(study.baseline)}, mean over seeds",
+        "Method",
+        {cell.line: cell.title for cell in cells},
+        {column: (study.title_of(column.dataset), (f"of {column.clients}",)) for column in columns},
+        {(cell.line, cell.column): (Entry(_text(number)),) for cell, number in below},
     )
-    title = f"Clients below {study.title_of(study.baseline)}, mean over seeds"
-    groups = tuple((study.title_of(column.dataset), 1) for column in columns)
-    return Table("below", title, "Method", groups, tuple(f"of {column.clients}" for column in columns), rows)
+
+
+def _every(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
+    """Every number, a row a method and federation."""
+    interval = [
+        "-" if pd.isna(low) else f"{low:.2f} to {high:.2f}"
+        for low, high in zip(numbers["low"], numbers["high"], strict=True)
+    ]
+    shown = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
+    shown |= {each.name: each.title for each in MEASURES[:-1]}
+    shown[BELOW_LOCAL.name] = f"Below {study.title_of(study.baseline)}"
+    rows = numbers.assign(interval=interval)[list(shown)].map(_text).itertuples(index=False)
+    where = [cell.column.described(study.title_of(cell.column.dataset)) for cell in cells]
+    labels = [f"{cell.title}, {place}" for cell, place in zip(cells, where, strict=True)]
+    title = "Spread over clients and seeds"
+    return listing("spread", title, "Method", shown.values(), zip(labels, rows, strict=True))
+
+
+def _text(value: object) -> str:
+    if value is None or value != value:
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
 def spread(board: Cells, results: Results) -> Statistic | None:
     """The table of one main table; None for fewer than two methods with numbers."""
-    study, shown = board.study, _shown(board)
-    if len({line for _, line in shown}) < 2:
+    study, baseline = board.study, board.study.title_of(board.study.baseline)
+    cells = _usual_cells(board)
+    if len({cell.line for cell in cells}) < 2:
         return None
-    made = {key: _numbers(study, cell, results) for key, cell in shown.items()}
-    entries = {key: _entries(*values) for key, values in made.items()}
-    columns = tuple(column for column in board.columns if any(key[0] == column for key in made))
-    lines = [line for line in board.lines if any(key[1] == line for key in made)]
-    titles = [STD_OVER_CLIENTS.title, WORST.title, BOTTOM.title, f"Below {study.title_of(study.baseline)}"]
-    heads = ("Seeds", "Mean", "Std", "95 % interval", *titles)
-    table = Table(
-        "spread",
-        "Spread over clients and seeds",
-        "Method",
-        tuple((label(study, column), len(heads)) for column in columns),
-        heads * len(columns),
-        tuple(
-            (
-                board.title(line),
-                tuple(
-                    Entry(text)
-                    for column in columns
-                    for text in entries.get((column, line), ("-",) * len(heads))
-                ),
-            )
-            for line in lines
-        ),
-    )
-    caption = (
-        read_as(study, study.primary),
-        "Std: sample standard deviation over seeds (ddof 1). 95 % interval: Student's, of the mean over "
-        "seeds; where all seeds share one partition it holds the spread of training alone.",
-        "Means over seeds of: "
-        + "; ".join(f"{measure.title}: {measure.meaning}" for measure in (WORST, BOTTOM))
-        + f"; {STD_OVER_CLIENTS.title}: sample standard deviation over clients in points; below "
-        f"{study.title_of(study.baseline)}: number of clients whose accuracy is lower than under "
-        f"{study.title_of(study.baseline)} with the same seed and partition.",
-        *circumstances(study, [cell.group for cell in shown.values() if cell.group], results),
-    )
+    numbers = pd.DataFrame([_numbers(study, cell, results) for cell in cells])
+    below = _below(study, cells, numbers)
+    groups = [cell.group for cell in cells if cell.group]
     name = f"{study.name}_{board.experiment.name}_spread"
-    rows = tuple(
-        {
-            **place(column),
-            "method": line.method,
-            "n": str(found.n),
-            "mean": number(found.mean),
-            "std": number(found.std),
-            **dict(zip(("low", "high"), map(number, interval or (None, None)), strict=True)),
-            **{measure.name: number(value) for measure, value in zip(MEASURES, over, strict=True)},
-        }
-        for (column, line), (found, interval, over) in made.items()
-    )
     document = Document(
         name=name,
         title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
-        caption=caption,
+        caption=(read_as(study, study.primary), *conditions(study, groups)),
         notes=(),
-        views=(table,),
-        details=(),
-        summary=Summary(tuple(_below(board, columns, entries).blocks(SHOWN)), None, ()),
+        views=(below,),
+        details=(_every(study, cells, numbers),),
+        printed=tuple(below.blocks(ACROSS)),
         primary=(),
-        cells=tuple(shown.values()),
+        cells=tuple(cells),
+        fine_print=(
+            f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "
+            "same seed and partition. "
+            + "; ".join(f"{measure.title}: {measure.meaning}" for measure in (WORST, BOTTOM))
+            + f"; {STD_OVER_CLIENTS.title}: sample standard deviation over clients in points. All are means "
+            "over seeds.",
+            "Std: sample standard deviation over seeds (ddof 1). 95 % interval: Student's, of the mean over "
+            "seeds; where all seeds share one partition it holds the spread of training alone.",
+            *origins(study, groups, results),
+        ),
     )
-    return Statistic(document, (Records(f"{name}_numbers", rows),))
+    return Statistic(document, (Records(f"{name}_numbers", numbers),))

@@ -2,135 +2,99 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.report.cells import Cell
 from bench.report.competitors import Task
-from bench.report.measures import BELOW_LOCAL, TOTAL_MEGABYTES, Measured, Values
+from bench.report.measures import BELOW_LOCAL, Measured
 from bench.report.ranking import Ranking
-from bench.report.results import Aggregate, Results
-from bench.report.settings import Column
+from bench.report.results import Aggregate, Group, Results
 from bench.report.study import Study
-from bench.report.table import Entry, Table
-from bench.report.wording import with_std
-from bench.statistics.paired import Comparison
+from bench.report.table import Table, listing
+from bench.report.wording import gap, with_std
+from bench.statistics.paired import Comparison, Verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Standing:
-    """A method in one task. ``better`` and ``worse`` are the titles of the methods that it is
-    significantly better and worse than, ``tests`` the number of methods it was tested against;
-    ``against_best`` is the method against the best other one, whose title is ``best_other``.
+    """A method in one task. ``pairs`` are its comparisons with every other method, itself first.
 
-    ``below`` is the mean number of clients below the baseline; ``seconds`` and ``megabytes`` (both
-    directions) are those of a run, ``reference`` FedAvg's megabytes. FedAvg's seconds may be another
-    machine's.
+    ``below`` is the mean number of clients below the baseline, where there is one.
     """
 
-    column: Column
+    task: Task
+    cell: Cell
     accuracy: Aggregate
-    rank: int
-    methods: int
-    better: tuple[str, ...]
-    worse: tuple[str, ...]
-    tests: int
-    best_other: str
-    against_best: Comparison
+    group: Group
+    pairs: dict[str, Comparison]
     below: float | None
-    seconds: float
-    megabytes: float | None
-    reference: float | None
+
+    @property
+    def rank(self) -> int:
+        """Its place by mean accuracy; equal means share the better one."""
+        return 1 + sum(value > self.accuracy.mean for value in self.task.means.values())
+
+    @property
+    def best_other(self) -> str:
+        """The other method of highest mean."""
+        return max(self.pairs, key=lambda other: self.task.means[other])
+
+    @property
+    def tests(self) -> int:
+        """Number of methods that it was tested against."""
+        return sum(pair.verdict != "no test" for pair in self.pairs.values())
+
+    def against(self, verdict: Verdict) -> list[str]:
+        """The methods of which the test says that it is better, worse, ... than they are."""
+        return [other for other, pair in self.pairs.items() if pair.verdict == verdict]
 
 
 def standings(study: Study, ranking: Ranking, method: str, results: Results) -> list[Standing]:
     """The method in every task that it has numbers of."""
-    return [
-        _standing(study, ranking, task, method, results) for task in ranking.tasks if method in task.means
-    ]
+    return [_standing(study, task, method, results) for task in ranking.tasks if method in task.means]
 
 
-def _standing(study: Study, ranking: Ranking, task: Task, method: str, results: Results) -> Standing:
-    pairs = {
-        pair.second: pair
-        for pair in (_turned(each) if each.second == method else each for each in task.comparisons)
-        if pair.first == method
-    }
-    cell, means = task.cells[method], task.means
+def _standing(study: Study, task: Task, method: str, results: Results) -> Standing:
+    cell = task.cells[method]
     assert cell.measured is not None
     assert cell.group is not None
-
-    def named(verdict: str) -> tuple[str, ...]:
-        return tuple(ranking.titles[other] for other, pair in pairs.items() if pair.verdict == verdict)
-
-    best = max(pairs, key=lambda other: means[other])
-    reference = task.cells.get("fedavg")
+    turned = (pair.turned() if pair.second == method else pair for pair in task.comparisons)
+    below = BELOW_LOCAL.of(
+        Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline, cell.point.label)
+    )
     return Standing(
-        task.column,
-        cell.measured,
-        1 + sum(value > means[method] for value in means.values()),
-        len(means),
-        named("better"),
-        named("worse"),
-        sum(pair.verdict != "no test" for pair in pairs.values()),
-        ranking.titles[best],
-        pairs[best],
-        _mean(BELOW_LOCAL.of(_measured(study, cell, results))),
-        float(cell.group.done["seconds_total"].median()),
-        _mean(TOTAL_MEGABYTES.of(_measured(study, cell, results))),
-        _mean(TOTAL_MEGABYTES.of(_measured(study, reference, results)))
-        if reference and reference.group
-        else None,
+        task=task,
+        cell=cell,
+        accuracy=cell.measured,
+        group=cell.group,
+        pairs={pair.second: pair for pair in turned if pair.first == method},
+        below=Aggregate(below).mean if below else None,
     )
-
-
-def _turned(pair: Comparison) -> Comparison:
-    """The second method against the first."""
-    return replace(
-        pair,
-        first=pair.second,
-        second=pair.first,
-        difference=None if pair.difference is None else -pair.difference,
-        interval=pair.interval and (-pair.interval[1], -pair.interval[0]),
-    )
-
-
-def _measured(study: Study, cell: Cell, results: Results) -> Measured:
-    assert cell.group is not None
-    return Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
-
-
-def _mean(values: Values) -> float | None:
-    return Aggregate(values).mean if values else None
 
 
 def table(study: Study, found: list[Standing], title: str) -> Table:
-    """One row a task.
+    """One row a task, in 80 columns.
 
-    Better and Worse count the methods that it is significantly better and worse than, of those it was
-    tested against; Below the clients below the baseline; s and MB what a run takes and exchanges.
+    Better / worse count the methods that it is significantly better and worse than, of those it was tested
+    against; Below the clients below the baseline; s and MB what a run takes and exchanges.
     """
-
-    def optional(value: float | None, digits: int = 0) -> str:
-        return "-" if value is None else f"{value:.{digits}f}"
-
-    alone = study.title_of(study.baseline)
-    columns = ("Test", "Place", "Better", "Worse", f"Below {alone}", "s", "MB (FedAvg)")
-    rows = tuple(
-        (
-            f"{each.column.scenario} {each.column.clients}",
-            (
-                Entry(with_std(each.accuracy.mean, each.accuracy.std)),
-                Entry(f"{each.rank} of {each.methods}"),
-                Entry(f"{len(each.better)} of {each.tests}"),
-                Entry(f"{len(each.worse)} of {each.tests}"),
-                Entry(optional(each.below, 1)),
-                Entry(f"{each.seconds:.1f}"),
-                Entry(f"{optional(each.megabytes)} ({optional(each.reference)})"),
-            ),
+    below = f"Below\n{study.title_of(study.baseline)}"
+    columns = ("Test", "Place", "Better /\nworse", below, "s", "MB")
+    rows = []
+    for standing in found:
+        column, group = standing.task.column, standing.group
+        better, worse = len(standing.against("better")), len(standing.against("worse"))
+        texts = (
+            with_std(standing.accuracy.mean, standing.accuracy.std),
+            f"{standing.rank}/{len(standing.task.means)}",
+            f"{better}/{worse} of {standing.tests}",
+            "-" if standing.below is None else f"{standing.below:.1f}",
+            f"{group.seconds:.1f}",
+            f"{group.megabytes:.0f}",
         )
-        for each in found
-    )
-    return Table("standing", title, "Task", (("", len(columns)),), columns, rows)
+        where = " ".join(filter(None, (column.scenario, str(column.clients), standing.task.point)))
+        rows.append((where, texts))
+    return listing("standing", title, "Task", columns, rows)
 
 
 def sentences(study: Study, ranking: Ranking, method: str, found: list[Standing]) -> list[str]:
@@ -138,42 +102,38 @@ def sentences(study: Study, ranking: Ranking, method: str, found: list[Standing]
     task; and its place over several tasks.
     """
     lines = []
-    for each in found:
-        where = each.column.described(study.title_of(each.column.dataset))
-        lines.append(f"{where}: {_against_best(each)}.")
-        for what, names in (("better", each.better), ("worse", each.worse)):
-            if names:
-                lines.append(f"{where}: significantly {what} than {', '.join(names)}.")
+    for standing in found:
+        column = standing.task.column
+        where = ", ".join(
+            filter(None, (column.described(study.title_of(column.dataset)), standing.task.point))
+        )
+        lines.append(f"{where}: {_against_best(standing, ranking)}.")
+        verdicts: tuple[Verdict, ...] = ("better", "worse")
+        for verdict in verdicts:
+            if others := standing.against(verdict):
+                named = ", ".join(ranking.titles[other] for other in others)
+                lines.append(f"{where}: significantly {verdict} than {named}.")
     if len(found) > 1:
         lines.append(_overall(ranking, method, len(found)))
     return lines
 
 
-def _against_best(found: Standing) -> str:
-    pair, other = found.against_best, f"{found.best_other}, the best other"
+def _against_best(found: Standing, ranking: Ranking) -> str:
+    pair, other = found.pairs[found.best_other], f"{ranking.titles[found.best_other]}, the best other"
     if pair.difference is None:
         return f"no seeds and partitions in common with {other}: no test"
-    text = f"{_points(pair.difference)} points against {other}"
+    text = f"{gap(pair.difference)} points against {other}"
     if pair.interval is None or pair.p is None or pair.corrected is None:
         return f"{text} ({pair.units} {pair.unit}): no test"
-    low, high = map(_points, pair.interval)
+    low, high = map(gap, pair.interval)
     tested = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected {pair.corrected:.2g}"
     return f"{text} ({tested}, {pair.units} {pair.unit}s): {pair.verdict}"
 
 
-def _points(value: float) -> str:
-    """Two decimals with a sign; what rounds to zero is +0.00."""
-    return f"{round(value, 2) + 0.0:+.2f}"
-
-
 def _overall(ranking: Ranking, method: str, tasks: int) -> str:
-    parts = [f"Over {tasks} tasks: mean rank {ranking.mean_ranks[method]:.2f} of {len(ranking.methods)}"]
-    if method in ranking.records:
-        parts.append(f"win/tie/loss {'/'.join(map(str, ranking.records[method]))}")
-    strength = ranking.strengths.get(method)
-    if strength is not None and strength.interval is not None:
-        low, high = strength.interval
-        parts.append(f"Bradley-Terry strength {strength.value:+.2f} ({low:+.2f} to {high:+.2f})")
-    if method in ranking.groups:
-        parts.append(f"group of ties {ranking.groups[method]}")
-    return ", ".join(parts) + "."
+    row = ranking.table.set_index("method").loc[method]
+    text = (
+        f"Over {tasks} tasks: mean rank {row['rank']:.2f} of {len(ranking.methods)} "
+        f"(95 % interval {row['low']:.2f} to {row['high']:.2f})"
+    )
+    return f"{text}, group of ties {ranking.groups[method]}." if method in ranking.groups else f"{text}."

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 
-from bench.report.figures import Figure, write_csv
+import pandas as pd
+
+from bench.report.figures import Figure
 from bench.report.settings import Column, Reading
 from bench.report.study import Study
 from bench.report.table import Document
@@ -15,10 +15,10 @@ from bench.report.wording import AVERAGES, RULES, STAGES
 
 @dataclass(frozen=True)
 class Records:
-    """Numbers in full precision for ``NAME.csv``: rows of the same columns, as text by column."""
+    """The numbers of ``NAME.csv``; fractions get four decimals there, texts stand as they are."""
 
     name: str
-    rows: tuple[dict[str, str], ...]
+    rows: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,13 @@ class Statistic:
     figures: tuple[Figure, ...] = ()
 
 
-def place(column: Column) -> dict[str, str]:
+def place(column: Column) -> dict[str, str | int]:
     """Where a record is from."""
-    return {"dataset": column.dataset, "scenario": column.scenario, "clients": str(column.clients)}
+    return asdict(column)
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """A number of a record; empty where there is none."""
+def number(value: float | None, digits: int) -> str:
+    """A number of a record as text; empty where there is none."""
     return "" if value is None else f"{value:.{digits}f}"
 
 
@@ -46,14 +46,3 @@ def read_as(study: Study, reading: Reading) -> str:
         f"Test accuracy in percent, {AVERAGES[study.average]}; {STAGES[reading.stage]}, "
         f"{RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})."
     )
-
-
-def save(records: Iterable[Records], folder: Path) -> list[Path]:
-    """Write each record as CSV."""
-    paths = []
-    for record in records:
-        paths.append(folder / f"{record.name}.csv")
-        write_csv(
-            paths[-1], [tuple(row) for row in record.rows[:1]] + [tuple(row.values()) for row in record.rows]
-        )
-    return paths

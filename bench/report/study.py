@@ -15,6 +15,7 @@ from bench.report.measures import TEST, Measure, another
 from bench.report.published import FOLDER, Key, Published
 from bench.report.results import Average
 from bench.report.settings import Column, Reading, Settings, difference
+from bench.report.verdicts import PublishedRuns
 
 
 class Study:
@@ -26,12 +27,14 @@ class Study:
     are named, here and in the published numbers. ``grids`` plan the usual settings of their cells.
 
     ``average`` says how clients are averaged. ``baseline`` is the method that clients would use alone;
-    ``references`` are methods that compete with no other and have no rank. ``datasets`` and
+    ``control`` the one that learns nothing; ``cost_reference`` the one beside whose megabytes another
+    method's are printed, if any; ``references`` are methods that compete with no other and have no rank.
+    ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
     ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
     the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
-    statistics of its data sets. ``looks`` are its methods in the order of their colours in figures; a new one
-    goes to the end. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    statistics of its data sets. ``proposed`` is the method that the paper proposes: figures show it in a
+    colour of its own. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
     ``bench.report.published.COLUMNS``).
     """
 
@@ -44,6 +47,9 @@ class Study:
     readings: ClassVar[tuple[Reading, ...]] = ()
     average: ClassVar[Average] = "clients"
     baseline: ClassVar[str] = "local"
+    control: ClassVar[str] = "majority"
+    margin: ClassVar[float] = 2.0
+    cost_reference: ClassVar[str] = ""
     references: ClassVar[tuple[str, ...]] = ("majority",)
     datasets: ClassVar[Mapping[str, str]] = {}
     scenarios: ClassVar[Mapping[str, str]] = {}
@@ -54,7 +60,7 @@ class Study:
     claims: ClassVar[tuple[Claims, ...]] = ()
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
-    looks: ClassVar[tuple[str, ...]] = ()
+    proposed: ClassVar[str] = ""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -83,6 +89,10 @@ class Study:
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """Why a published value is no target for runs with these settings; empty where it is one."""
         return ""
+
+    def published_runs(self, target: Published, column: Column) -> PublishedRuns:
+        """The runs behind a published value. Default: one, whose deviation is that of a single run."""
+        return PublishedRuns(1)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Settings that the paper states for a published value; a run with others is not comparable."""

@@ -3,32 +3,53 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import Any, Literal
 
-from bench.report.study import STUDIES
+from matplotlib import colors
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""Okabe and Ito's palette without its yellow, which is too faint for lines on white."""
+PROPOSED = "#D55E00"
+"""Colour of the methods that studies propose, and of no other."""
+
+BASELINE = "#1A1A1A"
+REFERENCE = "#7A7A7A"
+OTHERS = "#D0D0D0"
+"""Colour of the lines before which another one is shown."""
+
+HUES = ("#0072B2", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#332288", "#882255", "#999933")
+"""The other methods' colours: Okabe and Ito's without yellow, which is too faint for lines, then Tol's."""
 
 DASHES: tuple[Dashes, ...] = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 
 RC: Any = {
     "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlesize": 10,
+    "font.size": 8,
+    "axes.titlesize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.edgecolor": "0.4",
+    "axes.linewidth": 0.7,
     "axes.grid": True,
     "axes.axisbelow": True,
-    "grid.color": "0.9",
+    "grid.color": "0.92",
     "grid.linewidth": 0.6,
-    "legend.fontsize": 8,
-    "legend.handlelength": 3.2,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "xtick.color": "0.25",
+    "ytick.color": "0.25",
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "legend.fontsize": 7.5,
+    "errorbar.capsize": 1.8,
     "pdf.fonttype": 42,
     "svg.hashsalt": "bench",
     "text.parse_math": False,  # names are text: a dollar sign in one is a dollar sign
@@ -38,39 +59,113 @@ RC: Any = {
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is drawn; ``offset`` staggers the markers of neighbouring curves."""
+    """How a method is drawn."""
 
     colour: str
     dashes: Dashes
     marker: str
-    offset: float
+
+
+@dataclass(frozen=True)
+class Cast:
+    """The methods of a study in its order, and which of them it proposes, starts from, and has as references
+    that are no competitors.
+    """
+
+    methods: tuple[str, ...]
+    proposed: str = ""
+    baseline: str = ""
+    references: tuple[str, ...] = ()
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, 0 (black) to 1 (white)."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _rgb(colour)]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def ink(colour: str) -> str:
+    """A colour as text on white has it: darker where it would be too faint."""
+    while luminance(colour) > 0.2:
+        red, green, blue = _rgb(colour)
+        colour = colors.to_hex((0.92 * red, 0.92 * green, 0.92 * blue))
+    return colour
+
+
+def _rgb(colour: str) -> tuple[float, float, float]:
+    return colors.to_rgb(colour)
+
+
+def _looks(hues: tuple[str, ...]) -> Iterator[Look]:
+    """Every look in these hues: first all hues and markers in solid lines, then in other dashes."""
+    for dashes, turn, (place, hue) in product(DASHES, range(len(MARKERS)), enumerate(hues)):
+        yield Look(hue, dashes, MARKERS[(place + turn) % len(MARKERS)])
 
 
 def nth(place: int) -> Look:
-    """The look of a place in a list."""
-    colours = len(COLOURS)
-    return Look(
-        COLOURS[place % colours],
-        DASHES[place // colours % len(DASHES)],
-        MARKERS[place % len(MARKERS)],
-        place % 5 / 5,
+    """The look of a place in a list: no two of the first 32 have hue and dashes in common."""
+    turn, hue = divmod(place, len(HUES))
+    return Look(HUES[hue], DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
+
+
+def assign(casts: Iterable[Cast], others: Iterable[str] = ()) -> dict[str, Look]:
+    """A look for every method of some studies, and for ``others`` that no study has; each has its own.
+
+    Proposed methods, baselines and references have colours of their own. Another method has the hue that is
+    rarest among those it is compared with; who shares a hue in a study differs in dashes and marker.
+    """
+    casts = tuple(casts)
+    looks: dict[str, Look] = {}
+    special = (
+        (PROPOSED, [cast.proposed for cast in casts]),
+        (BASELINE, [cast.baseline for cast in casts]),
+        (REFERENCE, [name for cast in casts for name in cast.references]),
+    )
+    for colour, names in special:
+        for name in dict.fromkeys(names):
+            if name and name not in looks:
+                looks[name] = _rarest(looks, looks, (colour,))
+    for method in dict.fromkeys(name for cast in casts for name in cast.methods):
+        if method not in looks:
+            rivals = {name for cast in casts if method in cast.methods for name in cast.methods}
+            looks[method] = _rarest(looks, rivals & looks.keys(), HUES)
+    for method in others:
+        if method not in looks:
+            looks[method] = _rarest(looks, looks, HUES)
+    return looks
+
+
+def _rarest(looks: Mapping[str, Look], rivals: Iterable[str], hues: tuple[str, ...]) -> Look:
+    """A look that no method has, as unlike those of the rivals as can be: by hue, then by dashes."""
+    beside = [looks[name] for name in rivals]
+    colour_count = Counter(look.colour for look in beside)
+    line_count = Counter((look.colour, look.dashes) for look in beside)
+    taken = set(looks.values())
+    return min(
+        (look for look in _looks(hues) if look not in taken),
+        key=lambda look: (colour_count[look.colour], line_count[look.colour, look.dashes]),
     )
 
 
 @cache
-def orders() -> tuple[tuple[str, ...], ...]:
-    """The studies' methods: the place of one in its study's list decides its look."""
-    return tuple(study.looks for study in STUDIES.all().values())
+def _known() -> dict[str, Look]:
+    # Here and not above: who draws finished panels needs neither studies nor methods.
+    from bench.engine.methods import METHODS
+    from bench.report.study import STUDIES
+
+    casts = [
+        Cast(tuple(line.method for line in study.lines), study.proposed, study.baseline, study.references)
+        for study in STUDIES.all().values()
+    ]
+    return assign(casts, sorted(METHODS.all()))
 
 
 def of(method: str) -> Look:
-    """The look of a method: always the same for the same name, listed or not."""
-    if method == "majority":
-        return Look("0.45", DASHES[3], "d", 0.0)
-    places = [order.index(method) for order in orders() if method in order]
-    if places:
-        place = places[0]
-    else:
-        digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
-        place = int.from_bytes(digest, "little") % (len(COLOURS) * len(DASHES) * len(MARKERS))
-    return nth(place)
+    """The look of a method: always the same for the same name, also for one that no study or file has."""
+    known = _known()
+    if method in known:
+        return known[method]
+    taken = set(known.values())
+    free = [look for look in dict.fromkeys(_looks(HUES)) if look not in taken]
+    digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
+    return free[int.from_bytes(digest, "little") % len(free)]

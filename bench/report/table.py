@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import ceil
+from typing import TypeVar
 
 from bench.report.cells import Cell
+
+RowKey = TypeVar("RowKey", bound=Hashable)
+GroupKey = TypeVar("GroupKey", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What stands under a measured number: the published one, measured minus published, and the verdict.
+
+    ``hint`` is what else there is to say: seeds, intervals, why there is no grade.
+    """
+
+    published: str = "-"
+    difference: str = ""
+    verdict: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -14,70 +32,142 @@ class Entry:
 
     text: str
     place: int = 0
+    beside: Beside | None = None
 
 
 NOWHERE = Entry("")
 """An entry where a row has no place in a column, so that no number can be missing there."""
 
+Row = tuple[str, tuple[Entry, ...]]
+
 
 @dataclass(frozen=True)
 class Table:
-    """A table: ``groups`` are headings over ``columns`` as (heading, number of columns)."""
+    """A table: ``groups`` are headings over ``columns`` as (heading, number of columns).
+
+    ``references`` are labels of rows that compete with no other; a rule parts every ``together`` rows.
+    """
 
     name: str
     title: str
     stub: str
     groups: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Entry, ...]], ...]
+    rows: tuple[Row, ...]
+    references: frozenset[str] = frozenset()
+    together: int = 0
 
     def blocks(self, width: int) -> Iterator[Table]:
-        """The table cut between groups into tables of at most ``width`` columns (or one group), without the
-        rows that have no place in any of these.
+        """The table cut into tables of at most ``width`` columns: between groups, a wider group in equal
+        parts. Rows that have no place in any of a block's columns are left out of it.
         """
-        first, taken, start, begin = 0, 0, 0, 0
-        for number, (_, span) in enumerate(self.groups):
-            if taken and taken + span > width:
-                yield self._cut(start, first, begin, number)
-                start, begin, taken = first, number, 0
-            first += span
-            taken += span
-        yield self._cut(start, first, begin, len(self.groups))
+        parts: list[tuple[str, int]] = []
+        for heading, span in self.groups:
+            pieces = ceil(span / width)
+            parts += [(heading, (span + piece) // pieces) for piece in range(pieces)]
+        start = 0
+        block: list[tuple[str, int]] = []
+        for part in parts:
+            taken = sum(span for _, span in block)
+            if block and taken + part[1] > width:
+                yield self._cut(start, block)
+                start, block = start + taken, []
+            block.append(part)
+        yield self._cut(start, block)
 
-    def _cut(self, start: int, stop: int, first_group: int, last_group: int) -> Table:
+    def _cut(self, start: int, groups: list[tuple[str, int]]) -> Table:
+        columns = slice(start, start + sum(span for _, span in groups))
+        rows = [(label, entries[columns]) for label, entries in self.rows]
         return replace(
             self,
-            groups=self.groups[first_group:last_group],
-            columns=self.columns[start:stop],
-            rows=tuple(
-                (label, entries[start:stop])
-                for label, entries in self.rows
-                if any(entry is not NOWHERE for entry in entries[start:stop])
-            ),
+            groups=tuple(groups),
+            columns=self.columns[columns],
+            rows=tuple(row for row in rows if any(entry is not NOWHERE for entry in row[1])),
         )
 
+    def apart(self, number: int) -> Table:
+        """One column, with what stands beside its numbers in columns of their own."""
+        heads = ("Measured", "Published", "Diff.", "Verdict")
+        rows = []
+        for label, entries in self.rows:
+            entry = entries[number]
+            if entry is not NOWHERE:
+                beside = entry.beside or Beside()
+                texts = beside.published, beside.difference or "-", beside.verdict or "-"
+                rows.append((label, (replace(entry, beside=None), *texts)))
+        apart = listing(self.name, self.headings[number], self.stub, heads, rows)
+        return replace(apart, references=self.references, together=self.together)
 
-@dataclass(frozen=True, eq=False)
-class Summary:
-    """What a terminal shows: the columns with runs, each in ``details`` and all in ``overview``.
+    @property
+    def headings(self) -> list[str]:
+        """The columns' names with those of their groups."""
+        groups = [heading for heading, span in self.groups for _ in range(span)]
+        return [f"{group} {column}".strip() for group, column in zip(groups, self.columns, strict=True)]
 
-    Without an overview the details are printed however many they are. ``headlines`` say the most important
-    of it in a line each.
+
+def listing(
+    name: str,
+    title: str,
+    stub: str,
+    columns: Iterable[str],
+    rows: Iterable[tuple[str, Iterable[Entry | str]]],
+) -> Table:
+    """A table without headings over its columns."""
+    names = tuple(columns)
+    return Table(
+        name,
+        title,
+        stub,
+        (("", len(names)),),
+        names,
+        tuple(
+            (label, tuple(Entry(entry) if isinstance(entry, str) else entry for entry in entries))
+            for label, entries in rows
+        ),
+    )
+
+
+def pivot(
+    name: str,
+    title: str,
+    stub: str,
+    rows: Mapping[RowKey, str],
+    groups: Mapping[GroupKey, tuple[str, tuple[str, ...]]],
+    entries: Mapping[tuple[RowKey, GroupKey], Iterable[Entry]],
+    blank: Entry = NOWHERE,
+) -> Table:
+    """A table of entries by row and group of columns; ``blank`` stands where there are none.
+
+    ``rows`` are labels, ``groups`` headings with the columns below them.
     """
-
-    details: tuple[Table, ...]
-    overview: Table | None
-    notes: tuple[str, ...]
-    headlines: tuple[str, ...] = ()
+    return Table(
+        name,
+        title,
+        stub,
+        tuple((heading, len(columns)) for heading, columns in groups.values()),
+        tuple(column for _, columns in groups.values() for column in columns),
+        tuple(
+            (
+                label,
+                tuple(
+                    entry
+                    for group, (_, columns) in groups.items()
+                    for entry in entries.get((row, group), (blank,) * len(columns))
+                ),
+            )
+            for row, label in rows.items()
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Document:
     """Everything about one table of a paper: its views, its caption and notes, and its cells.
 
-    ``views`` are written to Markdown and LaTeX, ``details`` (one a column with runs) to Markdown.
-    ``summary`` is None where nothing was run. ``primary`` are the cells that verdicts rest on;
-    ``cells`` are those under every reading.
+    ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
+    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``headline``
+    says in a line what they come to. ``primary`` are the cells that verdicts rest on; ``cells`` are those
+    under every reading.
     """
 
     name: str
@@ -86,6 +176,8 @@ class Document:
     notes: tuple[str, ...]
     views: tuple[Table, ...]
     details: tuple[Table, ...]
-    summary: Summary | None
+    printed: tuple[Table, ...]
     primary: tuple[Cell, ...]
     cells: tuple[Cell, ...]
+    fine_print: tuple[str, ...] = ()
+    headline: str = ""

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from typing import TypeVar
+from itertools import groupby, product
+from typing import Any, TypeVar
 
-from bench.report.captions import caption
+import pandas as pd
+
+from bench.pages.grades import GRADES, grade_look
+from bench.report.captions import caption, fine_print
 from bench.report.cells import Cell, Cells
 from bench.report.experiment import Comparison, Line, Point
+from bench.report.frame import frame
 from bench.report.measures import Measure
 from bench.report.results import Results
 from bench.report.settings import PARTITION, Column
-from bench.report.table import NOWHERE, Document, Entry, Summary, Table
+from bench.report.table import NOWHERE, Beside, Document, Entry, Row, Table, listing
 from bench.report.verdicts import STATES
-from bench.report.wording import MARKS, printed, signed, with_std
+from bench.report.wording import printed, signed, with_std
 
 Name = TypeVar("Name", bound=Hashable)
-Entries = Callable[[Mapping[Line, Cell]], dict[Line, Entry]]
-"""From a column's cells under one measure to its entries."""
+
+WIDTH = 6
+"""Columns of a measured number with its published one side by side."""
+
+DETAILED = 4
+"""Up to so many columns a terminal shows one by one with everything; more as one overview."""
+
+Head = tuple[Column, Point, Measure]
+"""A column of a table: a federation, a point of the experiment's axis and what is measured there."""
 
 
 def places(values: Mapping[Name, float]) -> dict[Name, int]:
@@ -42,239 +53,204 @@ def compared_seeds(cells: Iterable[Cell]) -> tuple[int, ...]:
     return min(counts, key=lambda seeds: (-counts[seeds], -len(seeds), seeds), default=())
 
 
-def _competing(cells: Mapping[Line, Cell]) -> dict[Line, Cell]:
-    return {line: cell for line, cell in cells.items() if line.competes and cell.measure.ranked}
-
-
-def _measured(text: Callable[[Cell], str]) -> Entries:
-    """What cells measure, with their places, and how many seeds those have that have others."""
-
-    def entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
-        competing = _competing(cells)
-        seeds = compared_seeds(competing.values())
-        ranks = places(
-            {
-                line: cell.measured.mean
-                for line, cell in competing.items()
-                if cell.measured and cell.seeds == seeds
-            }
-        )
-
-        def entry(line: Line, cell: Cell) -> Entry:
-            if cell.measured is None:
-                return Entry("-")
-            others = f" (n={len(cell.seeds)})" if seeds and cell.seeds != seeds else ""
-            return Entry(text(cell) + others, ranks.get(line, 0))
-
-        return {line: entry(line, cell) for line, cell in cells.items()}
-
+def _entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
+    """A column's entries: what its cells measure, with their places, and what stands beside that."""
+    competing = {line: cell for line, cell in cells.items() if line.competes and cell.measure.ranked}
+    seeds = compared_seeds(competing.values())
+    ranks = places(
+        {
+            line: cell.measured.mean
+            for line, cell in competing.items()
+            if cell.measured and cell.seeds == seeds
+        }
+    )
+    entries = {}
+    for line, cell in cells.items():
+        text = "-"
+        if cell.measured:
+            text = with_std(cell.measured.mean, cell.measured.std, cell.measure.digits)
+            text += f" (n={len(cell.seeds)})" if seeds and cell.seeds != seeds else ""
+        entries[line] = Entry(text, ranks.get(line, 0), _beside(cell))
     return entries
 
 
-def _mean_and_std(cell: Cell) -> str:
-    return with_std(cell.measured.mean, cell.measured.std, cell.measure.digits) if cell.measured else "-"
-
-
-def _mean(cell: Cell) -> str:
-    return with_std(cell.measured.mean, None, cell.measure.digits) if cell.measured else "-"
-
-
-def _mean_and_mark(cell: Cell) -> str:
-    return f"{_mean(cell)} {MARKS.get(cell.verdict, ' ')}"
-
-
-def _published(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
-    ranks = places(
-        {
-            line: cell.target.mean
-            for line, cell in _competing(cells).items()
-            if cell.target and cell.target.mean is not None
-        }
-    )
-    return {
-        line: Entry(printed(cell.target, cell.measure.digits), ranks.get(line, 0))
-        for line, cell in cells.items()
-    }
-
-
-def _judged(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
-    return {line: Entry(_verdict(cell)) for line, cell in cells.items()}
-
-
-def _verdict(cell: Cell) -> str:
-    if cell.target is None:
-        return "-"
-    if cell.difference is None:
-        return cell.verdict
-    return f"{signed(cell.difference, cell.measure.digits)} {cell.verdict}"
+def _beside(cell: Cell) -> Beside | None:
+    """What is said of a cell besides its number; nothing of one that was neither published nor lost."""
+    if cell.target is None and cell.measured:
+        return None
+    difference = "" if cell.difference is None else signed(cell.difference, cell.measure.digits)
+    seeds = f"{len(cell.seeds)} seed{'' if len(cell.seeds) == 1 else 's'}" if cell.measured else ""
+    evidence = cell.evidence
+    interval = f"90 % interval {evidence.low:+.2f} to {evidence.high:+.2f}" if evidence else ""
+    hint = "; ".join(filter(None, (seeds, interval, cell.reason)))
+    return Beside(printed(cell.target, cell.measure.digits), difference, cell.verdict, hint)
 
 
 def _table(
-    cells: Cells,
-    entries: Entries,
-    name: str,
-    title: str,
-    columns: Collection[Column],
-    measures: Collection[Measure],
-    points: Collection[Point],
-    comparison: Comparison,
+    cells: Cells, name: str, title: str, heads: Sequence[Head], comparison: Comparison, apart: bool
 ) -> Table:
-    """Lines by points and measures for each column; lines without any entry or run, and points of a column
-    without a cell are left out.
+    """Lines by columns, points and measures; lines of which nothing was run or published are left out.
+
+    ``apart`` gives every point of a line a row of its own.
+    """
+    entries: dict[tuple[Line, Head], Entry] = {}
+    for head in heads:
+        column, point, measure = head
+        column_cells = {
+            line: cell
+            for line in cells.lines
+            if (cell := cells.at(column, line, point, measure, comparison)) is not None
+        }
+        if any(cell.group or cell.target for cell in column_cells.values()):
+            entries.update({(line, head): entry for line, entry in _entries(column_cells).items()})
+    shown = [line for line in cells.lines if _says_something(cells, line, heads, comparison)]
+    points = list(dict.fromkeys(point for _, point, _ in heads))
+    filled = [head for head in heads if any((line, head) in entries for line in shown)]
+    across = list(
+        dict.fromkeys((column, None if apart else point, measure) for column, point, measure in filled)
+    )
+    rows: list[Row] = []
+    for line, down in product(shown, points if apart else [None]):
+        row = tuple(
+            entries.get((line, (column, down or point or points[0], measure)), NOWHERE)
+            for column, point, measure in across
+        )
+        if any(entry is not NOWHERE for entry in row):
+            title_of = cells.title(line)
+            rows.append((f"{title_of}, {down.label}" if down else title_of, row))
+    return Table(
+        name,
+        title,
+        "Method" if cells.by_method or cells.experiment.main else "Variant",
+        *_headings(cells, across),
+        tuple(rows),
+        frozenset(cells.title(line) for line in shown if _is_reference(cells, line)),
+        len(points) if apart else 0,
+    )
+
+
+def _says_something(cells: Cells, line: Line, heads: Iterable[Head], comparison: Comparison) -> bool:
+    """Whether anything of a line was run or published."""
+    line_cells = (cells.at(column, line, point, measure, comparison) for column, point, measure in heads)
+    return any(cell is not None and (cell.group or cell.target) for cell in line_cells)
+
+
+def _is_reference(cells: Cells, line: Line) -> bool:
+    """Whether a line is there to compare with: the baseline, or one that has no rank."""
+    return cells.experiment.competes and (
+        not line.ranked or line.method in (cells.study.baseline, *cells.study.references)
+    )
+
+
+def _headings(
+    cells: Cells, across: Sequence[tuple[Column, Point | None, Measure]]
+) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+    """Groups of columns and the columns' names: federations under data sets, or points and measures under
+    federations where those are several.
     """
     study = cells.study
-    heads = [(point, measure) for point in points for measure in measures]
-    texts: dict[tuple[Line, Column, Point, Measure], Entry] = {}
-    wanted: set[Line] = set()
-    shown: list[tuple[Column, Point, Measure]] = []
-    for column in columns:
-        for point, measure in heads:
-            here = {
-                line: cell
-                for line in cells.lines
-                if (cell := cells.at(column, line, point, measure, comparison)) is not None
-            }
-            if here:
-                shown.append((column, point, measure))
-            for line, entry in entries(here).items():
-                texts[line, column, point, measure] = entry
-                if entry.text != "-" or (here[line].group and not here[line].measured):
-                    wanted.add(line)
-    rows = tuple(
-        (
-            cells.title(line),
-            tuple(texts.get((line, *place), NOWHERE) for place in shown),
-        )
-        for line in cells.lines
-        if line in wanted
-    )
-    if len(heads) > 1:
-        groups = tuple(
-            (column.described(study.title_of(column.dataset)), len(list(part)))
-            for column, part in groupby(shown, lambda place: place[0])
-        )
-        titles = tuple(
-            " ".join(part for part in (point.label, measure.title if len(measures) > 1 else "") if part)
-            for _, point, measure in shown
-        )
+    several = [len({part[1] for part in across}) > 1, len({part[2] for part in across}) > 1]
+    if any(several):
+        groups = groupby(across, lambda part: part[0].described(study.title_of(part[0].dataset)))
+        names = [
+            " ".join(filter(None, (point.label if point else "", measure.title if several[1] else "")))
+            for _, point, measure in across
+        ]
     else:
-        groups = tuple(
-            (study.title_of(dataset), len(list(part)))
-            for dataset, part in groupby(shown, lambda place: place[0].dataset)
-        )
-        titles = tuple(_where(cells, column) for column, _, _ in shown)
-    stub = "Method" if cells.by_method or cells.experiment.main else "Variant"
-    return Table(name, title, stub, groups, titles, rows)
+        groups = groupby(across, lambda part: study.title_of(part[0].dataset))
+        names = [_where(cells, column) for column, _, _ in across]
+    return tuple((heading, len(list(part))) for heading, part in groups), tuple(names)
 
 
 def _where(cells: Cells, column: Column) -> str:
-    """A column among those of its table: ``10``, or ``overlapping 30`` where their scenarios differ."""
-    alike = len({each.scenario for each in cells.columns}) == 1
-    return str(column.clients) if alike else f"{column.scenario} {column.clients}"
+    """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
+    alike = len({other.scenario for other in cells.columns}) == 1
+    return (
+        f"{'' if alike else column.scenario + ', '}{column.clients} client{'s' if column.clients > 1 else ''}"
+    )
 
 
-def _layers(cells: Cells) -> Iterator[tuple[str, str, tuple[Measure, ...]]]:
-    """Which measures share a table: all of them where a column has one point, else each has its own."""
-    own = tuple(measure for measure in cells.measures if not measure.other)
-    if len(cells.experiment.points) == 1:
-        yield "", "", own
-    else:
-        for measure in own:
-            yield f"_{measure.name}", f": {measure.title}" if len(own) > 1 else "", (measure,)
-    for measure in cells.measures:
-        if measure.other:
-            yield f"_{measure.name}", f": {measure.title}", (measure,)
+def _heads(cells: Cells, columns: Iterable[Column]) -> list[Head]:
+    own = [measure for measure in cells.measures if not measure.other]
+    return list(product(columns, cells.experiment.points, own))
 
 
-def _views(cells: Cells) -> Iterator[Table]:
-    points, comparisons = cells.experiment.points, cells.experiment.comparisons
-    judged = [point for point in points if not point.grid]
-    for suffix, title, measures in _layers(cells):
-        if cells.ran:
-            yield _table(
-                cells,
-                _measured(_mean_and_std),
-                f"measured{suffix}",
-                f"Measured{title}",
-                cells.ran,
-                measures,
-                points,
-                comparisons[0],
-            )
-        for comparison in () if measures[0].other else comparisons:
-            beside = [
-                cell
-                for cell in cells.own
-                if cell.target and cell.comparison is comparison and cell.measure in measures
-            ]
-            if not beside:
-                continue
-            slug = comparison.label.lower().replace(" ", "_")
-            more = suffix if comparison is comparisons[0] else f"{suffix}_{slug}"
-            named = ", ".join(target.label for target in comparison.targets)
-            for name, what, entries in (
-                ("published", f"Published ({named}){title}", _published),
-                ("verdict", f"Measured minus published ({named}), and verdict{title}", _judged),
-            ):
-                yield _table(
-                    cells,
-                    entries,
-                    f"{name}{more}",
-                    what,
-                    [column for column in cells.columns if any(cell.column == column for cell in beside)],
-                    [measure for measure in measures if any(cell.measure is measure for cell in beside)],
-                    judged,
-                    comparison,
-                )
+def _is_apart(cells: Cells) -> bool:
+    """Whether points stand below each other: where there are several of them and several measures."""
+    return len(cells.experiment.points) > 1 and sum(not measure.other for measure in cells.measures) > 1
 
 
-def _seeds(cell: Cell) -> str:
-    """``3``, or ``3 of 5`` where a grid plans more."""
-    if cell.measured is None:
-        return "-"
-    return f"{cell.measured.n} of {cell.planned}" if cell.measured.n < cell.planned else str(cell.measured.n)
+def views(cells: Cells) -> tuple[Table, ...]:
+    """What was run beside the first published table."""
+    first, apart = cells.experiment.comparisons[0], _is_apart(cells)
+    named = ", ".join(target.label or target.table for target in first.targets)
+    title = f"Measured beside {named}" if named else "Measured"
+    table = _table(cells, "measured", title, _heads(cells, cells.ran), first, apart)
+    return (table,) if table.rows else ()
 
 
-def detail(cells: Cells, column: Column, full: bool) -> Table:
-    """One column of a table with everything beside each other.
-
-    ``full`` adds the number of seeds, the spread over partitions and how many there are, the other readings
-    and further published tables.
-    """
-    others = [measure for measure in cells.measures if measure.other]
-    further = cells.experiment.comparisons[1:]
-    heads = ["Measured", "Published", "Difference" if full else "Diff.", "Verdict"]
-    if full:
-        heads = ["Seeds", "Measured", "s_d", "Partitions", *heads[1:]]
-        heads += [measure.title for measure in others]
-        heads += [f"Published ({comparison.label})" for comparison in further]
-    here = {line: cell for line in cells.lines if (cell := cells.at(column, line)) is not None}
-    measured = _measured(_mean_and_std)(here)
-    rows = []
-    for line, cell in here.items():
-        verdict = "-" if cell.verdict == "not published" else cell.verdict
-        entries = [
-            measured[line],
-            Entry(printed(cell.target, cell.measure.digits)),
-            Entry(signed(cell.difference, cell.measure.digits)),
-            Entry(verdict),
+def details(cells: Cells) -> tuple[Table, ...]:
+    """Further published tables beside the same runs, what is published and not run, and every number."""
+    first, *further = cells.experiment.comparisons
+    tables = []
+    for comparison in further:
+        columns = [
+            column
+            for column in cells.ran
+            if any(cell.column == column and cell.comparison is comparison for cell in cells.own)
         ]
-        if full:
-            read = [cells.at(column, line, measure=measure) for measure in others]
-            earlier = [cells.at(column, line, comparison=comparison) for comparison in further]
-            entries = [
-                Entry(_seeds(cell)),
-                entries[0],
-                Entry("-" if cell.spread.std is None else f"{cell.spread.std:.2f}"),
-                Entry(str(cell.spread.partitions or "-")),
-                *entries[1:],
-                *(Entry(_mean_and_std(other) if other else "-") for other in read),
-                *(Entry(printed(other.target) if other else "-") for other in earlier),
-            ]
-        rows.append((cells.title(line), tuple(entries)))
-    title = column.described(cells.study.title_of(column.dataset))
-    name = f"{column.dataset}_{column.scenario}_{column.clients}"
-    return Table(name, title, "Method", (("", len(heads)),), tuple(heads), tuple(rows))
+        name = comparison.label.lower().replace(" ", "_")
+        title = f"Measured beside {comparison.label}"
+        tables.append(_table(cells, name, title, _heads(cells, columns), comparison, _is_apart(cells)))
+    published = {cell.column for cell in cells.own if cell.target and cell.comparison is first}
+    idle = [column for column in cells.columns if column in published and column not in cells.ran]
+    tables.append(
+        _table(cells, "not_run", "Published, and not run yet", _heads(cells, idle), first, _is_apart(cells))
+    )
+    tables.append(every_number(cells))
+    return tuple(table for table in tables if table.rows)
+
+
+def every_number(cells: Cells) -> Table:
+    """Every measured cell under every reading with its seeds and intervals."""
+    rows = frame(cells.own).query("n > 0")
+    heads = ["Where", "Measure", "Stage, rule", "Seeds", "Measured", "95 % interval", "s_d", "Partitions"]
+    heads += ["Published", "Difference", "90 % interval of it", "Verdict", "Reason"]
+    return listing(
+        "every_number",
+        "Every number: all readings, seeds and intervals",
+        "Line",
+        heads,
+        map(_number_row, rows.to_dict("records")),
+    )
+
+
+def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
+    """A row of the frame as text."""
+    where = f"{row['dataset']} {row['scenario']} {row['clients']}"
+    published = pd.notna(row["published_mean"])
+
+    def interval(low: str, high: str, form: str) -> str:
+        return f"{row[low]:{form}} to {row[high]:{form}}" if pd.notna(row[low]) else "-"
+
+    texts = [
+        f"{where}, {row['point']}" if row["point"] else where,
+        f"{row['table']}: {row['measure']}",
+        f"{row['stage']}, {row['rule']}",
+        f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
+        with_std(row["mean"], row["std"] if pd.notna(row["std"]) else None),
+        interval("low", "high", ".2f"),
+        f"{row['s_d']:.2f}" if pd.notna(row["s_d"]) else "-",
+        str(row["partitions"]) if pd.notna(row["partitions"]) else "-",
+        with_std(row["published_mean"], row["published_std"] if pd.notna(row["published_std"]) else None)
+        if published
+        else "-",
+        signed(row["difference"]) if pd.notna(row["difference"]) else "-",
+        interval("low_difference", "high_difference", "+.2f"),
+        row["verdict"],
+        row["reason"] or "-",
+    ]
+    return row["line"], texts
 
 
 def notes(cells: Cells) -> tuple[str, ...]:
@@ -283,7 +259,7 @@ def notes(cells: Cells) -> tuple[str, ...]:
     """
 
     def name(column: Column, point: Point | None = None) -> str:
-        where = f"{cells.study.title_of(column.dataset)} {_where(cells, column)}"
+        where = f"{cells.study.title_of(column.dataset)}, {_where(cells, column)}"
         return f"{where} at {point.label}" if point and point.label else where
 
     ran = cells.ran
@@ -292,7 +268,7 @@ def notes(cells: Cells) -> tuple[str, ...]:
     by_head: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in cells.primary:
         if cell.column in ran and cell.comparison is cells.experiment.comparisons[0]:
-            for head in _heads(cell):
+            for head in _remarkable(cell):
                 where = by_head[head][cells.title(cell.line)]
                 if name(cell.column, cell.point) not in where:
                     where.append(name(cell.column, cell.point))
@@ -300,11 +276,11 @@ def notes(cells: Cells) -> tuple[str, ...]:
     for head, by_line in sorted(by_head.items()):
         by_cells: dict[str, list[str]] = defaultdict(list)
         for title, where in by_line.items():
-            by_cells["all columns" if where == every and len(every) > 1 else ", ".join(where)].append(title)
+            by_cells["all columns" if where == every and len(every) > 1 else "; ".join(where)].append(title)
         lines.append(f"{head}: " + "; ".join(f"{', '.join(on)} ({at})" for at, on in by_cells.items()))
     idle = [name(column) for column in cells.columns if column not in ran]
     if idle:
-        lines.append(f"nothing run yet: {', '.join(idle)}")
+        lines.append(f"nothing run yet: {'; '.join(idle)}")
     if cells.other_runs:
         lines.append(
             f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, or "
@@ -313,7 +289,7 @@ def notes(cells: Cells) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _heads(cell: Cell) -> Iterator[str]:
+def _remarkable(cell: Cell) -> Iterator[str]:
     """What is to be said of a cell besides its numbers."""
     if cell.reason or cell.measured is None:
         # What is not implemented says so of itself, in other words for each.
@@ -323,51 +299,49 @@ def _heads(cell: Cell) -> Iterator[str]:
         yield f"older numbers ({cell.group.older}; a sweep makes them again)"
 
 
-def _one_number(cells: Cells) -> bool:
-    """Whether a line has one number in a column, and not one for each of several points or measures."""
-    return len(cells.experiment.points) == sum(not measure.other for measure in cells.measures) == 1
-
-
-def _without_other_partitions(cells: Cells) -> Cells:
-    """The table without rows that differ in the partition alone; they give s_d, and stand in the files."""
-
-    def kept(line: Line) -> bool:
-        return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION}
-
+def _with_lines(cells: Cells, wanted: Callable[[Line], bool]) -> Cells:
     return replace(
         cells,
-        lines=tuple(line for line in cells.lines if kept(line)),
-        by_key={key: cell for key, cell in cells.by_key.items() if kept(cell.line)},
+        lines=tuple(line for line in cells.lines if wanted(line)),
+        by_key={key: cell for key, cell in cells.by_key.items() if wanted(cell.line)},
     )
 
 
-def summary(cells: Cells) -> Summary | None:
-    """What a terminal shows of a table; None where nothing was run."""
-    if not cells.ran:
-        return None
-    ran = replace(_without_other_partitions(cells), columns=cells.ran)
-    points, comparison = cells.experiment.points, cells.experiment.comparisons[0]
-    if _one_number(cells):
-        marks = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
-        overview = _table(
-            ran,
-            _measured(_mean_and_mark),
-            "overview",
-            f"Measured; against published: {marks}",
-            ran.columns,
-            ran.measures[:1],
-            points,
-            comparison,
-        )
-        details = tuple(detail(ran, column, full=False) for column in ran.columns)
-        return Summary(details, overview, notes(ran))
-    tables = []
-    for _, title, measures in _layers(ran):
-        for column in () if measures[0].other else ran.columns:
-            table = _table(ran, _measured(_mean), "", "", [column], measures, points, comparison)
-            ((where, width),) = table.groups
-            tables.append(replace(table, title=f"{where}{title}", groups=(("", width),)))
-    return Summary(tuple(tables), None, notes(cells))
+def _on_its_own_partition(line: Line) -> bool:
+    """Not for lines that differ in the partition alone; they give s_d, and stand in the files."""
+    return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION}
+
+
+def verdict_map(cells: Cells) -> Table | None:
+    """The lines of the usual settings that have verdicts; None where there are none."""
+    for table in views(_with_lines(cells, lambda line: not line.setting)):
+        rows = tuple(row for row in table.rows if any(_graded(entry) for entry in row[1]))
+        if rows:
+            return replace(table, title=cells.experiment.title, rows=rows)
+    return None
+
+
+def _graded(entry: Entry) -> bool:
+    return entry.beside is not None and entry.beside.verdict in GRADES
+
+
+def _overview(table: Table) -> Table:
+    """A table for narrow places: means without deviations, each with the mark of its verdict."""
+
+    def short(entry: Entry) -> Entry:
+        mark = grade_look(entry.beside.verdict).mark if entry.beside and _graded(entry) else " "
+        return replace(entry, text=f"{entry.text.partition(' ±')[0]} {mark}", beside=None)
+
+    rows = [(label, tuple(map(short, entries))) for label, entries in table.rows]
+    return replace(table, rows=tuple(rows))
+
+
+def printed_tables(cells: Cells) -> tuple[Table, ...]:
+    """What a terminal shows of a table: each of few columns, or all of them with the verdicts' marks."""
+    tables = views(_with_lines(cells, _on_its_own_partition))
+    if sum(len(table.columns) for table in tables) > DETAILED:
+        return tuple(_overview(tables[0]).blocks(WIDTH))
+    return tuple(table.apart(number) for table in tables for number in range(len(table.columns)))
 
 
 def document(cells: Cells, results: Results) -> Document:
@@ -376,11 +350,12 @@ def document(cells: Cells, results: Results) -> Document:
     return Document(
         name=f"{study.name}_{experiment.name}",
         title=f"{study.title}: {experiment.title}",
-        caption=caption(cells, results),
+        caption=caption(cells),
         notes=notes(cells),
-        views=tuple(view for view in _views(cells) if view.rows),
-        details=tuple(detail(cells, column, full=True) for column in cells.ran) if _one_number(cells) else (),
-        summary=summary(cells),
+        views=views(cells),
+        details=details(cells),
+        printed=printed_tables(cells) if cells.ran else (),
         primary=tuple(cells.primary),
         cells=tuple(cells.own),
+        fine_print=fine_print(cells, results),
     )

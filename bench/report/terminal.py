@@ -1,114 +1,144 @@
-"""A report on a terminal of 80 columns: its tables where they are short, else a few lines for each study."""
+"""A report on a terminal of 80 columns: what each study comes to, and where everything lies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.markup import escape
 from rich.table import Table as RichTable
+from rich.text import Text
 
-from bench.report.page import NAME as PAGE
-from bench.report.page import Part
-from bench.report.report import Report
+from bench.pages.grades import GRADES, grade_look
+from bench.report.folder import INDEX
+from bench.report.printout import PrintedDocument, PrintedStudy, Printout, Score
 from bench.report.table import Document, Entry, Table
 
-DETAILED = 4
-"""Up to so many columns are printed one by one with everything; more as one overview."""
-
-OVERVIEW_WIDTH = 6
-"""Columns of an overview side by side."""
-
-ROOM = 30
-"""Lines that the tables of a report may take to be printed without being asked for."""
+ROOM = 24
+"""Lines that a report's only table may take to be printed without being asked for."""
 
 LISTED = 3
 """Further lines of a kind that are printed; the report's files have all."""
 
-COLOURS = {"reproduced": "green", "above": "yellow", "below": "red"}
+LABEL = 20
+"""Characters of a row's label that stay on one line."""
+
+BAR = 40
+"""Characters of a bar of verdicts."""
+
+COLOURS = {
+    "reproduced": "green",
+    "compatible": "blue",
+    "uninformative": "yellow",
+    "above": "magenta",
+    "below": "red",
+    "not comparable": "bright_black",
+}
+"""A terminal's own colours, legible on its own ground."""
 
 
-def _text(entry: Entry) -> str:
-    text = escape(entry.text)
-    styled = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(entry.place, text)
-    colour = COLOURS.get(entry.text.rpartition(" ")[2])
-    return f"[{colour}]{styled}[/]" if colour else styled
+def printed(document: Document) -> PrintedDocument:
+    """What a terminal shows of a document."""
+    notes = document.notes if any(cell.group for cell in document.cells) else ()
+    lines = sum(len(table.rows) + 4 for table in document.printed) + len(notes)
+    return PrintedDocument(
+        document.title, document.printed, notes, 0 < lines <= ROOM and bool(document.primary)
+    )
 
 
 def rich_table(table: Table) -> RichTable:
     """A table for rich; columns keep on one line where the terminal is wide enough."""
-    made = RichTable(title=escape(table.title), title_justify="left", title_style="bold", padding=(0, 1))
-    made.add_column(table.stub, overflow="fold")
-    named = [heading for heading, span in table.groups for _ in range(span)]
-    for heading, column in zip(named, table.columns, strict=True):
-        made.add_column(
+    shown = RichTable(title=escape(table.title), title_justify="left", title_style="bold", padding=(0, 1))
+    longest = max((len(label) for label, _ in table.rows), default=0)
+    shown.add_column(table.stub, overflow="fold", no_wrap=longest <= LABEL)
+    groups = [heading for heading, span in table.groups for _ in range(span)]
+    for heading, column in zip(groups, table.columns, strict=True):
+        shown.add_column(
             escape(f"{heading}\n{column}" if heading else column), justify="right", overflow="fold"
         )
     for label, entries in table.rows:
-        made.add_row(escape(label), *map(_text, entries))
-    return made
+        style = "dim" if label in table.references else None
+        shown.add_row(escape(label), *map(_styled, entries), style=style)
+    return shown
 
 
-def show(document: Document, console: Console) -> None:
-    """Print a document's columns that have runs: in detail where they are few, else as an overview."""
-    if document.summary is None:
+def _styled(entry: Entry) -> str:
+    text = escape(entry.text)
+    styled = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(entry.place, text)
+    colour = COLOURS.get(entry.text)
+    return f"[{colour}]{styled}[/]" if colour else styled
+
+
+def show(document: PrintedDocument, console: Console) -> None:
+    """Print a document's tables and notes."""
+    if not document.tables and not document.notes:
         _line(console, f"{document.title}: nothing run yet")
         return
     console.print(document.title, markup=False, highlight=False, style="bold")
-    details, overview = document.summary.details, document.summary.overview
-    for table in details if overview is None or len(details) <= DETAILED else overview.blocks(OVERVIEW_WIDTH):
+    for table in document.tables:
         console.print(rich_table(table))
-    for note in document.summary.notes:
+    if any(entry.text[-2:-1] == " " for table in document.tables for _, row in table.rows for entry in row):
+        _line(console, ", ".join(f"{look.mark} {name}" for name, look in GRADES.items()))
+    for note in document.notes:
         _line(console, f"- {note}")
 
 
-def brief(report: Report, console: Console) -> None:
-    """Print the report's tables where all of them together are short, else what each study comes to."""
-    tables = [each for each in report.documents if each.primary]
-    with console.capture() as capture:
-        for document in tables:
-            show(document, console)
-    if tables and capture.get().count("\n") <= ROOM:
-        for document in tables:
-            show(document, console)
-        return
-    for part in report.parts:
-        _headlines(part, console)
+def brief(printout: Printout, console: Console) -> None:
+    """Print what every study comes to, and its table where there is one short one."""
+    for study in printout.studies.values():
+        console.print(Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim")))
+        for sentence in study.sentences[:1]:
+            _line(console, sentence)
+        console.print(_scores(study))
+        for sentence in study.sentences[2 if study.scores else 1 :]:
+            _line(console, sentence)
+        short = [document for document in study.documents.values() if document.short]
+        for document in short if len(short) == 1 else ():
+            for table in document.tables:
+                console.print(rich_table(table))
+        console.print()
 
 
-def _headlines(part: Part, console: Console) -> None:
-    """A study's name, what its documents come to, and their names."""
-    if not part.documents:
-        return
-    groups = {id(cell.group): cell.group for document in part.documents for cell in document.cells}
-    runs = {run for group in groups.values() if group is not None for run in group.runs["id"].tolist()}
-    console.print(f"{part.title}: {len(runs):,} runs", markup=False, highlight=False, style="bold")
-    for document in part.documents:
-        for headline in document.summary.headlines if document.summary else ():
-            _line(console, f"- {headline}")
-    names = [document.name for document in part.documents if document.summary is not None]
-    _line(console, f"- tables: {', '.join(names)}")
+def _scores(study: PrintedStudy) -> Group:
+    """For each paper a bar of its measured values' verdicts, and their numbers."""
+    return Group(*(part for score in study.scores for part in (_bar(score), _counts(score))))
 
 
-def closing(report: Report, shipped: dict[str, int], out: Path, console: Console) -> None:
+def _bar(score: Score) -> Text:
+    bar = Text()
+    taken, shown = 0, 0
+    for place, (name, count) in enumerate(score.counts, 1):
+        taken += count
+        end = min(round(BAR * taken / max(score.published, 1)), BAR - len(score.counts) + place)
+        width = max(end - shown, 1)
+        shown += width
+        bar.append("█" * width, COLOURS.get(name, ""))
+    bar.append("░" * max(BAR - shown, 0), "dim")
+    return bar.append(f" {score.title}: {score.measured} of {score.published}", "default")
+
+
+def _counts(score: Score) -> Text:
+    parts = [
+        Text(f"{grade_look(name).symbol} {count} {name}", COLOURS.get(name, ""))
+        for name, count in score.counts
+    ]
+    return Text("  ").join(parts) if parts else Text("nothing measured", "dim")
+
+
+def closing(printout: Printout, out: Path, console: Console) -> None:
     """Print what is not in the report's tables, whose the runs are, and where everything lies."""
-    if report.unrun:
-        _line(console, f"Nothing run yet of {_listed(report.unrun)}")
-    if report.elsewhere:
-        _line(console, f"In no study's table: {_listed(report.elsewhere)}")
-    if shipped:
-        bundles = _listed([f"{name}: {runs:,}" for name, runs in sorted(shipped.items())])
-        runs = sum(shipped.values())
-        _line(console, f"Shipped results: {runs:,} runs ({bundles}); --own leaves them out")
-    figures = [figure for part in report.parts for figure in part.figures]
-    console.print()
-    if figures:
-        _path(console, f"Figure: {out / figures[0].name}.png")
-    size = (out / PAGE).stat().st_size / 1e6
-    _path(console, f"Report: {out / PAGE} ({size:.1f} MB, all in one file that opens offline)")
-    files = f"{len(report.paths) - 1} files with its tables, figures, statistics and cells.csv"
-    _line(console, f"Beside it: {files}; --print NAME prints a table")
+    if printout.unrun:
+        _line(console, f"Nothing run yet of {_listed(printout.unrun)}")
+    if printout.elsewhere:
+        _line(console, f"In no study's table: {_listed(printout.elsewhere)}")
+    if printout.shipped:
+        runs = sum(printout.shipped.values())
+        _line(console, f"{runs:,} of these runs come with the suite; --own leaves them out")
+    _path(console, f"Report: {out / INDEX}")
+    names = [name for study in printout.studies.values() for name in study.documents]
+    beside = f"Beside it: {len(names)} tables, {printout.figures} figures, cells.csv"
+    _line(console, f"{beside}; --print {names[0]} prints a table")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
+import pandas as pd
+
+from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.competitors import Task, competitors, scores
-from bench.report.experiment import Line
 from bench.report.ranking import Ranking
+from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.results import Results
 from bench.report.settings import Column
+from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
-from bench.report.tuned import Search
-from bench.statistics.paired import Comparison, compare
-from bench.tune.record import Budget
+from bench.report.table import Document, Entry, Table, listing, pivot
+from bench.report.tables import places
+from bench.report.tuned import Search, client_epochs, trials
+from bench.report.wording import gap, label, with_std
+from bench.statistics.paired import ALPHA, REGION, Comparison, compare
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
     """A method of one column that was tuned: its default configuration's cell and the winner's.
 
-    Where the default won, both are the same cell, and there is no ``comparison`` of the winner with it.
+    Where the default won, both are the same cell, and there is no ``test`` of the winner against it.
     """
 
     default: Cell
     winner: Cell
     search: Search
-    comparison: Comparison | None = None
+    test: Comparison | None = None
 
     @property
     def kept(self) -> bool:
@@ -42,26 +50,25 @@ class Pair:
         return self.default.measured.mean, self.winner.measured.mean
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """The competitors in a column in which some method was tuned, in the order of rows.
+BySetting = dict[str, dict[str, Cell]]
+"""Method -> its cells of one column by setting; the usual setting is empty."""
 
-    ``default_alone`` and ``tuned_alone`` are methods with numbers that have no pair; ``planned`` are all that
-    have a cell, measured or not.
-    """
-
-    pairs: dict[str, Pair]
-    default_alone: tuple[str, ...]
-    tuned_alone: tuple[str, ...]
-    planned: frozenset[str]
-
-    @property
-    def budgets(self) -> set[Budget]:
-        """What the searches were granted: one budget where all are equal."""
-        return {pair.search.record.budget for pair in self.pairs.values()}
+Pairs = dict[Column, dict[str, Pair]]
+"""The methods that have a pair by column, in the order of rows."""
 
 
-Found = dict[Column, Tuned]
+def _competing(study: Study, boards: Sequence[Cells], selection: Selection) -> dict[Column, BySetting]:
+    """The competitors' cells in every setting, those of a column from the first table that has it."""
+    columns: dict[Column, BySetting] = {}
+    lines = competitors(study, boards, selection)
+    for board in boards:
+        own: dict[Column, BySetting] = defaultdict(lambda: {method: {} for method in lines})
+        for cell in board.main:
+            if lines.get(cell.method) == replace(cell.line, setting=""):
+                own[cell.column][cell.method][cell.line.setting] = cell
+        for column in board.columns:
+            columns.setdefault(column, own[column])
+    return columns
 
 
 def _search(cell: Cell) -> Search | None:
@@ -72,86 +79,186 @@ def _search(cell: Cell) -> Search | None:
     return None if search is None or search.elsewhere else search
 
 
-def _cells(board: Cells, column: Column, line: Line) -> dict[str, Cell]:
-    """The method's cells in every setting; the usual one is empty."""
-    return {
-        cell.line.setting: cell
-        for cell in board.main
-        if cell.column == column and replace(cell.line, setting="") == line
-    }
-
-
-def _pair(here: dict[str, Cell]) -> Pair | None:
-    """The pair of a method with these cells; of two searches the user's own."""
-    default = here.get("")
-    if default is None or default.measured is None:
-        return None
-    made = [Pair(default, cell, search) for cell in here.values() if (search := _search(cell)) is not None]
-    return max(made, key=lambda pair: pair.search.own, default=None)
-
-
-def _compared(study: Study, pairs: dict[str, Pair], results: Results) -> dict[str, Pair]:
-    """The pairs with their tests, Holm's correction over those of the column."""
-    tested = {method: pair for method, pair in pairs.items() if not pair.kept}
+def _pairs(cells: BySetting, study: Study, results: Results) -> dict[str, Pair]:
+    """The pairs of a column with their tests, Holm's correction over all; of two searches the user's own."""
+    pairs = {}
+    for method, own in cells.items():
+        if (default := own.get("")) is not None and default.measured is not None:
+            tuned = [Pair(default, cell, search) for cell in own.values() if (search := _search(cell))]
+            if tuned:
+                pairs[method] = max(tuned, key=lambda pair: pair.search.own)
+    tested = [method for method, pair in pairs.items() if not pair.kept]
     values = {
-        (method, kind): scores(cell, results, study.average)
-        for method, pair in tested.items()
-        for kind, cell in (("tuned", pair.winner), ("default", pair.default))
+        f"{method} {kind}": scores(cell, results, study.average)
+        for method in tested
+        for kind, cell in (("tuned", pairs[method].winner), ("default", pairs[method].default))
     }
-    named = {" ".join(key): frame for key, frame in values.items()}
-    made = compare(named, [(f"{method} tuned", f"{method} default") for method in tested])
-    found = dict(zip(tested, made, strict=True))
-    return {
-        method: Pair(pair.default, pair.winner, pair.search, found.get(method))
-        for method, pair in pairs.items()
-    }
+    tests = compare(values, [(f"{method} tuned", f"{method} default") for method in tested])
+    by_method = dict(zip(tested, tests, strict=True))
+    return {method: replace(pair, test=by_method.get(method)) for method, pair in pairs.items()}
 
 
-def tuned_pairs(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Found:
-    """The columns in which some competitor has a pair."""
-    found: Found = {}
-    lines = competitors(study, boards, selection)
-    for board in boards:
-        for column in board.columns:
-            cells = {method: _cells(board, column, line) for method, line in lines.items()}
-            pairs = {method: pair for method, here in cells.items() if (pair := _pair(here)) is not None}
-            if not pairs or column in found:
-                continue
-            default = [method for method, here in cells.items() if "" in here and here[""].measured]
-            tuned = [method for method, here in cells.items() if any(map(_search, here.values()))]
-            found[column] = Tuned(
-                _compared(study, pairs, results),
-                tuple(method for method in default if method not in pairs),
-                tuple(method for method in tuned if method not in pairs),
-                frozenset(method for method, here in cells.items() if here),
-            )
-    return found
-
-
-def methods(found: Found) -> list[str]:
-    """Methods with a pair, those of the first column first."""
-    return list(dict.fromkeys(method for here in found.values() for method in here.pairs))
-
-
-def winners_ranking(study: Study, found: Found, results: Results) -> Ranking | None:
+def _ranking(
+    study: Study, pairs: Pairs, cells: Mapping[Column, BySetting], results: Results
+) -> Ranking | None:
     """The ranking of the winners; None where no column has two."""
-    made = tuple(
-        Task(
-            column,
-            {method: pair.winner for method, pair in here.pairs.items()},
-            tuple(
-                compare(
-                    {
-                        method: scores(pair.winner, results, study.average)
-                        for method, pair in here.pairs.items()
-                    }
-                )
-            ),
-        )
-        for column, here in found.items()
-        if len(here.pairs) > 1
+    tasks = []
+    for column, own in pairs.items():
+        winners = {method: pair.winner for method, pair in own.items()}
+        if len(winners) > 1:
+            values = {method: scores(cell, results, study.average) for method, cell in winners.items()}
+            tasks.append(Task(column, winners, tuple(compare(values))))
+    titles = _titles(study, pairs)
+    planned = {method: sum(bool(cells[column][method]) for column in pairs) for method in titles}
+    return Ranking(tuple(tasks), titles, planned, study.baseline) if tasks else None
+
+
+def _titles(study: Study, pairs: Pairs) -> dict[str, str]:
+    """Titles of the methods with a pair, those of the first column first."""
+    return {method: study.title_of(method) for method in chain.from_iterable(pairs.values())}
+
+
+def _difference(pair: Pair) -> str:
+    if pair.kept:
+        return "default won"
+    if pair.test is None or pair.test.difference is None:
+        return "-"
+    return f"{gap(pair.test.difference)} {MARKS[pair.test.verdict]}"
+
+
+def _table(study: Study, pairs: Pairs) -> Table:
+    heads = ("Default", "Tuned", "Difference", "p")
+    entries: dict[tuple[str, Column], list[Entry]] = {}
+    for column, own in pairs.items():
+        ranks = [places({method: pair.means[kind] for method, pair in own.items()}) for kind in (0, 1)]
+        for method, pair in own.items():
+            p = pair.test.corrected if pair.test else None
+            entries[method, column] = [
+                *(
+                    Entry(with_std(cell.measured.mean, cell.measured.std), ranks[kind].get(method, 0))
+                    for kind, cell in enumerate((pair.default, pair.winner))
+                    if cell.measured is not None
+                ),
+                Entry(_difference(pair)),
+                Entry("-" if p is None else f"{p:.2g}"),
+            ]
+    return pivot(
+        "tuned",
+        "Default and tuned",
+        "Method",
+        _titles(study, pairs),
+        {column: (column.described(study.title_of(column.dataset)), heads) for column in pairs},
+        entries,
+        blank=Entry("-"),
     )
-    if not made:
+
+
+def _searches(study: Study, pairs: Pairs) -> Table:
+    heads = ("Trials", "Client epochs", "Validation, default", "Validation, winner", "Winner's settings")
+    rows = []
+    for column, own in pairs.items():
+        for method, pair in own.items():
+            default, winner = pair.search.record.default_validation, pair.search.record.winner.validation
+            texts = (
+                trials(pair.search),
+                client_epochs(pair.search),
+                "-" if default is None else f"{100 * default:.2f}",
+                f"{100 * winner:.2f}",
+                "the default's" if pair.kept else ", ".join(pair.search.changes),
+            )
+            where = column.described(study.title_of(column.dataset))
+            rows.append((f"{study.title_of(method)}, {where}", texts))
+    return listing("searches", "The searches", "Method", heads, rows)
+
+
+def _equal(pairs: Mapping[str, Pair]) -> bool:
+    """Whether all searches of a column were granted the same."""
+    return len({pair.search.record.budget for pair in pairs.values()}) == 1
+
+
+def _notes(study: Study, pairs: Pairs, cells: Mapping[Column, BySetting]) -> Iterator[str]:
+    """Competitors of which one of the two is missing, and searches that were granted unequal budgets."""
+    for column, own in sorted(pairs.items(), key=lambda item: label(study, item[0])):
+        alone = {method: by for method, by in cells[column].items() if method not in own}
+        default = [method for method, by in alone.items() if "" in by and by[""].measured]
+        tuned = [method for method, by in alone.items() if any(map(_search, by.values()))]
+        for lacking, methods in (("tuned", default), ("default", tuned)):
+            if methods:
+                named = ", ".join(map(study.title_of, methods))
+                yield f"without {lacking} runs in {label(study, column)}: {named}"
+        if not _equal(own):
+            granted = ", ".join(
+                f"{study.title_of(method)} {pair.search.record.budget.client_epochs:,.0f}"
+                for method, pair in own.items()
+            )
+            yield f"unequal budgets in {label(study, column)}, in client epochs: {granted}"
+
+
+def _record(column: Column, method: str, pair: Pair) -> dict[str, str | int | float | None]:
+    record, test = pair.search.record, pair.test
+    low, high = (test and test.interval) or (None, None)
+    return {
+        **place(column),
+        "method": method,
+        "n_default": len(pair.default.seeds),
+        "default": pair.means[0],
+        "n_tuned": len(pair.winner.seeds),
+        "tuned": pair.means[1],
+        "difference": test.difference if test else None,
+        "low": low,
+        "high": high,
+        "p": number(test.p if test else None, 6),
+        "p_holm": number(test.corrected if test else None, 6),
+        "verdict": test.verdict if test else "default won",
+        "validation_default": number(record.default_validation, 6),
+        "validation_tuned": number(record.winner.validation, 6),
+        "trials": record.used.trials,
+        "trials_granted": record.budget.trials,
+        "client_epochs": number(record.used.client_epochs, 1),
+        "client_epochs_granted": number(record.budget.client_epochs, 1),
+        "winner": " ".join(pair.search.changes),
+    }
+
+
+def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Statistic | None:
+    """Default against tuned in every column of a study; None where no method was tuned."""
+    cells = _competing(study, boards, selection)
+    every = {column: _pairs(own, study, results) for column, own in cells.items()}
+    pairs = {column: own for column, own in every.items() if own}
+    if not pairs:
         return None
-    planned = {method: sum(method in here.planned for here in found.values()) for method in methods(found)}
-    return Ranking(made, {method: study.title_of(method) for method in planned}, planned, study.baseline)
+    flat = [(column, method, pair) for column, own in pairs.items() for method, pair in own.items()]
+    shown = [cell for _, _, pair in flat for cell in dict.fromkeys((pair.default, pair.winner))]
+    kept = [pair.search for _, _, pair in flat if pair.kept]
+    groups = [cell.group for cell in shown if cell.group]
+    ranking = _ranking(study, pairs, cells, results)
+    ranked, *further = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
+    name, table = f"{study.name}_tuned", _table(study, pairs)
+    equal = ", with the same budget for every method of a column" * all(map(_equal, pairs.values()))
+    document = Document(
+        name=name,
+        title=f"{study.title}: default against tuned",
+        caption=(
+            read_as(study, study.primary),
+            f"Tuned: the configuration that a search found by validation accuracy{equal} (bench tune). "
+            "'Default won': no configuration that was tried was better, and the tuned cell is the default's.",
+            *conditions(study, groups, kept),
+        ),
+        notes=tuple(_notes(study, pairs, cells)),
+        views=(table, ranked) if ranked else (table,),
+        details=(_searches(study, pairs), *filter(None, further)),
+        printed=tuple(table.blocks(4)),
+        primary=(),
+        cells=tuple(shown),
+        fine_print=(
+            "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
+            "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
+            f"or worse (<): p below {ALPHA:g} and more than {REGION:g} points. Equivalent (=): the 95 % "
+            f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
+            "Ranking, groups and tests of all pairs are those of the tuned cells, made as in "
+            f"{study.name}_ranking.",
+            *origins(study, groups, results, kept),
+        ),
+    )
+    rows = pd.DataFrame([_record(*part) for part in flat])
+    return Statistic(document, (Records(f"{name}_pairs", rows),))

@@ -22,9 +22,6 @@ AVERAGES = {
     "samples": "mean over clients weighted by test samples",
 }
 
-MARKS = {"reproduced": "=", "above": "^", "below": "v", "not comparable": "~"}
-"""One character for a verdict."""
-
 
 def with_std(mean: float, std: float | None, digits: int = 2) -> str:
     """``74.32 ± 0.42``, or the mean alone where there is no standard deviation."""
@@ -34,6 +31,11 @@ def with_std(mean: float, std: float | None, digits: int = 2) -> str:
 def signed(difference: float | None, digits: int = 2) -> str:
     """``+1.23``; ``-`` where there is none."""
     return "-" if difference is None else f"{difference:+.{digits}f}"
+
+
+def gap(difference: float) -> str:
+    """``+1.23``; what is printed as zero has no minus sign: ``+0.00``."""
+    return signed(round(difference, 2) + 0.0)
 
 
 def printed(target: Published | None, digits: int = 2) -> str:

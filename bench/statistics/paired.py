@@ -1,16 +1,18 @@
-"""Two methods in one cell, compared on the same clients and seeds.
+"""Two methods in one cell, compared on the same clients and seeds, or over several tasks.
 
 The test is fixed here, before any numbers: a two-sided paired t test over independent units. Where
 all runs of the cell share one partition, the units are its clients, and the claim is about clients
 of that partition; clients that are samples of one part of the data (overlapping scenarios) share test
 items, so their part is the unit. Where there are several partitions, they are the units: clients of
-one partition are not independent of each other, and the partition is what another user draws anew.
+one partition are not independent of each other, and the partition is what another user draws anew. Over
+tasks the unit is the task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Literal
 
@@ -18,7 +20,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from bench.statistics.summary import Interval, t_interval
 
@@ -36,7 +37,7 @@ partition."""
 
 KEYS = ["partition", "seed", "client"]
 
-Unit = Literal["client", "part", "partition"]
+Unit = Literal["client", "part", "partition", "task"]
 Verdict = Literal["better", "worse", "equivalent", "undecided", "no test"]
 
 
@@ -75,49 +76,105 @@ class Comparison:
             return "better" if self.difference > 0 else "worse"
         return "undecided"
 
-    @property
-    def points(self) -> float | None:
-        """Share of a win: 1 better, 0.5 a tie (equivalent or undecided), 0 worse; None without a test."""
-        return {"better": 1.0, "worse": 0.0, "no test": None}.get(self.verdict, 0.5)
+    def turned(self) -> Comparison:
+        """The second method against the first."""
+        return replace(
+            self,
+            first=self.second,
+            second=self.first,
+            difference=None if self.difference is None else -self.difference,
+            interval=self.interval and (-self.interval[1], -self.interval[0]),
+        )
 
 
-def unit_of(scores: Iterable[pd.DataFrame]) -> Unit:
-    """The unit of a cell, from all its methods' scores."""
-    frames = list(scores)
-    if len({digest for frame in frames for digest in frame["partition"]}) > 1:
-        return "partition"
-    shared = any((frame.groupby("part")["client"].nunique() > 1).any() for frame in frames)
-    return "part" if shared else "client"
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """The scores of the methods of one cell, side by side: ``values`` in percent and ``weights``, both
+    ``[runs, clients]`` by method and NaN where it has none, with the same runs and clients for all.
 
-
-def differences(first: pd.DataFrame, second: pd.DataFrame, unit: Unit) -> NDArray[np.float64]:
-    """First minus second ``[units]`` in points, over what both have: partition, seed and client.
-
-    Unit ``client`` or ``part``: its mean over seeds, and over the clients of a part, every client
-    counting once. Unit ``partition``: the weighted average over clients, then the mean over the seeds
-    of that partition.
+    ``partitions`` ``[runs]`` numbers the partition of a run, ``parts`` ``[clients]`` the part of a client;
+    runs come in the order of the frames they are from, clients by number.
     """
-    if len(first) == len(second) and all(np.array_equal(first[key], second[key]) for key in KEYS):
-        both = first.assign(value_second=second["value"].to_numpy())  # the usual case, without a merge
-    else:
-        both = first.merge(second, on=KEYS, suffixes=("", "_second"))
-    both = both.assign(difference=both["value"] - both["value_second"])
-    if unit != "partition":
-        return both.groupby(unit)["difference"].mean().to_numpy(np.float64)
-    both = both.assign(weighted=both["weight"] * both["difference"])
-    runs = both.groupby(["partition", "seed"])[["weighted", "weight"]].sum()
-    by_run = runs["weighted"] / runs["weight"]
-    return by_run.groupby(level="partition").mean().to_numpy(np.float64)
+
+    values: Mapping[str, NDArray[np.float64]]
+    weights: Mapping[str, NDArray[np.float64]]
+    partitions: NDArray[np.int64]
+    parts: NDArray[np.int64]
+
+    @cached_property
+    def unit(self) -> Unit:
+        """The unit of the cell, from all its methods' scores."""
+        if len(np.unique(self.partitions)) > 1:
+            return "partition"
+        return "part" if len(np.unique(self.parts)) < len(self.parts) else "client"
+
+    def differences(self, first: str, second: str) -> NDArray[np.float64]:
+        """First minus second ``[units]`` in points, over what both have: partition, seed and client.
+
+        Unit ``client`` or ``part``: its mean over seeds, and over the clients of a part, every client
+        counting once. Unit ``partition``: the weighted average over clients, then the mean over the seeds
+        of that partition.
+        """
+        difference = self.values[first] - self.values[second]
+        shared = ~np.isnan(difference)
+        difference = np.where(shared, difference, 0.0)
+        if self.unit == "partition":
+            weights = np.where(shared, self.weights[first], 0.0)
+            runs = shared.any(axis=1)
+            by_run = (weights * difference).sum(axis=1)[runs] / weights.sum(axis=1)[runs]
+            return _means(self.partitions[runs], by_run, np.ones(len(by_run)))
+        return _means(self.parts, difference.sum(axis=0), shared.sum(axis=0))
 
 
-def t_test(values: NDArray[np.float64]) -> float:
-    """Two-sided p value of the mean of at least two ``values`` being zero.
+def side_by_side(scores: Mapping[str, pd.DataFrame]) -> Scores:
+    """The scores of methods by name, each a frame with the columns ``COLUMNS``."""
+    every = pd.concat(list(scores.values()), ignore_index=True)
+    method = np.repeat(np.arange(len(scores)), [len(frame) for frame in scores.values()])
+    run, runs = pd.factorize(pd.MultiIndex.from_frame(every[["partition", "seed"]]))
+    client, clients = pd.factorize(every["client"], sort=True)
+    parts = np.zeros(len(clients), np.int64)
+    parts[client] = every["part"]
+    filled = {}
+    for name in ("value", "weight"):
+        table = np.full((len(scores), len(runs), len(clients)), np.nan)
+        table[method, run, client] = every[name]
+        filled[name] = dict(zip(scores, table, strict=True))
+    partitions, _ = pd.factorize(runs.get_level_values(0), sort=True)
+    return Scores(filled["value"], filled["weight"], partitions, parts)
+
+
+def _means(
+    units: NDArray[np.int64], totals: NDArray[np.float64], counts: NDArray[np.float64] | NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Totals over counts by unit, in the order of the units, of those that count anything."""
+    total, count = (np.bincount(units, weights=weights) for weights in (totals, counts))
+    return total[count > 0] / count[count > 0]
+
+
+def t_tests(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Two-sided p value of the mean of each row of ``values`` ``[tests, units]`` being zero, of at least two
+    units.
 
     Equal values have no spread to test against: 1 where they are zero, else 0, the limits of the test.
     """
-    if np.ptp(values) == 0.0:
-        return 1.0 if values[0] == 0.0 else 0.0
-    return float(stats.ttest_1samp(values, 0.0).pvalue)
+    equal = np.ptp(values, axis=1) == 0.0
+    p = np.where(values[:, 0] == 0.0, 1.0, 0.0)
+    if not equal.all():
+        p[~equal] = stats.ttest_1samp(values[~equal], 0.0, axis=1).pvalue
+    return p
+
+
+def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Holm's (1979) corrected p values ``[tests]``, in the order of ``p_values``.
+
+    Those of statsmodels; its ``multipletests`` collects garbage on every call, which takes a report longer
+    than all of its tests.
+    """
+    order = np.argsort(p_values)
+    factors = np.arange(len(p_values), 0, -1)
+    corrected = np.empty_like(p_values)
+    corrected[order] = np.minimum(np.maximum.accumulate(p_values[order] * factors), 1.0)
+    return corrected
 
 
 def compare(
@@ -126,24 +183,64 @@ def compare(
     """Pairs of the methods of one cell, all of them in their order or those named, with Holm's correction
     over these pairs.
 
-    ``scores`` has the columns ``COLUMNS`` for each method. Holm (1979), by statsmodels.
+    ``scores`` has the columns ``COLUMNS`` for each method.
     """
-    unit = unit_of(scores.values())
     pairs = list(combinations(scores, 2)) if pairs is None else pairs
-    found = [differences(scores[first], scores[second], unit) for first, second in pairs]
-    tests = [t_test(values) if len(values) > 1 else None for values in found]
-    made = [p for p in tests if p is not None]
-    corrected = iter(multipletests(made, method="holm")[1].tolist() if made else ())
+    if not pairs:
+        return []
+    table = side_by_side(scores)
+    return _tested({pair: table.differences(*pair) for pair in pairs}, table.unit)
+
+
+def compare_tasks(scores: pd.DataFrame) -> list[Comparison]:
+    """All pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that both have, with
+    Holm's correction over all pairs.
+
+    Of scores, not of their ranks: rank differences are so few numbers that they are often all equal, and a
+    method that is one place ahead in each of three tasks would be better beyond all doubt.
+    """
+    values = {
+        (first, second): (scores[first] - scores[second]).dropna().to_numpy(np.float64)
+        for first, second in combinations(map(str, scores), 2)
+    }
+    return _tested(values, "task")
+
+
+def _tested(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[Comparison]:
+    """The comparison of each pair from its differences ``[units]``."""
+    p_values = _p_values({pair: units for pair, units in values.items() if len(units) > 1})
+    corrected = holm(np.array(list(p_values.values()), np.float64)).tolist()
+    corrections = dict(zip(p_values, corrected, strict=True))
     return [
         Comparison(
-            first,
-            second,
-            unit,
-            len(values),
-            float(values.mean()) if len(values) else None,
-            t_interval(values),
-            p,
-            None if p is None else next(corrected),
+            *pair,
+            unit=unit,
+            units=len(units),
+            difference=float(units.mean()) if len(units) else None,
+            interval=t_interval(units),
+            p=p_values.get(pair),
+            corrected=corrections.get(pair),
         )
-        for (first, second), values, p in zip(pairs, found, tests, strict=True)
+        for pair, units in values.items()
     ]
+
+
+def _p_values(values: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[tuple[str, str], float]:
+    """The p value of each pair, in their order; pairs of as many units are tested at once."""
+    p_values = dict.fromkeys(values, 1.0)
+    for size in {len(units) for units in values.values()}:
+        alike = [pair for pair, units in values.items() if len(units) == size]
+        tested = t_tests(np.stack([values[pair] for pair in alike]))
+        p_values.update(zip(alike, tested.tolist(), strict=True))
+    return p_values
+
+
+def worse_pairs(comparisons: Iterable[Comparison]) -> set[tuple[str, str]]:
+    """(a, b) for every a that is significantly worse than b."""
+    pairs = set()
+    for pair in comparisons:
+        if pair.verdict == "worse":
+            pairs.add((pair.first, pair.second))
+        elif pair.verdict == "better":
+            pairs.add((pair.second, pair.first))
+    return pairs

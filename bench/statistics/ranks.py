@@ -1,24 +1,26 @@
-"""Methods over several tasks: ranks, the tests on them, and groups of ties."""
+"""Methods over several tasks: ranks, their bootstrap intervals, and groups of ties."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
-from scikit_posthocs import posthoc_nemenyi_friedman
-from scipy import stats
+from numpy.typing import NDArray
 
-from bench.statistics.paired import ALPHA, Comparison
+from bench.statistics.summary import LEVEL
 
 LEAST = 3
-"""Tasks, and methods, below which there is no test over tasks."""
+"""Tasks below which methods are not tested over tasks."""
 
 DIGITS = 9
 """Decimals beyond which two means are the same number, added up in another order."""
+
+DRAWS = 2000
+"""Bootstrap draws of tasks and runs."""
+
+SEED = 0
+"""Seed of the draws: unchanged results give unchanged intervals."""
 
 
 def ranks(scores: pd.DataFrame) -> pd.DataFrame:
@@ -29,54 +31,50 @@ def ranks(scores: pd.DataFrame) -> pd.DataFrame:
     return scores.round(DIGITS).rank(axis=1, ascending=False, method="average")
 
 
-@dataclass(frozen=True, eq=False)
-class Friedman:
-    """Friedman's test over tasks that all methods have, and Nemenyi's p values [methods, methods].
+def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Mean rank of every method with its 95 % bootstrap interval: columns ``rank``, ``low``, ``high``.
 
-    ``ranks`` are mean ranks over these ``tasks``. Two methods whose mean ranks differ by
-    ``critical_difference`` or more differ significantly.
+    A task is a frame of scores [runs, methods], a row for all methods' runs of one seed, NaN where a method
+    has none. Every draw takes as many tasks with replacement as there are and, in each, as many seeds, the
+    same for all methods. The interval holds the middle 95 % of the draws, and the mean rank itself: close
+    methods change places from draw to draw, which pulls the drawn ranks to the middle. It is NaN where
+    there is one task with one seed, so that nothing can be drawn.
     """
-
-    tasks: int
-    statistic: float
-    p: float
-    ranks: pd.Series[float]
-    nemenyi: pd.DataFrame
-    critical_difference: float
-
-    @property
-    def order(self) -> list[str]:
-        """The methods, best mean rank first; equal ones in the order of the scores."""
-        return [str(method) for method in self.ranks.sort_values(kind="stable").index]
-
-    def differ(self, first: str, second: str) -> bool:
-        """Whether both tests say that the two methods' ranks differ: Friedman's first, then Nemenyi's."""
-        return self.p < ALPHA and float(self.nemenyi.loc[first, second]) < ALPHA  # type: ignore[arg-type]
-
-
-def friedman(scores: pd.DataFrame) -> Friedman | None:
-    """Friedman and Nemenyi on ``scores`` [tasks, methods], tasks with a missing score left out.
-
-    None for fewer than three such tasks or three methods. Demšar, JMLR 7 (2006), section 3.2.2; by
-    scipy and scikit-posthocs.
-    """
-    complete = scores.dropna().round(DIGITS)
-    tasks, methods = complete.shape
-    if tasks < LEAST or methods < LEAST:
-        return None
-    made = ranks(complete)
-    # All methods tie in all tasks: the statistic is 0 / 0.
-    level = bool((made == (methods + 1) / 2).all(axis=None))
-    statistic, p = (0.0, 1.0) if level else stats.friedmanchisquare(*complete.to_numpy().T)
-    quantile = stats.studentized_range.ppf(1 - ALPHA, methods, np.inf) / np.sqrt(2)
-    return Friedman(
-        tasks,
-        float(statistic),
-        float(p),
-        made.mean(),
-        posthoc_nemenyi_friedman(complete),
-        float(quantile * np.sqrt(methods * (methods + 1) / (6 * tasks))),
+    methods = list(dict.fromkeys(method for task in tasks for method in task))
+    complete = [task.reindex(columns=methods) for task in tasks]
+    mean_ranks = ranks(pd.DataFrame([task.mean() for task in complete])).mean()
+    if len(complete) == 1 and len(complete[0]) == 1:
+        return pd.DataFrame({"rank": mean_ranks, "low": np.nan, "high": np.nan})
+    generator = np.random.default_rng(SEED)
+    times = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), DRAWS)
+    total, count = np.zeros((2, DRAWS, len(methods)))
+    for task, drawn in zip(complete, times.T[:, :, None], strict=True):
+        drawn_ranks = ranks(pd.DataFrame(_drawn_means(task.to_numpy(float), generator))).to_numpy()
+        total += drawn * np.nan_to_num(drawn_ranks)
+        count += drawn * ~np.isnan(drawn_ranks)
+    samples = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+    tail = 100 * (1 - LEVEL) / 2
+    low, high = np.nanpercentile(samples, [tail, 100 - tail], axis=0)
+    return pd.DataFrame(
+        {"rank": mean_ranks, "low": np.minimum(low, mean_ranks), "high": np.maximum(high, mean_ranks)}
     )
+
+
+def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
+    """Means ``[draws, methods]`` over runs drawn with replacement from ``scores`` ``[runs, methods]``.
+
+    A method that has none of the drawn runs keeps the mean of all that it has.
+    """
+    runs = len(scores)
+    times = generator.multinomial(runs, np.full(runs, 1 / runs), DRAWS).astype(float)
+    there = ~np.isnan(scores)
+    values = np.nan_to_num(scores)
+    present = there.sum(axis=0)
+    plain = np.divide(values.sum(axis=0), present, out=np.full(len(present), np.nan), where=present > 0)
+    counts = times @ there
+    means = np.tile(plain, (DRAWS, 1))
+    np.divide(times @ values, counts, out=means, where=counts > 0)
+    return means
 
 
 def tie_groups(order: Sequence[str], worse: Callable[[str, str], bool]) -> dict[str, int]:
@@ -94,25 +92,3 @@ def tie_groups(order: Sequence[str], worse: Callable[[str, str], bool]) -> dict[
         groups |= {name: number for name in left if name == best or not worse(name, best)}
         left = [name for name in left if name not in groups]
     return groups
-
-
-class Record(NamedTuple):
-    """How often a method won, tied and lost against another in some task."""
-
-    wins: int
-    ties: int
-    losses: int
-
-
-def win_tie_loss(comparisons: Iterable[Comparison]) -> dict[str, Record]:
-    """The record of every method; a pair without a test does not count."""
-    counts: Counter[tuple[str, float]] = Counter()
-    methods: dict[str, None] = {}
-    for pair in comparisons:
-        methods |= dict.fromkeys((pair.first, pair.second))
-        if pair.points is not None:
-            counts[pair.first, pair.points] += 1
-            counts[pair.second, 1 - pair.points] += 1
-    return {
-        method: Record(counts[method, 1.0], counts[method, 0.5], counts[method, 0.0]) for method in methods
-    }

@@ -1,30 +1,158 @@
-"""Reading a bundle: measured results in a folder, answering as a result database does."""
+"""A bundle: measured results in a folder of JSON and Parquet files (``docs/results-format.md``)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import stat
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from bench.errors import RequestError
 from bench.spec import RunSpec
-from bench.store import bundle_check
-from bench.store.arrays import unpack_array
-from bench.store.bundle_format import MANIFEST, Manifest
-from bench.store.bundle_query import filter_results, filter_runs
+from bench.store.arrays import pack_array, unpack_array
+from bench.store.bundle_check import (
+    ARRAY_BYTES,
+    CURVE_SPLIT,
+    SCHEMAS,
+    STATES,
+    Tables,
+    check_columns,
+    check_rows,
+    refuse,
+    sha256,
+)
+from bench.store.filters import filter_results, filter_runs
 from bench.store.models import ClientResult
-from bench.store.queries import RUN_COLUMNS
+from bench.store.queries import COUNTS, METRIC, RUN_COLUMNS
+from bench.store.store import Store
+
+MANIFEST = "bundle.json"
+USUAL_ARRAY_BYTES = 4096
+"""Largest NPY data of an array that a bundle keeps unless more is asked for."""
+
+MANIFEST_BYTES = 4 * 2**20
+FILE_BYTES = 256 * 2**20
+TABLE_BYTES = 2**30
+"""Largest ``bundle.json``, Parquet file, and content of one when decoded, in bytes. A reader refuses
+more, whatever it would find there."""
+
+TABLE_VALUES = TABLE_BYTES // 4
+"""Most values of a table: some that repeat take no room in the file."""
 
 TEXTS = ("stage", "split", "rule", "metric")
 
+# bundle.json --------------------------------------------------------------------------------------
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("a control character")
+    return text
+
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Whole = Annotated[int, Field(ge=0)]
+Text = Annotated[str, AfterValidator(_printable)]
+Description = dict[str, JsonValue]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class File(_Part):
+    """Size, SHA-256 and rows of one Parquet file."""
+
+    bytes: Annotated[Whole, Field(le=FILE_BYTES)]
+    rows: Whole
+    sha256: Digest
+
+
+class Environment(_Part):
+    """Where runs were made; ``hash`` is the SHA-256 of the description's canonical JSON."""
+
+    hash: Digest
+    description: Description
+
+
+class Partition(_Part):
+    """A federation that runs used and how it was made."""
+
+    hash: Annotated[Text, Field(min_length=1)]
+    dataset: Text
+    scenario: Text
+    clients: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    provenance: Description
+
+
+class Manifest(_Part):
+    """``bundle.json``. ``source`` says who made the runs and where more is to be read."""
+
+    format: Literal["pfl-bench bundle"]
+    version: Literal[1]
+    source: Annotated[Text, Field(max_length=1000)] = ""
+    files: dict[str, File]
+    environments: list[Environment]
+    partitions: list[Partition]
+
+
+def _canonical(value: Mapping[str, Any]) -> str:
+    """JSON as the database keeps it: keys sorted, no spaces; raises ``ValueError`` for NaN and infinity."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _read_manifest(folder: Path) -> tuple[Manifest, str]:
+    """``bundle.json``, checked in itself, and its SHA-256."""
+    if not (folder / MANIFEST).is_file():
+        raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
+    data = _read_bytes(folder, MANIFEST, MANIFEST_BYTES)
+    names = {f"{name}.parquet" for name in SCHEMAS}
+    foreign = sorted({path.name for path in folder.iterdir()} - {MANIFEST, *names})
+    if foreign:
+        refuse(folder, MANIFEST, f"{foreign[0]!r} beside it is not part of a bundle: take it out")
+    try:
+        tree = json.loads(data)
+        _canonical(tree)
+    except (ValueError, RecursionError) as error:
+        refuse(folder, MANIFEST, f"not valid JSON: {error}")
+    if isinstance(tree, dict) and isinstance(version := tree.get("version"), int) and version > 1:
+        refuse(folder, MANIFEST, f"version {version}, this bench reads 1: upgrade bench")
+    try:
+        manifest = Manifest.model_validate(tree)
+    except ValidationError as error:
+        first = error.errors()[0]
+        refuse(folder, MANIFEST, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    if manifest.files.keys() != names:
+        refuse(folder, MANIFEST, f"files: expected {', '.join(sorted(names))}")
+    for environment in manifest.environments:
+        if sha256(_canonical(environment.description)) != environment.hash:
+            refuse(folder, MANIFEST, f"environment {environment.hash[:8]}: its hash does not match")
+    for part in (manifest.environments, manifest.partitions):
+        (_, times), *_ = Counter(row.hash for row in part).most_common(1) or [("", 1)]
+        if times > 1:
+            refuse(folder, MANIFEST, "an environment or a partition occurs twice")
+    return manifest, sha256(data)
+
+
+# Reading ------------------------------------------------------------------------------------------
+
 
 class Bundle:
-    """A bundle, read and checked whole when it is opened; it satisfies ``bench.report.source.Source``.
+    """A bundle, read and checked whole when it is opened; it answers as a ``Store`` does.
 
     Run ids are 1, 2, ... in the order of the file. ``traceback`` is empty: a bundle keeps none; so are
     ``bundle`` and ``bundle_state``: it does not say where its runs came from. ``hash`` is the SHA-256
@@ -38,18 +166,25 @@ class Bundle:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.name = folder.resolve().name
-        manifest, self.hash = bundle_check.read_manifest(folder)
-        runs, results, curves, artefacts = bundle_check.read_tables(folder, manifest)
+        manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
-        self._environments = _environments(manifest)
-        self._partitions = _partitions(manifest)
-        self._runs = _runs(runs, self._environments)
-        self._results = _results(results)
-        self._curves = {
-            (run + 1, stage, split): counts.reshape(clients, rows).T.astype(np.int32)
-            for run, stage, split, rows, clients, counts in curves
+        environments = _frame(Environment, manifest.environments)
+        partitions = _frame(Partition, manifest.partitions)
+        frames = {name: _read_table(folder, name, manifest.files[f"{name}.parquet"]) for name in SCHEMAS}
+        tables = Tables(**frames, environments=environments, partitions=partitions)
+        specs = check_rows(folder, tables)
+        self._environments = environments.assign(id=range(1, len(environments) + 1))
+        self._environments = self._environments[["id", "hash", "description"]]
+        self._partitions = partitions
+        self._runs = _runs(tables.runs, specs, self._environments)
+        self._results = _results(tables.client_results)
+        self._curves: dict[tuple[int, str], NDArray[np.int32]] = {
+            (run + 1, stage): counts.reshape(clients, rows).T.astype(np.int32)
+            for run, stage, _, rows, clients, counts in tables.curves.itertuples(index=False)
         }
-        self._artefacts = {(run + 1, name): data for run, name, data in artefacts}
+        self._artefacts = {
+            (run + 1, name): data for run, name, data in tables.artefacts.itertuples(index=False)
+        }
 
     def runs(self, **filters: Any) -> pd.DataFrame:
         """One row a run with the columns of ``Store.runs``, ordered by id; the same filters."""
@@ -63,21 +198,31 @@ class Bundle:
         rule: str | None = None,
     ) -> pd.DataFrame:
         """As ``Store.client_results``; values are bit by bit those of the database."""
-        found = filter_results(self._results, run_ids, stage, split, rule)
-        return found.astype(dict.fromkeys(TEXTS, "str"))
+        results = filter_results(self._results, run_ids, stage, split, rule)
+        return results.assign(**{name: _as_text(results[name]) for name in TEXTS})
 
-    def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
-        """Correct predictions ``[rows, clients]`` of the test split; raises ``KeyError`` where none is."""
-        return self._curves[run_id, stage, split].copy()
+    def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
+        """As ``Queries.counts``."""
+        results = filter_results(self._results, run_ids, None, None, None)
+        results = results[(results["metric"] == METRIC) & (results["samples"] > 0)]
+        results = results.assign(right=np.rint(results["value"] * results["samples"]).astype(np.int64))
+        keys = list(COUNTS[:4])
+        rows = results.sort_values([*keys, "client"], ignore_index=True)
+        starts = np.flatnonzero((rows[keys] != rows[keys].shift()).any(axis=1))
+        ends = [*starts[1:].tolist(), len(rows)][: len(starts)]
+        texts = {}
+        for name, of in zip(COUNTS[4:], ("client", "samples", "right"), strict=True):
+            numbers = list(map(str, rows[of].tolist()))
+            texts[name] = [
+                ",".join(numbers[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)
+            ]
+        first = rows.loc[starts, keys].reset_index(drop=True)
+        return first.assign(**{name: _as_text(first[name]) for name in keys[1:]}, **texts)
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """As ``Store.curves``; a bundle keeps the curves of the test split alone."""
-        wanted = {int(run) for run in run_ids}
-        return {
-            (run, stage): counts
-            for (run, stage, kept), counts in self._curves.items()
-            if kept == split and run in wanted
-        }
+        wanted = {int(run) for run in run_ids} if split == CURVE_SPLIT else set()
+        return {key: counts for key, counts in self._curves.items() if key[0] in wanted}
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none or it was too large."""
@@ -116,34 +261,106 @@ def shipped_bundles() -> tuple[list[Bundle], list[RequestError]]:
     return read_bundles(Path(str(files("bench.results"))) / "measured")
 
 
-def _environments(manifest: Manifest) -> pd.DataFrame:
+def _read_bytes(folder: Path, name: str, most: int) -> bytes:
+    """A file's bytes, of a regular file alone: no link is followed, no pipe waited for."""
+    path = folder / name
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            refuse(folder, name, "expected a regular file, no link or folder")
+        if status.st_size > most:
+            refuse(folder, name, f"too large: {status.st_size:,} bytes, expected {most:,}")
+        return path.read_bytes()
+    except OSError as error:
+        refuse(folder, name, f"cannot read it: {error.strerror}")
+
+
+def _read_table(folder: Path, name: str, stated: File) -> pd.DataFrame:
+    """A table of exactly the columns of its schema, as many rows as ``bundle.json`` says, and no more
+    than ``TABLE_BYTES``.
+    """
+    file = f"{name}.parquet"
+    data = _read_bytes(folder, file, stated.bytes)
+    if sha256(data) != stated.sha256:
+        refuse(folder, file, f"damaged: its SHA-256 is not that of {MANIFEST}")
+    try:
+        _check_footer(folder, file, pq.ParquetFile(pa.BufferReader(data)), SCHEMAS[name])
+        table = _decoded(folder, file, data, SCHEMAS[name])
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        refuse(folder, file, f"not readable as Parquet: {error}")
+    if table.num_rows != stated.rows:
+        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {stated.rows}")
+    check_columns(folder, name, table)
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
+
+
+def _check_footer(folder: Path, file: str, parquet: pq.ParquetFile, schema: pa.Schema) -> None:
+    """Refuse other columns, and what would be too large when decoded by the file's own account."""
+    fields = parquet.schema_arrow
+    times = Counter(fields.names)
+    kinds = {field.name: field.type if times[field.name] == 1 else "two of them" for field in fields}
+    expected = {field.name: field.type for field in schema}
+    for column in [*expected, *kinds]:
+        if kinds.get(column) != expected.get(column):
+            got, want = kinds.get(column, "none"), expected.get(column, "no such column")
+            refuse(folder, file, f"column {column}: expected {want}, got {got}")
+    metadata = parquet.metadata
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    size = sum(max(group.total_byte_size, 0) for group in groups)
+    values = sum(group.column(place).num_values for group in groups for place in range(group.num_columns))
+    if size > TABLE_BYTES or values > TABLE_VALUES:
+        refuse(folder, file, f"too large: {size:,} bytes unpacked, {values:,} values")
+
+
+def _decoded(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Table:
+    """The table without its metadata, from which pandas would take orders.
+
+    Texts are decoded only once their length is known: few bytes of Parquet can stand for many long ones.
+    """
+    variable = [field.name for field in schema if field.type in (pa.string(), pa.binary())]
+    table = pq.ParquetFile(pa.BufferReader(data), read_dictionary=variable).read()
+    table.validate(full=True)
+    chunks = [chunk for name in variable for chunk in table.column(name).chunks]
+    lengths = (pc.binary_length(chunk.dictionary).cast(pa.int64()).take(chunk.indices) for chunk in chunks)
+    size = sum(pc.sum(length).as_py() or 0 for length in lengths)
+    if size > TABLE_BYTES:
+        refuse(folder, file, f"too large: {size:,} bytes of texts and arrays")
+    loose = pa.schema([field.with_nullable(True) for field in schema])
+    return table.select(schema.names).replace_schema_metadata(None).cast(loose)
+
+
+def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
+    """One row a part; what is JSON in the database is JSON here."""
     rows = [
-        {"id": number, "hash": each.hash, "description": bundle_check.canonical(each.description)}
-        for number, each in enumerate(manifest.environments, 1)
+        {
+            name: _canonical(value) if isinstance(value, dict) else value
+            for name, value in part.model_dump().items()
+        }
+        for part in parts
     ]
-    return pd.DataFrame(rows, columns=["id", "hash", "description"])
+    return pd.DataFrame(rows, columns=list(model.model_fields))
 
 
-def _partitions(manifest: Manifest) -> pd.DataFrame:
-    rows = [
-        each.model_dump() | {"provenance": bundle_check.canonical(each.provenance)}
-        for each in manifest.partitions
-    ]
-    return pd.DataFrame(rows, columns=["hash", "dataset", "scenario", "clients", "provenance"])
-
-
-def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
+def _runs(runs: pd.DataFrame, specs: list[RunSpec], environments: pd.DataFrame) -> pd.DataFrame:
     numbers = dict(zip(environments["hash"], environments["id"], strict=True))
     whole_numbers = runs.select_dtypes("integer").columns
     whole = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
         id=np.arange(1, len(runs) + 1),
-        cell=[RunSpec.model_validate_json(text).cell for text in runs["spec"]],
+        cell=[spec.cell for spec in specs],
         traceback="",
         bundle="",
         bundle_state="",
+        bundle_checked=pd.Series(pd.NaT, runs.index),
         environment_id=runs["environment"].map(numbers).astype(np.int64),
     )
     return whole[list(RUN_COLUMNS)]
+
+
+def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
+    """A column of categories as text, which Arrow does in a tenth of the time of pandas."""
+    codes, categories = pa.array(column.cat.codes), pa.array(column.cat.categories, pa.large_string())
+    return pd.Series(pa.DictionaryArray.from_arrays(codes, categories).dictionary_decode(), dtype="str")
 
 
 def _results(results: pd.DataFrame) -> pd.DataFrame:
@@ -154,3 +371,178 @@ def _results(results: pd.DataFrame) -> pd.DataFrame:
     keys = ["run_id", "client", *TEXTS]
     results = results[columns].sort_values(keys, ignore_index=True)
     return results.astype({"client": np.int64, "samples": np.int64, **dict.fromkeys(TEXTS, "category")})
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExportInfo:
+    """What an export wrote: where, how many runs, and the size of every file in bytes."""
+
+    folder: Path
+    runs: int
+    files: dict[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files together."""
+        return sum(self.files.values())
+
+
+def write_bundle(
+    store: Store, runs: pd.DataFrame, folder: Path, largest_array: int = USUAL_ARRAY_BYTES
+) -> ExportInfo:
+    """Write the runs that have an outcome (``STATES``) as the bundle ``folder``.
+
+    ``runs`` are rows of ``Store.runs``; arrays of more than ``largest_array`` bytes are left out. The
+    same runs give the same bytes, whatever their ids. A bundle that stands there is replaced in one
+    step, after the new one was read back whole.
+
+    Raises:
+        RequestError: ``largest_array`` is more than a reader takes; no run has an outcome; ``folder`` is
+            a file or holds something else than a bundle; it cannot be written; the database holds what
+            a bundle may not.
+    """
+    if not 0 <= largest_array <= ARRAY_BYTES:
+        raise RequestError(f"largest array: expected 0 to {ARRAY_BYTES} bytes, got {largest_array}")
+    folder = folder.resolve()
+    runs = runs[runs["state"].isin(STATES)].sort_values("spec_hash", ignore_index=True)
+    if runs.empty:
+        raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
+    _check_target(folder)
+    try:
+        with _replacing(folder) as fresh:
+            _write(store, runs, fresh, largest_array)
+            Bundle(fresh)  # what would be refused on reading is refused before it is in place
+    except OSError as error:
+        raise RequestError(f"--out {folder}: cannot write there: {error.strerror or error}") from None
+    return ExportInfo(
+        folder, len(runs), {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    )
+
+
+def _check_target(folder: Path) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise RequestError(f"--out {folder}: expected a folder, this is a file")
+    names = {path.name for path in folder.iterdir()}
+    foreign = sorted(names - {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)})
+    if names and (foreign or MANIFEST not in names):
+        what = f"holds {foreign[0]}" if foreign else f"has no {MANIFEST}"
+        raise RequestError(
+            f"--out {folder}: expected a new folder, an empty one or a bundle, this one {what}"
+        )
+
+
+@contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A new folder beside ``folder`` that takes its place at the end, if nothing goes wrong."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as room:
+        fresh, old = Path(room, "new"), Path(room, "old")
+        fresh.mkdir()
+        yield fresh
+        if folder.exists():
+            folder.rename(old)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+
+
+def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -> None:
+    environments = store.environments().set_index("id")
+    partitions = store.partitions()
+    rows = {int(run): row for row, run in enumerate(runs["id"])}
+    tables = {
+        "runs": runs.assign(environment=runs["environment_id"].map(environments["hash"])),
+        "client_results": _client_results(store, rows),
+        "curves": _curves(store, rows),
+        "artefacts": _artefacts(store, rows, largest_array),
+    }
+    entries = {}
+    for name, frame in tables.items():
+        path = folder / f"{name}.parquet"
+        _write_table(path, frame, SCHEMAS[name])
+        data = path.read_bytes()
+        entries[path.name] = {"bytes": len(data), "rows": len(frame), "sha256": sha256(data)}
+    used = environments.loc[sorted(set(runs["environment_id"].dropna()))].sort_values("hash")
+    theirs = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
+    manifest = {
+        "format": "pfl-bench bundle",
+        "version": 1,
+        "files": entries,
+        "environments": [
+            {"hash": row["hash"], "description": json.loads(row["description"])}
+            for row in used.to_dict("records")
+        ],
+        "partitions": [
+            row | {"provenance": json.loads(row["provenance"])} for row in theirs.to_dict("records")
+        ],
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+def _write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema) -> None:
+    try:
+        columns = [
+            pa.array(frame[field.name], field.type, from_pandas=field.nullable or None) for field in schema
+        ]
+        table = pa.Table.from_arrays(columns, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise RequestError(f"the database holds what no bundle may, {path.stem}: {error}") from None
+    numbers = [field.name for field in schema if pa.types.is_integer(field.type)]
+    numbers += [f"{field.name}.list.element" for field in schema if pa.types.is_list(field.type)]
+    pq.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=19,
+        use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)],
+        column_encoding=dict.fromkeys(numbers, "BYTE_STREAM_SPLIT"),
+        store_schema=False,
+    )
+
+
+def _client_results(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
+    """Rows of ``client_results``; the counts stand for the value wherever they give it exactly."""
+    results = store.client_results(rows)
+    results["run"] = results["run_id"].map(rows)
+    value, samples = results["value"].to_numpy(np.float64), results["samples"].to_numpy(np.int64)
+    correct: NDArray[np.float64] = np.rint(value * samples)
+    exact = correct / samples == value
+    results["correct"] = pd.array(np.where(exact, correct, 0).astype(np.int64), dtype="Int64")
+    results.loc[~exact, "correct"] = pd.NA
+    results["value"] = results["value"].where(~exact)
+    return results.sort_values(["run", "stage", "split", "rule", "metric", "client"], ignore_index=True)
+
+
+def _curves(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
+    """Counts client by client: those of one client change little from row to row."""
+    curves = [
+        {
+            "run": rows[run],
+            "stage": stage,
+            "split": CURVE_SPLIT,
+            "rows": counts.shape[0],
+            "clients": counts.shape[1],
+            "correct": np.ascontiguousarray(counts.T).ravel(),
+        }
+        for (run, stage), counts in store.curves(rows, CURVE_SPLIT).items()
+    ]
+    curves.sort(key=lambda curve: (curve["run"], curve["stage"]))
+    return pd.DataFrame(curves, columns=SCHEMAS["curves"].names)
+
+
+def _artefacts(store: Store, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:
+    arrays = [
+        {"run": row, "name": name, "data": data}
+        for run, row in rows.items()
+        for name in store.artefact_names(run)
+        if len(data := pack_array(store.artefact(run, name))) <= largest_array
+    ]
+    return pd.DataFrame(arrays, columns=SCHEMAS["artefacts"].names)

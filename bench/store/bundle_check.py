@@ -1,12 +1,14 @@
-"""Reading a bundle's files, and everything that may be wrong with them, told in one line."""
+"""What the tables of a bundle are: their columns, and the rules that their rows keep."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -14,344 +16,262 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import ValidationError
+from sqlalchemy import BigInteger, Column
 
 from bench.errors import RequestError
-from bench.selection import RULES
+from bench.selection import RULES as SELECTION_RULES
 from bench.spec import STAGES, RunSpec
-from bench.store import bundle_parquet
-from bench.store.bundle_files import BundleFile, check_names
-from bench.store.bundle_format import (
-    ARRAY_BYTES,
-    CURVE_SPLIT,
-    DEPTH,
-    FILE_BYTES,
-    FORMAT,
-    MANIFEST,
-    MANIFEST_BYTES,
-    MOST_ROWS,
-    SCHEMAS,
-    SPLITS,
-    STATES,
-    VERSION,
-    Manifest,
-)
+from bench.store.models import Artefact, Base, ClientResult, Curve, Run, spec_columns
 
-SEVERAL_LINES = ("reason",)
-"""Columns whose text may have line breaks."""
+STATES = ("done", "diverged", "not_applicable", "oom")
+"""States that a bundle may hold: outcomes of a run, not of a machine or of somebody's set-up."""
 
-OF_SPEC = ("dataset", "scenario", "clients", "method", "seed", "rounds")
-"""Columns of ``runs.parquet`` that repeat the spec."""
+SPLITS = ("train", "val", "test")
+CURVE_SPLIT = "test"
+ARRAY_BYTES = 2**20
+"""Largest NPY data of an array that a reader takes: what hundreds of rounds weigh by layer fits."""
 
-STARTED = (pd.Timestamp("2000-01-01"), pd.Timestamp("2099-12-31"))
+LONGEST = 300
+"""Characters of a problem that a message tells; names and values in it may be anybody's."""
 
-CurveRow = tuple[int, str, str, int, int, NDArray[np.int32]]
-"""Run (from 0), stage, split, rows, clients, counts client by client."""
-ArtefactRow = tuple[int, str, bytes]
-"""Run (from 0), name, NPY data."""
+# Columns ------------------------------------------------------------------------------------------
 
-NPY_HEADER = re.compile(
-    rb"\x93NUMPY\x01\x00..\{'descr': '(?P<kind>\|[biu]1|[<>][iuf][248])', "
-    rb"'fortran_order': (?:True|False), 'shape': (?P<shape>\([0-9, ]*\)), \} *\n",
-    re.DOTALL,
-)
+KINDS = {
+    str: pa.string(),
+    int: pa.int32(),
+    float: pa.float64(),
+    datetime: pa.timestamp("us"),
+    bytes: pa.binary(),
+}
+NAMES = {"run_id": "run"}
+"""Columns that are called otherwise than in the database: ids differ from one database to the next."""
+
+NOT_OF_A_RUN = ("id", "cell", "traceback", "environment_id", "bundle_id")
+"""Columns of ``runs`` that say something of a database or a machine, or that follow from the spec."""
+
+
+def _field(column: Column[Any]) -> pa.Field:
+    large = isinstance(column.type, BigInteger) or column.name == "seed"
+    kind = pa.int64() if large else KINDS[column.type.python_type]
+    return pa.field(NAMES.get(column.name, column.name), kind, nullable=False)
+
+
+def _schema(model: type[Base], *names: str) -> pa.Schema:
+    columns = {column.name: column for column in Base.metadata.tables[model.__tablename__].columns}
+    return pa.schema([_field(columns[name]) for name in names])
+
+
+_RUN = _schema(Run, *(column.name for column in Run.__table__.columns if column.name not in NOT_OF_A_RUN))
+_COUNTS = pa.list_(pa.field("element", pa.int32(), nullable=False))
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "runs": _RUN.insert(
+        _RUN.get_field_index("started"), pa.field("environment", pa.string(), nullable=False)
+    ),
+    "client_results": _schema(ClientResult, "run_id", "stage", "split", "rule", "metric", "client", "samples")
+    .append(pa.field("correct", pa.int32()))
+    .append(pa.field("value", pa.float64())),
+    "curves": _schema(Curve, "run_id", "stage", "split", "rows", "clients").append(
+        pa.field("correct", _COUNTS, nullable=False)
+    ),
+    "artefacts": _schema(Artefact, "run_id", "name", "data"),
+}
+"""Table -> its columns. ``run`` is a row of ``runs``, from 0."""
+
+NUMBERS = [
+    field.name for field in _RUN if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+]
 
 
 class Tables(NamedTuple):
-    """The content of a bundle's Parquet files."""
+    """The content of a bundle; the last two stand in ``bundle.json``."""
 
     runs: pd.DataFrame
-    results: pd.DataFrame
-    curves: list[CurveRow]
-    artefacts: list[ArtefactRow]
+    client_results: pd.DataFrame
+    curves: pd.DataFrame
+    artefacts: pd.DataFrame
+    environments: pd.DataFrame
+    partitions: pd.DataFrame
 
 
-def canonical(value: Mapping[str, Any]) -> str:
-    """JSON as the database keeps it: keys sorted, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+def refuse(folder: Path, file: str, problem: str) -> NoReturn:
+    """Raise ``RequestError`` with the file's name and the problem, in one line."""
+    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in problem)
+    raise RequestError(f"bundle {folder}: {file}: {line if len(line) <= LONGEST else f'{line[:LONGEST]}...'}")
 
 
-def _sha256(data: str | bytes) -> str:
+def sha256(data: str | bytes) -> str:
+    """SHA-256, hexadecimal."""
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+def check_columns(folder: Path, name: str, table: pa.Table) -> None:
+    """Check what the schema says of every value: that it is there, finite, and one printable line.
 
-
-def _finite(text: str) -> float:
-    if math.isfinite(number := float(text)):
-        return number
-    raise ValueError(f"{text} is too large a number")
-
-
-def _json(text: str | bytes) -> Any:
-    """Parsed JSON.
+    ``reason`` may have several lines.
 
     Raises:
-        ValueError: not JSON, NaN or infinity in it, or nested too deeply.
+        RequestError: a value is not.
     """
-    try:
-        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _texts(tree: Any) -> Iterator[str]:
-    """Every key and text in parsed JSON.
-
-    Raises:
-        ValueError: nested more than ``DEPTH`` deep.
-    """
-    level = [tree]
-    for _ in range(DEPTH):
-        below: list[Any] = []
-        for value in level:
-            if isinstance(value, str):
-                yield value
-            elif isinstance(value, dict):
-                yield from value
-                below += value.values()
-            elif isinstance(value, (list, tuple)):
-                below += value
-        if not below:
-            return
-        level = below
-    raise ValueError("nested too deeply")
-
-
-def _printable(text: str, several_lines: bool = False) -> bool:
-    """Whether a text can be shown as it is: no control character, no reversal of its direction."""
-    return (text.replace("\n", "").replace("\t", "") if several_lines else text).isprintable()
-
-
-def read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """``bundle.json``, checked in itself, and its SHA-256.
-
-    Raises:
-        RequestError: no such folder or file, a file in it that is not part of a bundle, not JSON,
-            another format or version, a wrong content.
-    """
-    file = BundleFile(folder, MANIFEST)
-    try:
-        data = file.read(MANIFEST_BYTES)
-        check_names(folder, {MANIFEST, *SCHEMAS})
-    except OSError as error:
-        raise RequestError(
-            f"no bundle at {folder}: expected a folder with {MANIFEST} ({error.strerror})"
-        ) from None
-    file.require(len(data) <= MANIFEST_BYTES, f"too large: expected at most {MANIFEST_BYTES:,} bytes")
-    try:
-        tree = _json(data)
-        texts = list(_texts(tree))
-    except ValueError as error:
-        file.refuse(f"not valid JSON: {error}")
-    wrong = next((text for text in texts if not _printable(text)), None)
-    file.require(wrong is None, f"a text holds a control character: {wrong!r}")
-    if not isinstance(tree, dict) or tree.get("format") != FORMAT:
-        file.refuse(f'not a bundle of results: expected "format": "{FORMAT}"')
-    if tree.get("version") != VERSION:
-        file.refuse(f"version {tree.get('version')!r}, this bench reads {VERSION}: upgrade bench")
-    try:
-        manifest = Manifest.model_validate(tree)
-    except ValidationError as error:
-        first = error.errors()[0]
-        file.refuse(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-    missing = sorted(set(SCHEMAS) - set(manifest.files))
-    file.require(not missing, f"files: {', '.join(missing)} is missing")
-    foreign = sorted(set(manifest.files) - set(SCHEMAS))
-    file.require(not foreign, f"files: {foreign[:1]} is not part of a bundle")
-    for environment in manifest.environments:
-        matches = _sha256(canonical(environment.description)) == environment.hash
-        file.require(matches, f"environment {environment.hash[:8]}: its hash does not match its description")
-    for kind, hashes in (
-        ("environment", [each.hash for each in manifest.environments]),
-        ("partition", [each.hash for each in manifest.partitions]),
-    ):
-        file.require(len(set(hashes)) == len(hashes), f"a {kind} occurs twice")
-    for name, stated in manifest.files.items():
-        part = BundleFile(folder, name)
-        part.require(stated.bytes <= FILE_BYTES, f"too large: expected at most {FILE_BYTES:,} bytes")
-        part.require(stated.rows <= MOST_ROWS[name], f"too many rows: expected at most {MOST_ROWS[name]:,}")
-    return manifest, _sha256(data)
-
-
-def read_tables(folder: Path, manifest: Manifest) -> Tables:
-    """The Parquet files, each checked in itself and against the others.
-
-    Raises:
-        RequestError: a file is missing, damaged, not Parquet or of another schema; a spec's hash
-            does not match; a count, number or name is out of its range.
-    """
-    tables = {name: _table(BundleFile(folder, name), manifest) for name in SCHEMAS}
-    runs = _frame(tables["runs.parquet"])
-    _check_runs(BundleFile(folder, "runs.parquet"), runs, manifest)
-    results = _frame(tables["client_results.parquet"])
-    _check_results(BundleFile(folder, "client_results.parquet"), results, runs)
-    curves = _curves(BundleFile(folder, "curves.parquet"), tables["curves.parquet"], runs, results)
-    artefacts = _artefacts(BundleFile(folder, "artefacts.parquet"), tables["artefacts.parquet"], runs)
-    return Tables(runs, results, curves, artefacts)
-
-
-def _table(file: BundleFile, manifest: Manifest) -> pa.Table:
-    stated = manifest.files[file.name]
-    try:
-        data = file.read(stated.bytes)
-    except OSError as error:
-        file.refuse(f"cannot read it: {error.strerror}")
-    file.require(
-        len(data) == stated.bytes and _sha256(data) == stated.sha256,
-        f"damaged: its size or SHA-256 is not that of {MANIFEST}",
-    )
-    table = bundle_parquet.read_table(file, data, stated.rows)
-    for field in table.schema:
+    for field in SCHEMAS[name]:
         column = table.column(field.name)
-        file.require(field.nullable or not column.null_count, f"column {field.name}: a value is missing")
-        if pa.types.is_floating(field.type):
-            numbers = column.drop_null().to_numpy()
-            file.require(bool(np.isfinite(numbers).all()), f"column {field.name}: a value is not finite")
-        if pa.types.is_string(field.type):
-            texts = pc.unique(column).to_pylist()
-            lines = field.name in SEVERAL_LINES
-            wrong = next((text for text in texts if not _printable(text, lines)), None)
-            file.require(wrong is None, f"column {field.name}: a control character in {wrong!r}")
-    return table
+        problem = ""
+        if column.null_count and not field.nullable:
+            problem = "a value is missing"
+        elif pa.types.is_floating(field.type) and not np.isfinite(column.drop_null().to_numpy()).all():
+            problem = "a value is not finite"
+        elif pa.types.is_string(field.type):
+            breaks = "\n\t" if field.name == "reason" else ""
+            texts = (
+                text.translate(dict.fromkeys(map(ord, breaks))) for text in pc.unique(column).to_pylist()
+            )
+            problem = next(
+                (f"a control character in {text!r}" for text in texts if not text.isprintable()), ""
+            )
+        if problem:
+            refuse(folder, f"{name}.parquet", f"column {field.name}: {problem}")
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
+# Rows ---------------------------------------------------------------------------------------------
+
+VALUES = {"states": STATES, "stages": STAGES, "splits": SPLITS, "rules": tuple(SELECTION_RULES)}
+
+Rule = str | tuple[str, Callable[["Tables"], Any]]
+"""A boolean a row: an expression over a table's columns (``DataFrame.eval``), or words and a function."""
 
 
-def _check_runs(file: BundleFile, runs: pd.DataFrame, manifest: Manifest) -> None:
-    stated = zip(*(runs[name].tolist() for name in ("spec", "spec_hash", *OF_SPEC)), strict=True)
-    for row, (text, digest, *values) in enumerate(stated):
-        file.require(_sha256(text) == digest, f"row {row}: the spec's hash does not match the spec")
-        spec = _spec(file, row, text)
-        expected = (
-            spec.dataset,
-            spec.scenario,
-            spec.clients,
-            spec.method,
-            spec.seed,
-            spec.protocol.rounds,
-        )
-        for name, value, wanted in zip(OF_SPEC, values, expected, strict=True):
-            file.require(value == wanted, f"row {row}: {name} is not that of the spec")
-    twice = runs["spec_hash"].duplicated()
-    file.each(~twice, "this spec occurs twice")
-    file.each(runs["state"].isin(STATES), f"state: expected {', '.join(STATES)}")
-    for name in ("method_numerics", "engine_numerics", "peak_memory", "bytes_up", "bytes_down"):
-        file.each(runs[name] >= 0, f"{name} is negative")
-    for name in ("seconds_total", "seconds_client", "seconds_server", "seconds_evaluation"):
-        file.each(runs[name] >= 0, f"{name} is negative")
-    file.each(runs["started"].between(*STARTED), "started: expected a time of this century")
-    known = {each.hash for each in manifest.environments}
-    file.each(runs["environment"].isin(known), f"environment: {MANIFEST} has no such hash")
-    partitions = {each.hash: (each.dataset, each.scenario, each.clients) for each in manifest.partitions}
-    of_run = zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
-    file.each(
-        [
-            not digest or partitions.get(digest) == names
-            for digest, names in zip(runs["partition_hash"], of_run, strict=True)
-        ],
-        f"partition_hash: {MANIFEST} has no such partition of these clients",
-    )
+def _keys(table: str) -> Rule:
+    model = Base.metadata.tables[table]
+    columns = [NAMES.get(column.name, column.name) for column in model.primary_key]
+    keys = ["spec_hash"] if table == "runs" else columns
+    return f"no earlier row with the same {', '.join(keys)}", lambda t: ~getattr(t, table).duplicated(keys)
 
 
-def _spec(file: BundleFile, row: int, text: str) -> RunSpec:
+def _known_partition(tables: Tables) -> list[bool]:
+    columns = ["hash", "dataset", "scenario", "clients"]
+    known = set(tables.partitions[columns].itertuples(index=False, name=None))
+    runs = tables.runs[["partition_hash", *columns[1:]]].itertuples(index=False, name=None)
+    return [not run[0] or run in known for run in runs]
+
+
+def _counts_fit(tables: Tables) -> list[bool]:
+    """Whether each curve's counts are 0 to the client's test samples; a client without has no results."""
+    curves, results = tables.curves, tables.client_results
+    test = results[results["split"] == CURVE_SPLIT]
+    samples = test.groupby(["run", "client"])["samples"].max()
+    clients = [np.arange(count) for count in curves["clients"]]
+    keys = [np.repeat(curves["run"], curves["clients"]), np.concatenate([*clients, np.arange(0)])]
+    most = samples.reindex(pd.MultiIndex.from_arrays(keys), fill_value=0).to_numpy()
+    limits = np.split(most, np.cumsum(curves["clients"]))
+    return [
+        bool(counts.min() >= 0 and (counts.reshape(len(limit), -1).max(axis=1) <= limit).all())
+        for counts, limit in zip(curves["correct"], limits, strict=False)  # the last limit is empty
+    ]
+
+
+def _is_array(data: bytes) -> bool:
+    """Whether these are the NPY bytes (version 1.0) of an array of numbers, and no more."""
+    file = io.BytesIO(data)
     try:
-        spec = RunSpec.model_validate_json(text, strict=True)
+        version = np.lib.format.read_magic(file)
+        shape, _, kind = np.lib.format.read_array_header_1_0(file)
+        size = math.prod(shape) * kind.itemsize
+        if version != (1, 0) or kind.kind not in "biuf" or file.tell() + size != len(data):
+            return False
+        np.ndarray(shape, kind, data, file.tell())  # refuses numbers that no dimension can have
+    except Exception:  # NumPy's reader raises errors of many kinds over what anybody may have written
+        return False
+    return len(data) <= ARRAY_BYTES
+
+
+RULES: dict[str, list[Rule]] = {
+    "runs": [
+        _keys("runs"),
+        "state in @states",
+        ("no negative number", lambda tables: (tables.runs[NUMBERS] >= 0).all(axis=1)),
+        "'2000-01-01' <= started <= '2099-12-31'",
+        (
+            "an environment of bundle.json",
+            lambda tables: tables.runs["environment"].isin(tables.environments["hash"]),
+        ),
+        ("no partition_hash or one of bundle.json, of these clients", _known_partition),
+    ],
+    "client_results": [
+        "0 <= run < run_count",
+        "run_is_done",
+        "stage in @stages",
+        "split in @splits",
+        "rule in @rules",
+        "metric.str.fullmatch('[a-z][a-z0-9_]{0,63}')",
+        "0 <= client < run_clients",
+        "samples >= 1",
+        "correct.isna() != value.isna()",
+        "correct.isna() or 0 <= correct <= samples",
+        "value.isna() or 0 <= value <= 1",
+        _keys("client_results"),
+    ],
+    "curves": [
+        "0 <= run < run_count",
+        "run_is_done",
+        "stage in @stages",
+        f"split == '{CURVE_SPLIT}'",
+        "rows >= 1",
+        "clients == run_clients",
+        "rows * clients == correct.str.len()",
+        _keys("curves"),
+        ("counts from 0 to the client's samples", _counts_fit),
+    ],
+    "artefacts": [
+        "0 <= run < run_count",
+        "run_is_done",
+        _keys("artefacts"),
+        (
+            f"as data an NPY array of numbers of at most {ARRAY_BYTES:,} bytes",
+            lambda tables: tables.artefacts["data"].map(_is_array),
+        ),
+    ],
+}
+"""Table -> what its rows keep, in this order: a rule may rely on those above it."""
+
+
+def check_rows(folder: Path, tables: Tables) -> list[RunSpec]:
+    """Check the specs and every rule; returns the runs' specs.
+
+    Raises:
+        RequestError: naming the first row of which one does not hold.
+    """
+    runs = tables.runs
+    specs = [_spec(folder, row, run) for row, run in enumerate(runs.to_dict("records"))]
+    of_run = pd.DataFrame({"run_is_done": runs["state"] == "done", "run_clients": runs["clients"]})
+    for table, rules in RULES.items():
+        frame = getattr(tables, table).assign(run_count=len(runs))
+        if "run" in frame:
+            frame = frame.join(of_run, on="run")
+        for rule in rules:
+            words, holds = rule if isinstance(rule, tuple) else (rule, None)
+            kept = holds(tables) if holds else frame.eval(words, local_dict=VALUES)
+            wrong = np.flatnonzero(~np.asarray(kept, bool))
+            if len(wrong):
+                words = re.sub(r"@(\w+)", lambda name: ", ".join(VALUES[name[1]]), words)
+                refuse(folder, f"{table}.parquet", f"row {wrong[0]}: expected {words}")
+    return specs
+
+
+def _spec(folder: Path, row: int, run: dict[Any, Any]) -> RunSpec:
+    try:
+        spec = RunSpec.model_validate_json(run["spec"], strict=True)
+        for name, value in spec_columns(spec).items():
+            if run.get(name, value) != value:
+                raise ValueError(f"its {name} is not that in the column")
+        if "\\" in run["spec"]:  # letters beyond ASCII are escaped, as control characters are
+            plain = json.dumps(spec.tree(), ensure_ascii=False)
+            if not plain.isprintable() or "\\" in plain:
+                raise ValueError("a text holds a control character, a quote or a backslash")
+        return spec
     except ValidationError as error:
         first = error.errors()[0]
-        file.refuse(f"row {row}: spec: {'.'.join(map(str, first['loc']))}: {first['msg']}")
-    try:
-        file.require(spec.canonical() == text, f"row {row}: the spec is not in its canonical form")
-    except ValueError as error:  # a number of so many digits that Python does not write it
-        file.refuse(f"row {row}: spec: {error}")
-    file.require(
-        all(map(_printable, _texts(spec.tree()))), f"row {row}: spec: a text holds a control character"
-    )
-    return spec
-
-
-def _check_run(file: BundleFile, numbers: Iterable[int], runs: pd.DataFrame) -> None:
-    run = np.asarray(numbers, np.int64)
-    file.each((run >= 0) & (run < len(runs)), f"run: expected 0 to {len(runs) - 1}")
-    done = (runs["state"] == "done").to_numpy()
-    file.each(done[run], "results of a run that is not done")
-
-
-def _check_results(file: BundleFile, results: pd.DataFrame, runs: pd.DataFrame) -> None:
-    _check_run(file, results["run"], runs)
-    for name, allowed in (("stage", STAGES), ("split", SPLITS), ("rule", tuple(RULES))):
-        file.each(results[name].isin(allowed), f"{name}: expected {', '.join(allowed)}")
-    file.each(
-        results["metric"].str.fullmatch(r"[a-z][a-z0-9_]{0,63}"), "metric: expected a name like accuracy"
-    )
-    clients = runs["clients"].to_numpy()[results["run"].to_numpy()]
-    file.each((results["client"] >= 0) & (results["client"] < clients), "client: no client of this run")
-    file.each(results["samples"] >= 1, "samples: expected at least 1")
-    counted = results["correct"].notna()
-    file.each(counted != results["value"].notna(), "expected either correct or value")
-    in_range = (results["correct"] >= 0) & (results["correct"] <= results["samples"])
-    file.each(~counted | in_range, "correct: expected 0 to samples")
-    file.each(counted | results["value"].between(0, 1), "value: expected 0 to 1")
-    keys = ["run", "stage", "split", "rule", "metric", "client"]
-    file.each(~results.duplicated(keys), "this value occurs twice")
-
-
-def _curves(file: BundleFile, table: pa.Table, runs: pd.DataFrame, results: pd.DataFrame) -> list[CurveRow]:
-    frame = _frame(table.drop_columns(["correct"]))
-    _check_run(file, frame["run"], runs)
-    file.each(frame["stage"].isin(STAGES), f"stage: expected {', '.join(STAGES)}")
-    file.each(frame["split"] == CURVE_SPLIT, f"split: expected {CURVE_SPLIT}")
-    file.each(frame["rows"] >= 1, "rows: expected at least 1")
-    same = frame["clients"].to_numpy() == runs["clients"].to_numpy()[frame["run"].to_numpy()]
-    file.each(same, "clients: not that of the run")
-    file.each(~frame.duplicated(["run", "stage", "split"]), "this curve occurs twice")
-    samples = _samples(results)
-    curves: list[CurveRow] = []
-    for row, (run, stage, split, rows, clients) in enumerate(frame.itertuples(index=False)):
-        counts = np.asarray(table.column("correct")[row].values, np.int32)
-        file.require(len(counts) == rows * clients, f"row {row}: correct: expected rows x clients counts")
-        most = np.array([samples.get((run, client), 0) for client in range(clients)])
-        by_client = counts.reshape(clients, rows)
-        fits = bool(((by_client >= 0) & (by_client <= most[:, None])).all())
-        file.require(fits, f"row {row}: correct: expected 0 to the client's samples")
-        curves.append((int(run), stage, split, int(rows), int(clients), counts))
-    return curves
-
-
-def _samples(results: pd.DataFrame) -> dict[tuple[int, int], int]:
-    """Test samples by run and client; a client without has no results."""
-    rows = results[results["split"] == CURVE_SPLIT]
-    keys = zip(rows["run"].tolist(), rows["client"].tolist(), strict=True)
-    return dict(zip(keys, rows["samples"].tolist(), strict=True))
-
-
-def _artefacts(file: BundleFile, table: pa.Table, runs: pd.DataFrame) -> list[ArtefactRow]:
-    rows: list[ArtefactRow] = [(each["run"], each["name"], each["data"]) for each in table.to_pylist()]
-    _check_run(file, [run for run, _, _ in rows], runs)
-    file.require(len({row[:2] for row in rows}) == len(rows), "an array occurs twice")
-    for row, (_, _, data) in enumerate(rows):
-        file.require(
-            len(data) <= ARRAY_BYTES and _is_npy(data),
-            f"row {row}: data: expected an NPY array of numbers of at most {ARRAY_BYTES} bytes",
-        )
-    return rows
-
-
-def _is_npy(data: bytes) -> bool:
-    """Whether these are NPY bytes with numbers of the stated shape, and no more.
-
-    The header is matched as NumPy writes it, because NumPy itself reads one as a Python literal.
-    """
-    head = NPY_HEADER.match(data)
-    if head is None or int.from_bytes(data[8:10], "little") != head.end() - 10:
-        return False
-    shape = tuple(map(int, re.findall(rb"[0-9]+", head["shape"])))
-    if repr(shape).encode() != head["shape"] or len(shape) > 4 or max(shape, default=0) > ARRAY_BYTES:
-        return False
-    return head.end() + math.prod(shape) * int(head["kind"][-1:]) == len(data)
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except ValueError as error:  # also of a number of so many digits that Python does not write it
+        problem = str(error)
+    refuse(folder, "runs.parquet", f"row {row}: spec: {problem}")

@@ -1,37 +1,41 @@
-"""Writing a bundle's runs into a result database: all that may be written, or nothing."""
+"""Taking a bundle's runs into a result database: all that may be written, or nothing; and how far they
+are to be trusted.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, cast
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
+from bench.selection import RULES, Counts, client_mean
+from bench.spec import STAGES
 from bench.store.arrays import pack_array, pack_counts
 from bench.store.bundle import Bundle
-from bench.store.bundle_consistent import check_consistent
-from bench.store.bundle_format import CURVE_SPLIT
-from bench.store.bundle_marks import UNVERIFIED
+from bench.store.bundle_check import CURVE_SPLIT, refuse
 from bench.store.models import Artefact, Base, ClientResult, Curve, ImportedBundle, Partition, Run
-from bench.store.outcome import Outcome, outcomes
-from bench.store.queries import Stored
-from bench.store.store import Store, environment_id, open_store
+from bench.store.outcome import outcomes
+from bench.store.queries import METRIC, Stored
+from bench.store.store import Store, environment_id, now, open_store
 
 GIVES_WAY = ("failed", "no_data", "oom")
 """States of a stored run that a finished imported one takes the place of."""
 
-NOT_COPIED = ("id", "environment_id", "bundle", "bundle_state")
-RESULT_COLUMNS = ("client", "stage", "split", "rule", "metric", "value", "samples")
+ROUNDING = 1e-9  # of a mean over clients, whose last digits depend on the order of summing
+
+NOT_COPIED = ("id", "environment_id", "bundle", "bundle_state", "bundle_checked")
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportInfo:
     """What became of a bundle's runs.
 
     ``added`` were not stored, ``replaced`` took the place of runs without an outcome, ``equal``
@@ -50,7 +54,70 @@ def run_name(run: Mapping[Any, Any]) -> str:
     return words.format_map(run)
 
 
-def import_bundle(url: str, bundle: Bundle) -> Imported:
+# Whether the numbers agree among themselves ---------------------------------------------------------
+
+
+def check_consistent(bundle: Bundle) -> None:
+    """Check of every ``done`` run what a report can do without, and an import cannot: every reading of
+    every client is there, all count the same samples, and what a rule chose is in the curve it chose from.
+
+    Raises:
+        RequestError: one has no partition, lacks a reading or a curve, counts other samples from
+            one reading to the next, or has an accuracy that is no count or not from its curve.
+    """
+
+    def require(holds: bool, run: int, problem: str) -> None:
+        if not holds:
+            refuse(bundle.folder, "client_results.parquet", f"run {run - 1}: {problem}")
+
+    done = bundle.runs(state="done")
+    results = bundle.client_results(done["id"])
+    results = results[results["metric"] == METRIC]
+    correct = np.rint(results["value"] * results["samples"]).astype(np.int64)
+    for run in results.loc[correct / results["samples"] != results["value"], "run_id"]:
+        require(False, run, f"{METRIC} without a count of correct predictions")
+    test = results.assign(correct=correct)[results["split"] == CURVE_SPLIT]
+    tested = set(test["run_id"])
+    for run, partition in zip(done["id"], done["partition_hash"], strict=True):
+        require(partition != "", run, "a finished run needs a partition_hash")
+        require(run in tested, run, f"a finished run needs {METRIC} on the {CURVE_SPLIT} split")
+    readings = results.groupby(["run_id", "split", "client"])["samples"].agg(["size", "min", "max"])
+    for (run, split, client), size, least, most in readings.itertuples(name=None):
+        where = f"client {client}, {split}"
+        complete = size == len(STAGES) * len(RULES)
+        require(complete, run, f"{where}: expected every stage and rule, got {size} values")
+        require(least == most, run, f"{where}: samples differ, {least} and {most}")
+    curves = bundle.curves(done["id"], CURVE_SPLIT)
+    for key, part in test.groupby(["run_id", "stage", "rule"]):
+        run, stage, rule = cast("tuple[int, str, str]", key)
+        require((run, stage) in curves, run, f"{stage}: a finished run needs the curve of the test split")
+        clients, counts, samples = (part[name].to_numpy() for name in ("client", "correct", "samples"))
+        chosen = is_choice_of(rule, curves[run, stage][:, clients], counts, samples.astype(np.int32))
+        require(chosen, run, f"{stage}: the results of rule {rule} are not from its curve")
+
+
+def is_choice_of(rule: str, curve: Counts, correct: NDArray[np.int64], samples: NDArray[np.int32]) -> bool:
+    """Whether a rule may have read these counts of clients with samples ``[clients]`` from their curve.
+
+    Validation curves are not in a bundle: what was chosen by them has to be some row, of all clients or
+    of each.
+    """
+    equal = curve == correct
+    if rule == "last":
+        return bool(equal[-1].all())
+    if rule == "client_best_val":
+        return bool(equal.any(axis=0).all())
+    whole = equal.all(axis=1)
+    if rule == "best_test":
+        means = client_mean(curve, samples)
+        whole &= means >= means.max() - ROUNDING
+    return bool(whole.any())
+
+
+# Writing ------------------------------------------------------------------------------------------
+
+
+def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
     """Write a bundle's runs in one transaction, by the rules of ``docs/results-format.md``.
 
     The database at ``url`` is made where it is missing. Times, versions and numerics stay as the
@@ -67,18 +134,14 @@ def import_bundle(url: str, bundle: Bundle) -> Imported:
     with open_store(url, create=True) as store, store.transaction() as session:
         _check_partitions(store, bundle)
         stored = store.states()
-        places = {digest: stored.get(digest) for digest in runs["spec_hash"]}
-        gives_way = {
-            digest: old.id
-            for digest, state in zip(runs["spec_hash"], runs["state"], strict=True)
-            if state == "done" and (old := places[digest]) is not None and old.state in GIVES_WAY
-        }
-        new = {digest for digest, old in places.items() if old is None}
-        wanted = runs["spec_hash"].isin(new | gives_way.keys())
-        equal, conflicts = _compare(store, bundle, runs[~wanted], places)
-        if wanted.any():
-            _write(session, bundle, runs[wanted], gives_way)
-    return Imported(len(new), len(gives_way), equal, conflicts)
+        old = [stored.get(digest) for digest in runs["spec_hash"]]
+        fresh = np.array([row is None for row in old])
+        gives_way = np.array([row is not None and row.state in GIVES_WAY for row in old])
+        replaces = gives_way & (runs["state"] == "done").to_numpy()
+        rest = runs[~(fresh | replaces)]
+        conflicts = _conflicts(store, bundle, rest)
+        _write(session, bundle, runs[fresh | replaces], stored)
+    return ImportInfo(int(fresh.sum()), int(replaces.sum()), len(rest) - len(conflicts), conflicts)
 
 
 def _check_partitions(store: Store, bundle: Bundle) -> None:
@@ -92,10 +155,8 @@ def _check_partitions(store: Store, bundle: Bundle) -> None:
             )
 
 
-def _compare(
-    store: Store, bundle: Bundle, runs: pd.DataFrame, places: Mapping[str, Stored | None]
-) -> tuple[int, tuple[str, ...]]:
-    """Number of runs that are stored as they are, and the names of the others."""
+def _conflicts(store: Store, bundle: Bundle, runs: pd.DataFrame) -> tuple[str, ...]:
+    """The runs of which another outcome is stored, in words."""
     ours = store.runs()
     ours = ours[ours["spec_hash"].isin(set(runs["spec_hash"]))]
     theirs = runs.set_index("spec_hash", drop=False).loc[ours["spec_hash"]]
@@ -105,11 +166,13 @@ def _compare(
             numbers = "another one" if kept.state == offered.state else f"{offered.state}"
             origin = f"that of bundle {mine['bundle']}" if mine["bundle"] else "our own"
             conflicts.append(f"{run_name(run)}: stored is {kept.state}, {origin}; the bundle has {numbers}")
-    return len(runs) - len(conflicts), tuple(conflicts)
+    return tuple(conflicts)
 
 
-def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, ids: Mapping[str, int]) -> None:
-    """Write runs and what belongs to them; ``ids`` are those that some of them take over."""
+def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored: Mapping[str, Stored]) -> None:
+    """Write runs and what belongs to them, in the place of those that are stored."""
+    if runs.empty:
+        return
     bundle_id = _bundle_id(session, bundle)
     texts = bundle.environments().set_index("id")["description"]
     used = runs["environment_id"].unique()
@@ -117,45 +180,36 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, ids: Mapping[st
     for row in bundle.partitions().to_dict("records"):
         if row["hash"] in set(runs["partition_hash"]) and session.get(Partition, row["hash"]) is None:
             session.add(Partition(**{str(name): value for name, value in row.items()}))
-    for values, outcome in outcomes(bundle, runs):
-        columns = {name: value for name, value in values.items() if name not in NOT_COPIED}
-        old = ids.get(values["spec_hash"])
+    for values in runs.to_dict("records"):
+        old = stored.get(values["spec_hash"])
         if old is not None:
-            session.execute(delete(Run).where(Run.id == old))
+            session.execute(delete(Run).where(Run.id == old.id))
         run = Run(
-            **columns | {"started": values["started"].to_pydatetime()},
-            id=old,
+            **{str(name): value for name, value in values.items() if name not in NOT_COPIED}
+            | {"started": values["started"].to_pydatetime()},
+            id=None if old is None else old.id,
             environment_id=environments[values["environment_id"]],
             bundle_id=bundle_id,
         )
         session.add(run)
         session.flush()
-        _write_numbers(session, run.id, outcome)
-        arrays = [
-            {"run_id": run.id, "name": name, "data": pack_array(bundle.artefact(values["id"], name))}
-            for name in bundle.artefact_names(values["id"])
-        ]
-        _insert(session, Artefact, arrays)
+        _write_numbers(session, bundle, values["id"], run.id)
 
 
-def _write_numbers(session: Session, run_id: int, outcome: Outcome) -> None:
-    rows = [dict(zip(RESULT_COLUMNS, row, strict=True), run_id=run_id) for row in outcome.rows]
-    _insert(session, ClientResult, rows)
+def _write_numbers(session: Session, bundle: Bundle, number: int, run_id: int) -> None:
+    """Write results, curves and arrays of the bundle's run ``number`` as those of ``run_id``."""
+    results = bundle.client_results([number]).assign(run_id=run_id)
+    _insert(session, ClientResult, results.to_dict("records"))
     curves = [
-        {
-            "run_id": run_id,
-            "stage": stage,
-            "split": CURVE_SPLIT,
-            "rows": counts.shape[0],
-            "clients": counts.shape[1],
-            "data": pack_counts(counts),
-        }
-        for stage, counts in outcome.curves.items()
+        {"stage": stage, "rows": counts.shape[0], "clients": counts.shape[1], "data": pack_counts(counts)}
+        for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
     ]
-    _insert(session, Curve, curves)
+    _insert(session, Curve, [{"run_id": run_id, "split": CURVE_SPLIT, **curve} for curve in curves])
+    arrays = {name: pack_array(bundle.artefact(number, name)) for name in bundle.artefact_names(number)}
+    _insert(session, Artefact, [{"run_id": run_id, "name": name, "data": arrays[name]} for name in arrays])
 
 
-def _insert(session: Session, model: type[Base], rows: list[dict[str, Any]]) -> None:
+def _insert(session: Session, model: type[Base], rows: list[Any]) -> None:
     if rows:
         session.execute(insert(model), rows)
 
@@ -168,10 +222,37 @@ def _bundle_id(session: Session, bundle: Bundle) -> int:
         name=bundle.name,
         source=bundle.source,
         hash=bundle.hash,
-        imported=datetime.now(UTC).replace(tzinfo=None),
-        state=UNVERIFIED,
+        imported=now(),
+        state="unverified",
         sample="{}",
     )
     session.add(row)
     session.flush()
     return row.id
+
+
+# Trust --------------------------------------------------------------------------------------------
+
+Finding = Literal["equal", "close", "differs"]
+"""Of a run made again: every count is equal; accuracies agree within the tolerance; or neither."""
+
+
+def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | None:
+    """Store what came of runs (spec hash -> finding) of the bundle with this hash.
+
+    Findings are kept for every run that was ever made again, the latest of each: one that differs
+    is not outweighed by drawing others. Returned is the bundle's state: ``contradicted`` if one of
+    them differs, else ``verified``; None where no such bundle was imported. When that was is stored, too.
+
+    Raises:
+        RequestError: the database cannot be written.
+    """
+    with store.transaction() as session:
+        row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))
+        if row is None:
+            return None
+        sample: dict[str, Finding] = {**json.loads(row.sample), **findings}
+        row.sample = json.dumps(sample, sort_keys=True)
+        row.checked = now()
+        row.state = "contradicted" if "differs" in sample.values() else "verified"
+        return row.state

@@ -10,12 +10,16 @@ from sqlalchemy import Connection, Engine, inspect, text
 from bench.errors import RequestError
 from bench.store import connect
 from bench.store.connect import Database
+from bench.store.models import Base
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0004"
-"""The newest revision under ``migrations/versions``."""
+HEAD = "0005"
+"""The newest revision under ``migrations/versions``: what ``bench.store.models`` describes."""
+
+FIRST = "0003"
+"""The oldest revision that is brought up to date; no released version made an older one."""
 
 
 def _config() -> Config:
@@ -61,6 +65,11 @@ def _check(revision: str | None, place: Database) -> None:
         raise RequestError(
             f"database {name} has the older schema {revision}, expected {HEAD}: run 'bench db upgrade'"
         )
+    if revision < FIRST:
+        raise RequestError(
+            f"database {name} has the schema {revision}, older than any that is brought up to date: 'bench "
+            "export' it with the version that made it, and 'bench import' the bundle here"
+        )
     raise RequestError(
         f"database {name} has schema {revision}, newer than {HEAD} of this bench: upgrade bench"
     )
@@ -89,7 +98,11 @@ def _upgrade(engine: Engine, place: Database) -> None:
     # finds the schema made.
     with connect.writing(engine).begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        if current(connection) is None:
+            Base.metadata.create_all(connection)
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")
 
 
 def revision_of(url: str) -> str | None:

@@ -9,9 +9,12 @@ was made by somebody else and imported.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Integer, LargeBinary, MetaData
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+from bench.spec import RunSpec
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_name)s",
@@ -68,7 +71,8 @@ class ImportedBundle(Base):
 
     ``hash`` is the SHA-256 of its ``bundle.json``, ``imported`` UTC without a zone. ``state``:
     ``unverified`` until runs of it were made again here, then ``verified`` or ``contradicted``;
-    ``sample`` (JSON) says what came of each of those: spec hash -> outcome.
+    ``sample`` (JSON) says what came of each of those: spec hash -> outcome; ``checked`` when that last
+    happened, UTC without a zone, None where it never did or nobody noted it.
     """
 
     __tablename__ = "bundles"
@@ -79,6 +83,7 @@ class ImportedBundle(Base):
     imported: Mapped[datetime]
     state: Mapped[str]
     sample: Mapped[str]
+    checked: Mapped[datetime | None]
 
 
 class Run(Base):
@@ -156,3 +161,14 @@ class Artefact(Base):
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
     data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+def spec_columns(spec: RunSpec) -> dict[str, Any]:
+    """The columns of ``runs`` that follow from the spec."""
+    return {
+        "spec_hash": spec.hash,
+        "spec": spec.canonical(),
+        "cell": spec.cell,
+        "rounds": spec.protocol.rounds,
+        **{name: getattr(spec, name) for name in ("dataset", "scenario", "clients", "method", "seed")},
+    }

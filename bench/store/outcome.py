@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.spec import STAGES
-from bench.store.bundle_format import CURVE_SPLIT
-from bench.store.store import METRIC
+from bench.store.bundle import Bundle
+from bench.store.bundle_check import CURVE_SPLIT
+from bench.store.queries import METRIC
+from bench.store.store import Store
 
 RUNS_AT_A_TIME = 200
 
@@ -20,16 +21,6 @@ Reading = tuple[str, str]
 """Stage and rule."""
 Row = tuple[int, str, str, str, str, float, int]
 """Client, stage, split, rule, metric, value, samples."""
-
-
-class Numbers(Protocol):
-    """Where runs are kept: ``Store`` or ``Bundle``."""
-
-    def client_results(self, run_ids: Iterable[int]) -> pd.DataFrame:
-        """Columns run_id, client, stage, split, rule, metric, value, samples, in this order."""
-
-    def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
-        """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +50,18 @@ class Outcome:
         return found
 
 
-def outcomes(source: Numbers, runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], Outcome]]:
+def outcomes(source: Store | Bundle, runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], Outcome]]:
     """Every run (rows of ``runs()`` of the source, as dictionaries) with its outcome, in order."""
     for first in range(0, len(runs), RUNS_AT_A_TIME):
         part = runs.iloc[first : first + RUNS_AT_A_TIME]
         rows: dict[int, list[Row]] = {}
         for run, *values in source.client_results(part["id"]).itertuples(index=False, name=None):
             rows.setdefault(run, []).append(tuple(values))
-        for run in part.to_dict("records"):
-            number = int(run["id"])
-            curves = {}
-            for stage in STAGES:
-                try:
-                    curves[str(stage)] = source.curve(number, stage, CURVE_SPLIT)
-                except KeyError:
-                    continue
-            found = Outcome(run["state"], run["partition_hash"], tuple(rows.get(number, ())), curves)
-            yield {str(name): value for name, value in run.items()}, found
+        curves: dict[int, dict[str, NDArray[np.int32]]] = {}
+        for (run, stage), counts in source.curves(part["id"], CURVE_SPLIT).items():
+            curves.setdefault(run, {})[stage] = counts
+        for run_row in part.to_dict("records"):
+            number = int(run_row["id"])
+            numbers = tuple(rows.get(number, ())), curves.get(number, {})
+            outcome = Outcome(run_row["state"], run_row["partition_hash"], *numbers)
+            yield {str(name): value for name, value in run_row.items()}, outcome

@@ -1,18 +1,28 @@
-"""Every question that is put to the database; arguments and answers are plain Python and pandas."""
+"""Every question that is put to a result database; arguments and answers are plain Python and pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, String, cast, func, select
 
-from bench.errors import unknown
 from bench.store.arrays import unpack_array, unpack_counts
-from bench.store.models import Artefact, Base, ClientResult, Curve, ImportedBundle, Run
+from bench.store.filters import wanted_values
+from bench.store.models import (
+    Artefact,
+    Base,
+    ClientResult,
+    Curve,
+    Environment,
+    ImportedBundle,
+    Partition,
+    Run,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,12 +31,24 @@ RUNS: dict[str, ColumnElement[Any]] = {
     **{column.name: column for column in Run.__table__.columns if column.name != "bundle_id"},
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
+    "bundle_checked": ImportedBundle.__table__.columns["checked"],
 }
 RUN_COLUMNS = tuple(RUNS)
 """Columns of ``Store.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
-says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs."""
+says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
+``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never)."""
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
+
+
+METRIC = "accuracy"
+"""The metric that every finished run has in ``client_results``."""
+
+COUNTS = ("run_id", "split", "stage", "rule", "clients", "samples", "right")
+"""Columns of ``Queries.counts``."""
+
+COMPLETE = ("done", "searched")
+"""States of runs that were taken to their end."""
 
 
 class Stored(NamedTuple):
@@ -57,41 +79,6 @@ class Timing(NamedTuple):
     peak_memory: int = 0
 
 
-def _frame(engine: Engine, statement: Select[Any]) -> pd.DataFrame:
-    import pandas as pd
-
-    with engine.connect() as connection:
-        result = connection.execute(statement)
-        rows = list(map(tuple, result))  # plain ones: pandas takes far longer to look at SQLAlchemy's
-        return pd.DataFrame(rows, columns=list(result.keys()))
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy number as Python's own: the driver would store it as bytes."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def table(engine: Engine, model: type[Base]) -> pd.DataFrame:
-    """A whole table, ordered by its primary key."""
-    return _frame(engine, select(model.__table__).order_by(*model.__table__.primary_key))
-
-
-def runs(engine: Engine, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """``runs`` filtered by ``column=value`` or ``column=[values]``, ordered by id."""
-    statement = (
-        select(*(column.label(name) for name, column in RUNS.items()))
-        .join_from(Run, ImportedBundle, isouter=True)
-        .order_by(Run.id)
-    )
-    for name, wanted in filters.items():
-        if name not in RUNS:
-            raise unknown("column of runs", name, RUNS)
-        several = isinstance(wanted, (list, tuple, set, frozenset))
-        values = [_plain(value) for value in (wanted if several else [wanted])]
-        statement = statement.where(RUNS[name].in_(values))
-    return _frame(engine, statement)
-
-
 STORED = (
     Run.id,
     Run.state,
@@ -104,94 +91,200 @@ STORED = (
 )
 
 
-def states(engine: Engine) -> dict[str, Stored]:
-    """Stored runs by spec hash."""
-    with engine.connect() as connection:
-        return {row[0]: Stored(*row[1:]) for row in connection.execute(select(Run.spec_hash, *STORED))}
-
-
 def stored(connection: Connection, spec_hash: str) -> Stored | None:
-    """What is stored of one spec."""
+    """What is stored of one spec; None where nothing is."""
     row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
     return None if row is None else Stored(*row)
 
 
-def history(engine: Engine) -> list[Timing]:
-    """What every ``done`` run cost."""
-    statement = select(
-        Run.dataset,
-        Run.scenario,
-        Run.clients,
-        Run.method,
-        Run.spec,
-        Run.seconds_total,
-        Run.device,
-        Run.peak_memory,
-    ).where(Run.state == "done")
-    with engine.connect() as connection:
-        return [Timing(*row) for row in connection.execute(statement)]
+class Queries:
+    """The questions to one database."""
 
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
-def client_results(
-    engine: Engine, run_ids: Iterable[int], stage: str | None, split: str | None, rule: str | None
-) -> pd.DataFrame:
-    """``client_results`` of some runs, filtered, ordered by primary key."""
-    import pandas as pd
+    def _frame(self, statement: Select[Any]) -> pd.DataFrame:
+        import pandas as pd
 
-    columns = ClientResult.__table__.columns
-    wanted = sorted({int(run) for run in run_ids})
-    parts = []
-    for first in range(0, max(len(wanted), 1), IDS_PER_QUERY):
+        with self._engine.connect() as connection:
+            result = connection.execute(statement)
+            rows = list(map(tuple, result))  # plain ones: pandas takes far longer to look at SQLAlchemy's
+            return pd.DataFrame(rows, columns=list(result.keys()))
+
+    def _numbers(self, statement: Select[Any]) -> pd.DataFrame:
+        """As ``_frame``, of numbers and texts that are as the driver gives them, in half of the time."""
+        import pandas as pd
+        import pyarrow as pa
+
+        with self._engine.connect() as connection:
+            result = connection.execute(statement)
+            names = list(result.keys())
+            assert result.cursor is not None
+            rows = result.cursor.fetchall()
+            result.close()
+        if not rows:
+            return pd.DataFrame([], columns=names)
+        frame: pd.DataFrame = pa.table(
+            [pa.array(column) for column in zip(*rows, strict=True)], names
+        ).to_pandas()
+        return frame
+
+    def _table(self, model: type[Base]) -> pd.DataFrame:
+        """A whole table, ordered by its primary key."""
+        return self._frame(select(model.__table__).order_by(*model.__table__.primary_key))
+
+    def runs(self, **filters: Any) -> pd.DataFrame:
+        """One row a run with every column of ``RUN_COLUMNS``, ordered by id.
+
+        A filter is ``column=value`` or ``column=[values]``, for example
+        ``runs(dataset="cora", method=["local", "fedavg"], state="done")``.
+        """
         statement = (
-            select(ClientResult.__table__)
-            .where(ClientResult.run_id.in_(wanted[first : first + IDS_PER_QUERY]))
-            .order_by(*ClientResult.__table__.primary_key)
+            select(*(column.label(name) for name, column in RUNS.items()))
+            .join_from(Run, ImportedBundle, isouter=True)
+            .order_by(Run.id)
         )
-        for name, value in (("stage", stage), ("split", split), ("rule", rule)):
-            if value is not None:
-                statement = statement.where(columns[name] == value)
-        parts.append(_frame(engine, statement))
-    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+        for name, values in wanted_values(filters, RUNS).items():
+            statement = statement.where(RUNS[name].in_(values))
+        runs = self._frame(statement)
+        # Where every value is missing, the driver's type would be that of an empty column.
+        return runs.astype({"bundle_checked": "datetime64[ns]"})
+
+    def states(self) -> dict[str, Stored]:
+        """What is stored of every run, by spec hash."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(Run.spec_hash, *STORED))
+            return {row[0]: Stored(*row[1:]) for row in rows}
+
+    def stored(self, spec_hash: str) -> Stored | None:
+        """What is stored of one spec; None where nothing is."""
+        with self._engine.connect() as connection:
+            return stored(connection, spec_hash)
+
+    def history(self) -> list[Timing]:
+        """What every run that was taken to its end took, for estimates."""
+        statement = select(
+            Run.dataset,
+            Run.scenario,
+            Run.clients,
+            Run.method,
+            Run.spec,
+            Run.seconds_total,
+            Run.device,
+            Run.peak_memory,
+        ).where(Run.state.in_(COMPLETE))
+        with self._engine.connect() as connection:
+            return [Timing(*row) for row in connection.execute(statement)]
+
+    def client_results(
+        self,
+        run_ids: Iterable[int],
+        stage: str | None = None,
+        split: str | None = None,
+        rule: str | None = None,
+    ) -> pd.DataFrame:
+        """Columns run_id, client, stage, split, rule, metric, value, samples; value in 0..1.
+
+        Ordered by run, client, stage, split, rule. A filter that is None takes everything.
+        """
+        import pandas as pd
+
+        columns = ClientResult.__table__.columns
+        given = {"stage": stage, "split": split, "rule": rule}
+        same = {name: value for name, value in given.items() if value is not None}
+        read = [column for column in columns if column.name not in same]
+        statement = select(*read).order_by(*ClientResult.__table__.primary_key)
+        for name, value in same.items():
+            statement = statement.where(columns[name] == value)
+        parts = [self._numbers(statement.where(ClientResult.run_id.in_(ids))) for ids in _portions(run_ids)]
+        return pd.concat(parts, ignore_index=True).assign(**same)[[column.name for column in columns]]
+
+    def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
+        """What ``client_results`` says of accuracies, a row for every run, split, stage and rule, ordered by
+        these: columns ``COUNTS``, the last three the clients with samples, how many each has and how many
+        are right, as numbers with commas between, by client.
+        """
+        import pandas as pd
+
+        columns = ClientResult.__table__.columns
+        keys = [columns[name] for name in ("run_id", "split", "stage", "rule")]
+        right = cast(func.round(columns["value"] * columns["samples"]), Integer)
+        # Text that the database makes: as rows these would be millions, which take ten times as long.
+        texts = [
+            func.aggregate_strings(cast(number, String), ",")
+            for number in (columns["client"], columns["samples"], right)
+        ]
+        statement = (
+            select(*keys, *texts)
+            .where(columns["metric"] == METRIC, columns["samples"] > 0)
+            .group_by(*keys)
+            .order_by(*keys)
+        )
+        with self._engine.connect() as connection:
+            rows = [
+                (*row[:4], *by_client(*row[4:]))
+                for ids in _portions(run_ids)
+                for row in connection.execute(statement.where(ClientResult.run_id.in_(ids)))
+            ]
+        return pd.DataFrame(rows, columns=list(COUNTS))
+
+    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
+        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
+        columns = (Curve.run_id, Curve.stage, Curve.data, Curve.rows, Curve.clients)
+        with self._engine.connect() as connection:
+            return {
+                (run, stage): unpack_counts(data, rows, clients)
+                for ids in _portions(run_ids)
+                for run, stage, data, rows, clients in connection.execute(
+                    select(*columns).where(Curve.run_id.in_(ids), Curve.split == split)
+                )
+            }
+
+    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
+        """An array kept with a run, for example ``loss``; raises ``KeyError`` where there is none."""
+        statement = select(Artefact.data).where(Artefact.run_id == int(run_id), Artefact.name == name)
+        with self._engine.connect() as connection:
+            data = connection.execute(statement).scalar_one_or_none()
+        if data is None:
+            raise KeyError(f"run {run_id} keeps no array '{name}'")
+        return unpack_array(data)
+
+    def artefact_names(self, run_id: int) -> list[str]:
+        """Names of the arrays kept with a run."""
+        statement = select(Artefact.name).where(Artefact.run_id == int(run_id)).order_by(Artefact.name)
+        with self._engine.connect() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def environments(self) -> pd.DataFrame:
+        """One row an environment: id, hash, description (JSON)."""
+        return self._table(Environment)
+
+    def partitions(self) -> pd.DataFrame:
+        """One row a partition: hash, dataset, scenario, clients, provenance (JSON)."""
+        return self._table(Partition)
+
+    def bundles(self) -> pd.DataFrame:
+        """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON), checked."""
+        return self._table(ImportedBundle)
 
 
-def curve(engine: Engine, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
-    """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
-    statement = select(Curve.data, Curve.rows, Curve.clients).where(
-        Curve.run_id == int(run_id), Curve.stage == stage, Curve.split == split
-    )
-    with engine.connect() as connection:
-        row = connection.execute(statement).one_or_none()
-    if row is None:
-        raise KeyError(f"run {run_id} has no curve of stage '{stage}' and split '{split}'")
-    return unpack_counts(row.data, row.rows, row.clients)
+def by_client(clients: str, *numbers: str) -> tuple[str, ...]:
+    """Numbers with commas between, brought into the order of the clients: a database promises none."""
+    order = _order(clients)
+    if order is None:
+        return clients, *numbers
+    return tuple(",".join(text.split(",")[place] for place in order) for text in (clients, *numbers))
 
 
-def curves(engine: Engine, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
-    """The curves of some runs: run and stage -> correct predictions ``[rows, clients]``."""
+@lru_cache(maxsize=1000)
+def _order(clients: str) -> list[int] | None:
+    """Places of the clients by their numbers; None where they are in order."""
+    numbers = [int(client) for client in clients.split(",")]
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    return None if order == list(range(len(numbers))) else order
+
+
+def _portions(run_ids: Iterable[int]) -> list[list[int]]:
+    """The ids in order, as many at a time as a statement may name; one empty portion for none."""
     wanted = sorted({int(run) for run in run_ids})
-    found = {}
-    with engine.connect() as connection:
-        for first in range(0, len(wanted), IDS_PER_QUERY):
-            statement = select(Curve.run_id, Curve.stage, Curve.data, Curve.rows, Curve.clients).where(
-                Curve.run_id.in_(wanted[first : first + IDS_PER_QUERY]), Curve.split == split
-            )
-            for run, stage, data, rows, clients in connection.execute(statement):
-                found[run, stage] = unpack_counts(data, rows, clients)
-    return found
-
-
-def artefact(engine: Engine, run_id: int, name: str) -> NDArray[Any]:
-    """An array kept with a run; raises ``KeyError`` where there is none."""
-    statement = select(Artefact.data).where(Artefact.run_id == int(run_id), Artefact.name == name)
-    with engine.connect() as connection:
-        data = connection.execute(statement).scalar_one_or_none()
-    if data is None:
-        raise KeyError(f"run {run_id} keeps no array '{name}'")
-    return unpack_array(data)
-
-
-def artefact_names(engine: Engine, run_id: int) -> list[str]:
-    """Names of the arrays kept with a run."""
-    statement = select(Artefact.name).where(Artefact.run_id == int(run_id)).order_by(Artefact.name)
-    with engine.connect() as connection:
-        return list(connection.execute(statement).scalars())
+    return [wanted[first : first + IDS_PER_QUERY] for first in range(0, max(len(wanted), 1), IDS_PER_QUERY)]

@@ -1,33 +1,43 @@
-"""Reading and writing the result database."""
+"""Writing the result database, which answers the questions of ``Queries``."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Engine, delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from bench.selection import RULES
-from bench.store import connect, migrate, queries
+from bench.spec import RunSpec
+from bench.store import connect, migrate
 from bench.store.arrays import pack_array, pack_counts
-from bench.store.models import Artefact, ClientResult, Curve, Environment, ImportedBundle, Partition, Run
+from bench.store.models import Artefact, ClientResult, Curve, Environment, Partition, Run, spec_columns
+from bench.store.queries import COMPLETE, METRIC, Queries, Stored, stored
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bench.engine.result import RunResult
-    from bench.spec import RunSpec
 
-METRIC = "accuracy"
+OF_RESULT = (
+    "state",
+    "reason",
+    "traceback",
+    "partition_hash",
+    "device",
+    "peak_memory",
+    "bytes_up",
+    "bytes_down",
+)
+OF_CONTEXT = ("started", "code_version", "source_hash", "method_numerics", "engine_numerics")
+SECONDS = ("total", "client", "server", "evaluation")
+"""Columns of ``runs`` that a result and its context have under the same name."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,11 @@ class Context:
     engine_numerics: int
     source_hash: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def now() -> datetime:
+    """The time as it is stored: UTC, without a zone."""
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def accuracies(result: RunResult) -> list[dict[str, Any]]:
@@ -75,11 +90,11 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
     return rows
 
 
-class Store:
+class Store(Queries):
     """A result database. Made by ``open_store``; use as a context manager or call ``close``."""
 
     def __init__(self, engine: Engine, url: str) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self.url = url
 
     def __enter__(self) -> Store:
@@ -113,59 +128,34 @@ class Store:
         with Session(connect.writing(self._engine)) as session, session.begin():
             yield session
 
-    # Writing ------------------------------------------------------------------------------------
-
     def save(
         self,
         spec: RunSpec,
         result: RunResult,
         context: Context,
-        keep: Callable[[queries.Stored], bool] = lambda old: False,
+        keep: Callable[[Stored], bool] = lambda old: False,
     ) -> int:
         """Write a run with all that belongs to it in one transaction; returns its id.
 
         An older row of the same spec is replaced and keeps its id, unless ``keep`` says that it stays.
-        Results, curves and artefacts are written for ``done`` runs only.
+        Results and curves are written for ``done`` and ``searched`` runs only.
 
         Raises:
             RequestError: as ``transaction``.
         """
-        done = result.state == "done"
         with self.transaction() as session:
-            old = queries.stored(session.connection(), spec.hash)
+            old = stored(session.connection(), spec.hash)
             if old is not None and keep(old):
                 return old.id
             if old is not None:
                 session.execute(delete(Run).where(Run.id == old.id))
             run = Run(
                 id=old.id if old else None,
-                spec_hash=spec.hash,
-                spec=spec.canonical(),
-                cell=spec.cell,
-                dataset=spec.dataset,
-                scenario=spec.scenario,
-                clients=spec.clients,
-                method=spec.method,
-                seed=spec.seed,
-                rounds=spec.protocol.rounds,
-                state=result.state,
-                reason=result.reason,
-                traceback=result.traceback,
-                partition_hash=result.partition_hash,
+                **spec_columns(spec),
+                **{name: getattr(result, name) for name in OF_RESULT},
+                **{f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS},
+                **{name: getattr(context, name) for name in OF_CONTEXT},
                 environment_id=environment_id(session, context.environment),
-                started=context.started,
-                seconds_total=result.seconds.get("total", 0.0),
-                seconds_client=result.seconds.get("client", 0.0),
-                seconds_server=result.seconds.get("server", 0.0),
-                seconds_evaluation=result.seconds.get("evaluation", 0.0),
-                peak_memory=result.peak_memory,
-                bytes_up=result.bytes_up,
-                bytes_down=result.bytes_down,
-                device=result.device,
-                code_version=context.code_version,
-                source_hash=context.source_hash,
-                method_numerics=context.method_numerics,
-                engine_numerics=context.engine_numerics,
             )
             session.add(run)
             session.flush()
@@ -179,8 +169,9 @@ class Store:
                         provenance=_json(context.provenance),
                     )
                 )
-            if done:
+            if result.state in COMPLETE:
                 self._results(session, run.id, result)
+            self._arrays(session, run.id, result)
             return run.id
 
     @staticmethod
@@ -199,77 +190,13 @@ class Store:
             )
             for (stage, split), counts in result.correct.items()
         )
+
+    @staticmethod
+    def _arrays(session: Session, run_id: int, result: RunResult) -> None:
         arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
         session.add_all(
             Artefact(run_id=run_id, name=name, data=pack_array(array)) for name, array in arrays.items()
         )
-
-    # Reading ------------------------------------------------------------------------------------
-
-    def runs(self, **filters: Any) -> pd.DataFrame:
-        """One row a run with every column of ``RUN_COLUMNS``, ordered by id.
-
-        ``bundle`` is the name of the bundle that it was imported with, ``bundle_state`` says whether
-        that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
-
-        A filter is ``column=value`` or ``column=[values]``, for example
-        ``runs(dataset="cora", method=["local", "fedavg"], state="done")``.
-        """
-        return queries.runs(self._engine, filters)
-
-    def states(self) -> dict[str, queries.Stored]:
-        """What is stored of every run, by spec hash."""
-        return queries.states(self._engine)
-
-    def stored(self, spec_hash: str) -> queries.Stored | None:
-        """What is stored of one spec; None where nothing is."""
-        with self._engine.connect() as connection:
-            return queries.stored(connection, spec_hash)
-
-    def history(self) -> list[queries.Timing]:
-        """What every ``done`` run took, for estimates."""
-        return queries.history(self._engine)
-
-    def client_results(
-        self,
-        run_ids: Iterable[int],
-        stage: str | None = None,
-        split: str | None = None,
-        rule: str | None = None,
-    ) -> pd.DataFrame:
-        """Columns run_id, client, stage, split, rule, metric, value, samples; value in 0..1.
-
-        Ordered by run, client, stage, split, rule. A filter that is None takes everything.
-        """
-        return queries.client_results(self._engine, run_ids, stage=stage, split=split, rule=rule)
-
-    def curve(self, run_id: int, stage: str, split: str) -> NDArray[np.int32]:
-        """Correct predictions ``[rows, clients]``; raises ``KeyError`` where there is none."""
-        return queries.curve(self._engine, run_id, stage, split)
-
-    def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
-        """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
-        return queries.curves(self._engine, run_ids, split)
-
-    def artefact(self, run_id: int, name: str) -> NDArray[Any]:
-        """An array kept with a run, for example ``loss``; raises ``KeyError`` where there is none."""
-        return queries.artefact(self._engine, run_id, name)
-
-    def artefact_names(self, run_id: int) -> list[str]:
-        """Names of the arrays kept with a run."""
-        return queries.artefact_names(self._engine, run_id)
-
-    def environments(self) -> pd.DataFrame:
-        """One row an environment: id, hash, description (JSON)."""
-        return queries.table(self._engine, Environment)
-
-    def partitions(self) -> pd.DataFrame:
-        """One row a partition: hash, dataset, scenario, clients, provenance (JSON)."""
-        return queries.table(self._engine, Partition)
-
-    def bundles(self) -> pd.DataFrame:
-        """One row an imported bundle: id, name, source, hash, imported, state, sample (JSON)."""
-        return queries.table(self._engine, ImportedBundle)
 
 
 def open_store(url: str, create: bool) -> Store:

@@ -19,12 +19,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.sweep import nodes
-from bench.sweep.devices import CONTEXT_BYTES, PER_GPU, Slots
-from bench.sweep.packing import Demand
-from bench.sweep.pool import Lost
-from bench.sweep.seams import MakeWorkers
-from bench.sweep.worker import Execute, Order
+from bench.sweep.cluster import attempt, order_for_node
+from bench.sweep.policy import CONTEXT_BYTES, PER_GPU, Demand, Request, Slots
+from bench.sweep.workers import Execute, Lost, MakeWorkers, Order
 
 UNITS = 10_000
 """Ray counts GPUs in so many parts."""
@@ -59,39 +56,22 @@ class RayWorkers:
 
     def start(
         self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult]:
+    ) -> Future[RunResult | Lost]:
         """Submit a run; Ray finds the node. An own process on a GPU ends with its run, since the next
         may be given another GPU.
         """
         demand = demand or Demand()
         on_gpu = order.device != "cpu"
-        task = ray.remote(nodes.attempt).options(
+        task = ray.remote(attempt).options(
             num_cpus=largest_node() if demand.alone and not on_gpu else order.threads,
             num_gpus=gpu_share(demand, self._gpu_memory) if on_gpu else 0,
             max_retries=0,  # a lost run is the scheduler's to try again: it counts
         )
-        reference = task.remote(
-            self._execute, nodes.order_for_node(order), log, fresh, self._timeout, not on_gpu
-        )
+        reference = task.remote(self._execute, order_for_node(order), log, fresh, self._timeout, not on_gpu)
         self._tasks[slot] = reference
-        future: Future[Any] = reference.future()
+        future: Future[RunResult | Lost] = Future()
+        reference.future().add_done_callback(partial(_hand_on, future, order.device))
         return future
-
-    def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult | Lost:
-        """What came of a run."""
-        self._tasks[slot] = None
-        try:
-            return future.result()
-        except OutOfMemoryError:
-            return RunResult("oom", "Ray ended the run for want of memory on its node", device=device)
-        except RayTaskError as error:  # the node cannot make runs
-            reason = str(error.cause).partition("\n")[0]
-            return RunResult("failed", f"a node of the cluster: {reason}", str(error), device=device)
-        except RayError as error:
-            return Lost(f"the run's node or process was lost ({type(error).__name__})")
-
-    def replace(self, slot: int) -> None:
-        """Nothing to do: the node has ended the process of a run that ran out of memory."""
 
     def stop(self) -> None:
         """Cancel what runs or waits."""
@@ -100,15 +80,28 @@ class RayWorkers:
                 ray.cancel(reference, force=True)
 
 
+def _hand_on(future: Future[RunResult | Lost], device: str, task: Future[RunResult | Lost]) -> None:
+    """Give a future what came of a task on a ``device``."""
+    result: RunResult | Lost
+    try:
+        result = task.result()
+    except OutOfMemoryError:
+        result = RunResult("oom", "Ray ended the run for want of memory on its node", device=device)
+    except RayTaskError as error:  # the node cannot make runs
+        reason = str(error.cause).partition("\n")[0]
+        result = RunResult("failed", f"a node of the cluster: {reason}", str(error), device=device)
+    except RayError as error:
+        result = Lost(f"the run's node or process was lost ({type(error).__name__})")
+    future.set_result(result)
+
+
 def largest_node() -> float:
     """Cores of the largest node that lives."""
     return max((node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]), default=1.0)
 
 
 @contextmanager
-def cluster(
-    address: str | None, devices: str | None, jobs: int | None, threads: int | None, runs: int
-) -> Iterator[tuple[Slots, MakeWorkers]]:
+def ray_cluster(request: Request, runs: int) -> Iterator[tuple[Slots, MakeWorkers]]:
     """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
     ended with the sweep.
 
@@ -118,6 +111,7 @@ def cluster(
     Raises:
         RequestError: no such cluster, or no GPU in it.
     """
+    address = request.address
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     own: dict[str, Any] = {} if address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
     variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
@@ -133,7 +127,7 @@ def cluster(
     except (OSError, ValueError, RuntimeError, RayError) as error:
         raise RequestError(f"--address expects a Ray cluster that runs, got '{address}': {error}") from error
     try:
-        yield _slots(devices, jobs, threads or 1, runs)
+        yield _slots(request, runs)
     finally:
         ray.shutdown()
 
@@ -145,15 +139,15 @@ def _reach(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def _slots(devices: str | None, jobs: int | None, threads: int, runs: int) -> tuple[Slots, MakeWorkers]:
-    there = ray.cluster_resources()
+def _slots(request: Request, runs: int) -> tuple[Slots, MakeWorkers]:
+    there, threads = ray.cluster_resources(), request.threads or 1
     gpus = int(there.get("GPU", 0))
-    if devices == "cuda" and not gpus:
+    if request.devices == "cuda" and not gpus:
         raise RequestError("--devices: the Ray cluster has no GPU")
-    on_gpu = gpus > 0 and devices != "cpu"
+    on_gpu = gpus > 0 and request.devices != "cpu"
     room = int(there.get("CPU", 0)) // threads
     usual = min(PER_GPU * gpus, room) if on_gpu else room
-    count = max(1, min(jobs or usual, runs))
+    count = max(1, min(request.jobs or usual, runs))
     slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
     return slots, partial(RayWorkers, gpu_memory=smallest_gpu() if on_gpu else 0)
 

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 import time
 from collections import Counter
-from contextlib import closing
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store import open_store
-from bench.sweep import fingerprint, pool, worker
-from bench.sweep.clock import now
-from bench.sweep.devices import Slots
-from bench.sweep.estimate import Estimator
-from bench.sweep.federations import Build, build_all
-from bench.sweep.interrupts import Interrupts
-from bench.sweep.limits import Limits
-from bench.sweep.nodes import NodeWriter
-from bench.sweep.plan import FAILURES, SETTLED, Plan
-from bench.sweep.progress import Reporter
-from bench.sweep.schedule import Scheduler
-from bench.sweep.seams import MakeWorkers
+from bench.grids import Planned
+from bench.spec import RunSpec
+from bench.store import Store, open_store
+from bench.store.queries import Timing
+from bench.store.store import now
+from bench.sweep import fingerprint
+from bench.sweep.federations import Build, FederationFile, build_all
+from bench.sweep.plan import Estimator, Kind, Plan, Step, kind_of, make_plan
+from bench.sweep.policy import FAILURES, SETTLED, Limits, Request, Slots
+from bench.sweep.schedule import Interrupts, Scheduler, Services
+from bench.sweep.show import Reporter
 from bench.sweep.status import Board
-from bench.sweep.worker import Checkpoints, Execute
+from bench.sweep.workers import (
+    Checkpoints,
+    Execute,
+    LocalWorkers,
+    MakeWorkers,
+    choose,
+    execute,
+    thread_variables,
+)
 from bench.sweep.writer import Writer
+
+FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
+"""What else is to run, given the states of the runs that have ended by spec hash; asked once or more after
+each. Its federations are among those of the plan."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +66,13 @@ def sweep(
     roots: tuple[Path, ...],
     slots: Slots,
     reporter: Reporter,
-    execute: Execute = worker.execute,
+    execute: Execute = execute,
     build: Build | None = None,
     limits: Limits | None = None,
     home: Path | None = None,
     minutes: float = MINUTES,
-    make_workers: MakeWorkers = pool.Workers,
+    make_workers: MakeWorkers = LocalWorkers,
+    follow_up: FollowUp | None = None,
 ) -> Outcome:
     """Do the runs of a plan that are to do and store each one as it ends.
 
@@ -65,7 +80,7 @@ def sweep(
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
     says what it does (``sweeps/``), keeps the output of failed runs (``logs/``) and saves what runs every
     so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, none of these.
-    ``make_workers`` says where runs are made.
+    ``make_workers`` says where runs are made. ``follow_up`` is asked for more whenever one has ended.
 
     Raises:
         RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
@@ -80,11 +95,12 @@ def sweep(
         fingerprint.code(method, model)  # as it is now: files may be edited before a run is stored
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
-    prepared = build_all((step.spec for step in steps), roots, build or default_build())
-    plan.refuse_other_clients(prepared.hashes)
-    runnable = [step for step in steps if step.spec.dataset not in prepared.lacking]
+    file = None if slots.elsewhere else FederationFile()
+    federations = build_all((step.spec for step in steps), roots, build or default_build(), file)
+    plan.refuse_other_clients(federations.hashes)
+    runnable = [step for step in steps if step.spec.dataset not in federations.missing_data]
     if not runnable and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
-        raise next(iter(prepared.lacking.values()))
+        raise next(iter(federations.missing_data.values()))
     states: dict[str, str] = {}
     checkpoints = Checkpoints(home / "checkpoints", minutes) if home else None
     with (
@@ -93,17 +109,16 @@ def sweep(
         reporter,
         Interrupts(reporter.note) as interrupts,
         Board(home, database, len(runnable), len(slots.devices)) as board,
-        (NodeWriter if slots.elsewhere else Writer)(store, prepared, slots.threads, interrupts) as writer,
-        worker.thread_variables(slots.threads),
+        Writer(store, federations, slots, lambda: interrupts.now) as writer,
+        thread_variables(slots.threads),
     ):
         reporter.started(len(steps))
         for step in steps:
-            if step.spec.dataset in prepared.lacking:
-                result = RunResult("no_data", str(prepared.lacking[step.spec.dataset]))
+            if step.spec.dataset in federations.missing_data:
+                result = RunResult("no_data", str(federations.missing_data[step.spec.dataset]))
                 states[step.spec.hash] = writer.save(step, result, now())
                 reporter.finished(step, result)
-        scheduler = Scheduler(
-            runnable,
+        services = Services(
             tuple(map(str, roots)),
             slots,
             make_workers(len(slots.devices), execute, limits.timeout),
@@ -115,8 +130,9 @@ def sweep(
             reporter.note,
             board.logs,
             checkpoints,
-            prepared.hashes,
+            federations,
         )
+        scheduler = Scheduler(runnable, services)
         ended: Counter[str] = Counter()
         with closing(scheduler.results()) as results:
             for each in results:
@@ -128,6 +144,10 @@ def sweep(
                     ended[result.state] += 1
                     reporter.finished(step, result)
                     board.ended(step, result)
+                if follow_up is not None and not interrupts.finish:
+                    more = follow_up(store, {**states, **scheduler.skipped})
+                    scheduler.add(more)
+                    board.total += len(more)
                 board.show(scheduler)
         states.update(scheduler.skipped)
         if checkpoints is not None:
@@ -160,3 +180,84 @@ def refuse_unimplemented(plan: Plan) -> None:
     """
     if all(step.status == "not_implemented" for step in plan.steps):
         raise RequestError(f"nothing to run: {plan.steps[0].reason}")
+
+
+@contextmanager
+def opened(request: Request, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
+    """Slots for ``runs`` runs, and what makes runs in them; what an engine has started ends at the end.
+    The request is one that ``check`` accepts.
+
+    Raises:
+        RequestError: the devices or the cluster are not there, or cannot do what is asked.
+    """
+    if request.engine == "ray":
+        from bench.sweep import ray_workers
+
+        with ray_workers.ray_cluster(request, runs) as places:
+            yield places
+    elif request.engine == "slurm":
+        from bench.sweep import slurm_workers
+
+        yield slurm_workers.slurm(home / "slurm", request, runs)
+    else:
+        yield choose(request.devices, request.jobs, request.threads, runs), LocalWorkers
+
+
+# Short runs of kinds that were never run, to know what they will take -----------------------------
+
+ROUNDS = 3
+
+
+def probe(
+    plan: Plan,
+    roots: tuple[Path, ...],
+    slots: Slots,
+    reporter: Reporter,
+    execute: Execute = execute,
+    build: Build | None = None,
+) -> list[Timing]:
+    """What ``ROUNDS`` rounds take of every kind of ready run whose time the plan does not know.
+
+    What is done once (setting up, warming up) must not count for every round: a run of one round is
+    made, too, and the difference counts; and before both another run, since the first in a process is
+    slow. They run as a sweep's do, one at a time, into a database that is thrown away.
+
+    Raises:
+        RequestError: a federation cannot be what was asked for.
+    """
+    kinds: dict[Kind, RunSpec] = {}
+    for step in plan.ready:
+        if step.seconds is None:
+            kinds.setdefault(kind_of(step.spec), step.spec)
+    if not kinds:
+        return []
+    runs = [_short(spec, rounds) for rounds in (2, 1, ROUNDS) for spec in kinds.values()]
+    short = make_plan(runs, {}, lambda dataset: "")
+    one = replace(slots, devices=slots.devices[:1])
+    with tempfile.TemporaryDirectory(prefix="bench-probe-") as folder:
+        url = f"sqlite:///{Path(folder, 'probe.db')}"
+        sweep(short, url, roots, one, reporter, execute, build)
+        with open_store(url, create=False) as store:
+            return _steady(store.history())
+
+
+def _short(spec: RunSpec, rounds: int) -> Planned:
+    rounds = min(rounds, spec.protocol.rounds)
+    short = spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"rounds": rounds})})
+    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, short)
+
+
+def _steady(history: list[Timing]) -> list[Timing]:
+    """The longest run of each kind, with the seconds that so many later rounds take."""
+    kinds: dict[Kind, list[tuple[int, Timing]]] = {}
+    for timing in history:
+        rounds = json.loads(timing.spec)["protocol"]["rounds"]
+        kind = (timing.dataset, timing.scenario, timing.clients, timing.method)
+        kinds.setdefault(kind, []).append((rounds, timing))
+    found = []
+    for several in kinds.values():
+        (few, first), (many, last) = min(several, key=itemgetter(0)), max(several, key=itemgetter(0))
+        more = last.seconds - first.seconds
+        steady = many > few and more > 0  # a busy machine may have held up the first one
+        found.append(last._replace(seconds=more / (many - few) * many) if steady else last)
+    return found

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
+from types import FrameType
+from typing import Any, Self
 
 from bench.engine.result import RunResult
-from bench.sweep import pool
-from bench.sweep.clock import now
-from bench.sweep.devices import Slots
-from bench.sweep.estimate import Estimator
-from bench.sweep.federations import Key
-from bench.sweep.interrupts import Interrupts
-from bench.sweep.limits import Limits
-from bench.sweep.packing import Demand, must_be_alone, place
-from bench.sweep.pauses import Pauses
-from bench.sweep.plan import FAILURES, Step
-from bench.sweep.pool import Lost
-from bench.sweep.retries import Attempt, after_loss, after_memory, noted, out_of_memory
-from bench.sweep.seams import Sharing, Workers
-from bench.sweep.worker import Checkpoints, Order
+from bench.store.queries import COMPLETE
+from bench.store.store import now
+from bench.sweep.federations import Federations
+from bench.sweep.plan import Estimator, Step
+from bench.sweep.policy import (
+    FAILURES,
+    Attempt,
+    Demand,
+    Limits,
+    Pauses,
+    Slots,
+    after_loss,
+    after_memory,
+    must_be_alone,
+    noted,
+    out_of_memory,
+    place,
+)
+from bench.sweep.workers import Checkpoints, Lost, Order, Workers
+from bench.sweep.writer import Writer
 
 TICK = 0.2
 """Seconds after which interrupts and the budget are looked at while nothing ends."""
@@ -33,6 +43,44 @@ ASK_AGAIN = 1.0
 """Seconds after which a run that another sweep was at is asked for again."""
 
 Ended = tuple[Step, RunResult, datetime]
+
+
+class Interrupts:
+    """Counts what asks the sweep to stop; used as a context manager around it.
+
+    Outside of the main thread, and for a signal that the process was started to ignore, nothing is
+    installed.
+    """
+
+    def __init__(self, said: Callable[[str], None]) -> None:
+        self._said = said
+        self._announced = False
+        self._before: dict[signal.Signals, Any] = {}
+        self.finish = False
+        """Start nothing new."""
+        self.now = False
+        """Do not wait for what runs either."""
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._asked)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _asked(self, number: int, _frame: FrameType | None) -> None:
+        self.now = self.finish or number == signal.SIGTERM
+        self.finish = True
+
+    def announce(self, running: int) -> None:
+        """Say once what an interrupt does."""
+        if self._before and not self.now and not self._announced:
+            self._announced = True
+            self._said(f"interrupted: {running} running to be finished and stored; Ctrl-C again stops now")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +93,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Running:
-    """A run in a worker. ``kills`` is how often the system had killed for memory when it began."""
+    """A run in a worker."""
 
     step: Step
     attempt: Attempt
@@ -53,56 +101,54 @@ class Running:
     device: str
     demand: Demand
     started: datetime
-    kills: int
+
+
+@dataclass(frozen=True)
+class Services:
+    """What a scheduler works with.
+
+    ``deadline`` is the end of the budget on the monotonic clock; ``note`` takes a line for people;
+    ``logs`` is where the output of runs goes, ``checkpoints`` where they are saved (None: nowhere).
+    """
+
+    roots: tuple[str, ...]
+    slots: Slots
+    workers: Workers
+    limits: Limits
+    deadline: float
+    estimator: Estimator
+    interrupts: Interrupts
+    writer: Writer
+    note: Callable[[str], None]
+    logs: Path | None
+    checkpoints: Checkpoints | None
+    federations: Federations
 
 
 class Scheduler:
-    """Gives steps to ``workers``, one for each of ``slots``; ``results`` yields what came of them.
+    """Gives steps to workers, one for each slot; ``results`` yields what came of them.
 
-    ``deadline`` is the end of the budget on the monotonic clock; ``note`` takes a line for people;
-    ``logs`` is where the output of runs goes (None: nowhere), ``checkpoints`` where they are saved,
-    ``clients`` the hash of every federation.
     ``running`` and ``waiting`` may be looked at meanwhile. Afterwards ``skipped`` holds the states of
     runs that other sweeps had done, by spec hash, and ``left`` how many were not begun, by reason.
     """
 
-    def __init__(
-        self,
-        steps: Sequence[Step],
-        roots: tuple[str, ...],
-        slots: Slots,
-        workers: Workers,
-        limits: Limits,
-        deadline: float,
-        estimator: Estimator,
-        interrupts: Interrupts,
-        sharing: Sharing,
-        note: Callable[[str], None],
-        logs: Path | None,
-        checkpoints: Checkpoints | None,
-        clients: Mapping[Key, str],
-    ) -> None:
+    def __init__(self, steps: Sequence[Step], services: Services) -> None:
         self.waiting = [Waiting(step) for step in steps]
-        self.running: dict[Future[RunResult], Running] = {}
+        self.running: dict[Future[RunResult | Lost], Running] = {}
         self.skipped: dict[str, str] = {}
         self.left: Counter[str] = Counter()
-        self.estimator = estimator
-        self._roots = roots
-        self._slots = slots
-        self._devices = {device.name: device for device in slots.shared}
-        self._free = list(range(len(slots.devices)))
-        self._workers = workers
-        self._limits = limits
-        self._deadline = deadline
-        self._interrupts = interrupts
-        self._sharing = sharing
-        self._note = note
-        self._logs = logs
-        self._checkpoints = checkpoints
-        self._clients = clients
+        self.estimator = services.estimator
+        self._services = services
+        self._slots = services.slots
+        self._devices = {device.name: device for device in services.slots.shared}
+        self._free = list(range(len(services.slots.devices)))
         self._others: dict[Waiting, float] = {}
         self._pauses = Pauses()
         self._failures = 0
+
+    def add(self, steps: Sequence[Step]) -> None:
+        """More runs, which start behind those that wait."""
+        self.waiting += [Waiting(step) for step in steps]
 
     def results(self) -> Generator[Ended | None, None, None]:
         """Every run's result as it comes; None where something else has changed.
@@ -127,12 +173,12 @@ class Scheduler:
                     yield each
                     self._renew()  # a database that is busy may keep each waiting
                 self._renew()
-                if self._interrupts.finish:
-                    self._interrupts.announce(len(self.running))
-                if self._interrupts.now:
+                if self._services.interrupts.finish:
+                    self._services.interrupts.announce(len(self.running))
+                if self._services.interrupts.now:
                     raise KeyboardInterrupt
         finally:
-            self._workers.stop()
+            self._services.workers.stop()
         if self.waiting:
             self.left[self._hold() or self._over_budget()] += len(self.waiting)
 
@@ -140,19 +186,19 @@ class Scheduler:
 
     def _hold(self) -> str:
         """Why nothing new starts; empty where it may."""
-        if self._interrupts.finish:
+        if self._services.interrupts.finish:
             return "interrupted"
-        if self._limits.failures is not None and self._failures >= self._limits.failures:
+        if self._services.limits.failures is not None and self._failures >= self._services.limits.failures:
             return f"stopped after {self._failures} failed"
         return ""
 
     def _over_budget(self) -> str:
-        return f"not to be done within the budget of {(self._limits.budget or 0) / 3600:g} h"
+        return f"not to be done within the budget of {(self._services.limits.budget or 0) / 3600:g} h"
 
     def _candidates(self) -> list[Waiting]:
         """What could start now: expected to end in time, and not what another sweep is at."""
         present = time.monotonic()
-        seconds = self._deadline - present
+        seconds = self._services.deadline - present
         self._others = {each: until for each, until in self._others.items() if until > present}
         return [
             each
@@ -170,8 +216,8 @@ class Scheduler:
         return Demand() if self._slots.elsewhere else self._demand(waiting)
 
     def _start(self) -> bool:
-        """Start what can start; whether anything did."""
-        before = len(self.running)
+        """Start what can start; whether anything did, or was found done."""
+        before = len(self.running), len(self.skipped)
         while self._free and not self._hold():
             candidates = self._candidates()
             at_work: dict[str, list[Demand]] = {name: [] for name in self._devices}
@@ -181,9 +227,9 @@ class Scheduler:
             if choice is None:
                 break
             chosen = candidates[choice[0]]
-            taken = self._sharing.take(chosen.step)
+            taken = self._services.writer.take(chosen.step)
             self._renew()  # each may take a while, and a cluster takes many
-            state = self._sharing.elsewhere(chosen.step)
+            state = self._services.writer.elsewhere(chosen.step)
             if state is None and not taken:
                 self._others[chosen] = time.monotonic() + ASK_AGAIN
                 continue
@@ -192,14 +238,16 @@ class Scheduler:
                 self._begin(chosen, choice[1])
             else:
                 self.skipped[chosen.step.spec.hash] = state
-                self._note(f"{chosen.step.name}: {state} in another sweep")
-        return len(self.running) > before
+                self._services.note(f"{chosen.step.name}: {state} in another sweep")
+        return (len(self.running), len(self.skipped)) != before
 
     def _renew(self) -> None:
-        lost = self._sharing.renew()
+        lost = self._services.writer.renew()
         for running in self.running.values():
             if running.step.spec.hash in lost:
-                self._note(f"{running.step.name}: no longer claimed, another sweep may be at it, too")
+                self._services.note(
+                    f"{running.step.name}: no longer claimed, another sweep may be at it, too"
+                )
 
     def _begin(self, waiting: Waiting, device: str) -> None:
         slot = next(slot for slot in reversed(self._free) if self._slots.devices[slot] == device)
@@ -208,18 +256,19 @@ class Scheduler:
         attempt = replace(waiting.attempt, alone=self._alone(demand, device))
         spec = waiting.step.spec
         order = Order(
-            spec.canonical(),
-            self._roots,
+            spec,
+            self._services.roots,
             device,
             self._slots.threads,
             attempt.shrink,
-            self._checkpoints,
-            self._clients[spec.federation_key],
+            self._services.checkpoints,
+            self._services.federations.hashes[spec.federation_key],
+            self._services.federations.copies.get(spec.federation_key),
         )
         here = self._demand_here(waiting)
-        running = Running(waiting.step, attempt, slot, device, here, now(), pool.kills_for_memory())
+        running = Running(waiting.step, attempt, slot, device, here, now())
         log = self._log(waiting.step)
-        future = self._workers.start(slot, order, log, attempt.number == 1, demand)
+        future = self._services.workers.start(slot, order, log, attempt.number == 1, demand)
         self.running[future] = running
 
     def _alone(self, demand: Demand, device: str) -> bool:
@@ -230,27 +279,22 @@ class Scheduler:
         return must_be_alone(demand, place_) or place_.slots == 1
 
     def _log(self, step: Step) -> Path | None:
-        return None if self._logs is None else self._logs / f"{step.spec.hash}.log"
+        return None if self._services.logs is None else self._services.logs / f"{step.spec.hash}.log"
 
     # Ending -------------------------------------------------------------------------------------
 
-    def _ended(self, future: Future[RunResult]) -> Ended | None:
+    def _ended(self, future: Future[RunResult | Lost]) -> Ended | None:
         """The result of a run that has ended; None where it is tried again."""
         running = self.running.pop(future)
         self._free.append(running.slot)
-        ended = self._workers.ended(running.slot, future, running.device)
-        result = pool.judged(ended, running.kills)
+        result = future.result()
         if isinstance(result, Lost):
             again = after_loss(running.attempt)
             if again is not None:
                 self._again(running, again, result.how)
                 return None
-            result = RunResult("failed", f"{result.how}, {running.attempt.number} times")
-        if isinstance(ended, Lost):
-            result.device = running.device
-        if result.state == "oom" or (result.state == "failed" and running.device != "cpu"):
-            # What comes next finds nothing left: after some errors of a device its process is of no more use.
-            self._workers.replace(running.slot)
+            reason = f"{result.how}, {running.attempt.number} times"
+            result = RunResult("failed", reason, device=running.device)
         if result.state == "oom":
             attempt = noted(running.attempt, result)
             again = after_memory(attempt, running.step.spec.clients)
@@ -263,15 +307,15 @@ class Scheduler:
 
     def _again(self, running: Running, attempt: Attempt, why: str) -> None:
         self.waiting.insert(0, Waiting(running.step, attempt))
-        self._note(f"{running.step.name}: {why}; trying again {attempt.how}")
+        self._services.note(f"{running.step.name}: {why}; trying again {attempt.how}")
 
     def _final(self, step: Step, result: RunResult) -> None:
         """Learn from a result that will be stored."""
         log = self._log(step)
-        if result.state == "done":
+        if result.state in COMPLETE:
             seconds = result.seconds.get("total", 0.0)
             self.estimator.add(step.spec, seconds, result.device, result.peak_memory)
-        why = self._pauses.ended(step, result)
+        why = self._pauses.ended(step.spec, result)
         if result.state in FAILURES:
             self._failures += 1
             if log is not None and log.exists():
@@ -282,4 +326,4 @@ class Scheduler:
             held = [each for each in self.waiting if each.step.spec.method == step.spec.method]
             self.waiting = [each for each in self.waiting if each not in held]
             self.left[f"{step.spec.method} is held back: {why}"] += len(held)
-            self._note(f"{step.spec.method} is held back for the rest of the sweep: {why}")
+            self._services.note(f"{step.spec.method} is held back for the rest of the sweep: {why}")

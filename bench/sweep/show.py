@@ -1,17 +1,40 @@
-"""A plan as a table for people and as plain values for programs."""
+"""What people and programs see of plans, of runs as they end, and of stored runs and cells."""
 
 from __future__ import annotations
 
+import difflib
+import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
 from statistics import median
-from typing import Any
+from typing import Any, Self
 
+import pandas as pd
 from rich.box import SIMPLE_HEAD
+from rich.console import Console
 from rich.filesize import decimal
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
-from bench.sweep.plan import SETTLED, Plan, Step
+from bench import paths
+from bench.engine.result import RunResult
+from bench.errors import RequestError, unknown
+from bench.resolve import resolve
+from bench.spec import RunSpec, difference
+from bench.store import Store
+from bench.store.store import accuracies
+from bench.sweep.plan import Plan, Step
+from bench.sweep.policy import SETTLED
 
 
 def duration(seconds: float) -> str:
@@ -202,3 +225,229 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]
             for step in plan.steps
         ],
     }
+
+
+# Runs as they end ---------------------------------------------------------------------------------
+
+
+class Reporter:
+    """Hears of everything that a sweep does, and says nothing; used as a context manager around it."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def started(self, total: int) -> None:
+        """``total`` runs are to be done."""
+
+    def finished(self, step: Step, result: RunResult) -> None:
+        """A run has ended and is stored."""
+
+    def note(self, text: str) -> None:
+        """Something else that a person should know."""
+
+
+def test_accuracy(result: RunResult) -> float:
+    """Mean over clients of the trained models' test accuracy in percent, at the round of best mean
+    validation accuracy, as ``bench runs list`` has it.
+    """
+    values: list[float] = [
+        row["value"]
+        for row in accuracies(result)
+        if (row["stage"], row["split"], row["rule"]) == ("trained", "test", "best_val")
+    ]
+    return 100 * sum(values) / len(values)
+
+
+def line(step: Step, result: RunResult) -> str:
+    """One line on a finished run."""
+    if result.state == "done":
+        return f"{step.name}: done {result.seconds['total']:.1f} s, test {test_accuracy(result):.1f} %"
+    return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
+
+
+class PlainLines(Reporter):
+    """One numbered line a run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._total = self._done = 0
+
+    def started(self, total: int) -> None:
+        """Remember the total."""
+        self._total = total
+
+    def finished(self, step: Step, result: RunResult) -> None:
+        """Print the line."""
+        self._done += 1
+        number = str(self._done).rjust(len(str(self._total)))
+        self.note(f"[{number}/{self._total}] {line(step, result)}")
+
+    def note(self, text: str) -> None:
+        """Print the text."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class Bar(PlainLines):
+    """A progress bar with the time left, below the lines of the finished runs."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        columns = (
+            TextColumn("runs"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+        )
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._task = self._progress.add_task("runs", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def started(self, total: int) -> None:
+        """Set the bar's length."""
+        super().started(total)
+        self._progress.update(self._task, total=total)
+
+    def finished(self, step: Step, result: RunResult) -> None:
+        """Print the line and advance the bar."""
+        super().finished(step, result)
+        self._progress.advance(self._task)
+
+
+def reporter(console: Console) -> Reporter:
+    """The display that fits where ``console`` writes to."""
+    return Bar(console) if console.is_terminal else PlainLines(console)
+
+
+# Stored runs and cells -----------------------------------------------------------------------------
+
+
+def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
+    """A ``bench sweep`` line with whatever differs from the defaults written out.
+
+    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
+
+    Raises:
+        RequestError: the method or data set is not installed.
+    """
+    names = (spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+    default = resolve(*names)
+    words = ["bench", "sweep"]
+    for option, value in zip(("-d", "-s", "-k", "-m"), names, strict=False):
+        words += [option, str(value)]
+    for seed in seeds or (spec.seed,):
+        words += ["--seed", str(seed)]
+    for key, (value, _) in difference(spec, default).items():
+        if key in spec.settings():
+            # JSON writes numbers, truth values, lists and quoted texts as TOML does.
+            words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    return shlex.join(words)
+
+
+def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Names, state, seconds and test accuracy (percent; mean over clients of the trained model at
+    the round of best validation accuracy; None without one) of the runs that the filters leave.
+    """
+    runs = store.runs(**filters)
+    results = store.client_results(runs["id"], stage="trained", split="test", rule="best_val")
+    means = (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
+    names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
+    rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
+    for row, seconds in zip(rows, runs["seconds_total"], strict=True):
+        row["seconds"] = round(float(seconds), 2)
+        row["test"] = means.get(row["id"])
+    return rows
+
+
+def run_detail(store: Store, run_id: int) -> dict[str, Any]:
+    """Everything stored of a run but its arrays, the log it left if it failed here, and the command that
+    makes it again.
+
+    Accuracies are mean, sample standard deviation (None for one client) and minimum over clients.
+
+    Raises:
+        RequestError: no such run.
+    """
+    runs = store.runs(id=run_id)
+    if runs.empty:
+        raise RequestError(f"no run {run_id} in {store.url}: 'bench runs list' prints the ids")
+    row: dict[str, Any] = json.loads(runs.to_json(orient="records", date_format="iso"))[0]
+    row["spec"] = json.loads(row["spec"])
+    environments = store.environments().set_index("id")["description"]
+    row["environment"] = json.loads(environments.loc[row.pop("environment_id")])
+    results = store.client_results([run_id])
+    readings = results["stage"] + " " + results["split"] + " " + results["rule"]
+    clients = results["value"].groupby(readings).agg(["mean", "std", "min"])
+    row["accuracy"] = {
+        str(reading): {name: None if isnan(value) else round(value, 6) for name, value in values.items()}
+        for reading, values in clients.to_dict(orient="index").items()
+    }
+    row["arrays"] = store.artefact_names(run_id)
+    log = paths.home() / "logs" / f"{row['spec_hash']}.log"
+    row["log"] = str(log) if log.exists() else None
+    try:
+        row["command"] = command(RunSpec.model_validate(row["spec"]))
+    except RequestError as error:
+        row["command"] = f"not available here: {error}"
+    return row
+
+
+FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
+
+NEAR = 5
+"""Cells that a message names where there is none of the name asked for."""
+
+
+@dataclass(frozen=True)
+class CellPart:
+    """Runs of a cell that one command makes: their seeds, states and origins."""
+
+    command: str
+    seeds: tuple[int, ...]
+    states: dict[str, int]
+    origins: tuple[str, ...]
+
+
+def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of the cell ``name`` (``FORM``); ``runs`` has a row a run, as a report's source gives them.
+
+    Raises:
+        RequestError: the name is none, or there is no run of such a cell.
+    """
+    if name.count("/") != 3:
+        raise RequestError(
+            f"expected a run's id or {FORM} such as cora/non-overlapping/10/fedavg, got '{name}'"
+        )
+    names = (
+        runs["dataset"] + "/" + runs["scenario"] + "/" + runs["clients"].astype(str) + "/" + runs["method"]
+    )
+    here = runs[names == name]
+    if here.empty:
+        near = difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4)
+        raise unknown("cell", name, near)
+    return here
+
+
+def cell(runs: pd.DataFrame, name: str) -> list[CellPart]:
+    """The runs of the cell ``name``, by the command that makes them, largest part first.
+
+    Runs that differ in more than their seed are made by different commands. Raises as ``rows_of_cell``.
+    """
+    here = rows_of_cell(runs, name)
+    parts = []
+    for _, part in here.groupby("cell"):
+        specs = [RunSpec.model_validate_json(text) for text in part["spec"]]
+        seeds = tuple(sorted({spec.seed for spec in specs}))
+        origins = tuple(sorted(set(part["origin"])))
+        parts.append(CellPart(command(specs[0], seeds), seeds, dict(Counter(part["state"])), origins))
+    return sorted(parts, key=lambda part: (-len(part.seeds), part.command))

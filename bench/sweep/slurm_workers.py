@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -15,12 +15,9 @@ from submitit.core.utils import FailedJobError, UncompletedJobError
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.sweep import nodes
-from bench.sweep.devices import Slots
-from bench.sweep.packing import Demand
-from bench.sweep.pool import Lost
-from bench.sweep.seams import MakeWorkers
-from bench.sweep.worker import Execute, Order
+from bench.sweep.cluster import attempt, order_for_node
+from bench.sweep.policy import Demand, Request, Slots
+from bench.sweep.workers import Execute, Lost, MakeWorkers, Order
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""
@@ -32,29 +29,22 @@ MINUTES = 24 * 60
 """Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
 
 
-def slurm(
-    folder: Path,
-    settings: Sequence[str],
-    devices: str | None,
-    jobs: int | None,
-    threads: int | None,
-    runs: int,
-) -> tuple[Slots, MakeWorkers]:
-    """Slots for Slurm jobs of some ``settings`` (each KEY=VALUE), and what makes runs in them. Jobs leave
-    their files in ``folder``, which all machines must share.
+def slurm(folder: Path, request: Request, runs: int) -> tuple[Slots, MakeWorkers]:
+    """Slots for the Slurm jobs of a request, and what makes runs in them. Jobs leave their files in a folder
+    that all machines must share.
 
     Raises:
         RequestError: Slurm is not on this machine, or a setting is none.
     """
-    parameters: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": threads or 1}
-    if devices == "cuda":
+    parameters: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": request.threads or 1}
+    if request.devices == "cuda":
         parameters["gpus_per_node"] = 1
-    for setting in settings:
+    for setting in request.slurm:
         key, _, value = setting.partition("=")
         parameters[key] = int(value) if value.isdecimal() else value
     slots = Slots(
-        ("cuda:0" if devices == "cuda" else "cpu",) * max(1, min(jobs or JOBS, runs)),
-        threads or 1,
+        ("cuda:0" if request.devices == "cuda" else "cpu",) * max(1, min(request.jobs or JOBS, runs)),
+        request.threads or 1,
         elsewhere=True,
     )
     shared, alone = (executor(folder, parameters | extra) for extra in ({}, {"exclusive": True}))
@@ -74,7 +64,9 @@ def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm"
         made = AutoExecutor(folder, cluster=cluster)
         made.update_parameters(**named)
     except RuntimeError as error:
-        raise RequestError(f"--engine slurm expects a machine that can submit Slurm jobs: {error}") from error
+        raise RequestError(
+            f"--backend slurm expects a machine that can submit Slurm jobs: {error}"
+        ) from error
     except (NameError, AssertionError) as error:
         raise RequestError(f"--slurm: {str(error).splitlines()[0]}") from error
     return made
@@ -92,62 +84,42 @@ class SlurmWorkers:
         self._timeout = timeout
         self._executor = executor
         self._alone = alone
-        self._jobs: dict[Future[RunResult], Any] = {}
+        self._jobs: dict[Future[RunResult | Lost], Any] = {}
         self._stopped = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
 
     def start(
         self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
-    ) -> Future[RunResult]:
+    ) -> Future[RunResult | Lost]:
         """Submit a job; one that is to be alone has its node to itself."""
         chosen = self._alone if demand is not None and demand.alone else self._executor
-        future: Future[RunResult] = Future()
+        future: Future[RunResult | Lost] = Future()
         try:
             self._jobs[future] = chosen.submit(
-                nodes.attempt, self._execute, nodes.order_for_node(order), log, fresh, self._timeout, False
+                attempt,
+                self._execute,
+                order_for_node(order),
+                log,
+                fresh,
+                self._timeout,
+                False,
             )
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
-            future.set_exception(error)
+            future.set_result(_lost(error))
         return future
 
     def _look(self) -> None:
         while not self._stopped.wait(TICK):
             for future, job in list(self._jobs.items()):
-                try:
-                    if not future.done() and _has_ended(job):
-                        future.set_result(job.result())
-                except Exception as error:
-                    future.set_exception(error)
-
-    def ended(self, slot: int, future: Future[RunResult], device: str) -> RunResult | Lost:
-        """What came of a job: without a result it was killed, Slurm's time for it was over, or the disk that
-        machines share failed. What it wrote stays in its folder then.
-        """
-        job = self._jobs.pop(future, None)
-        try:
-            ended = future.result()
-        except FailedJobError as error:  # what was raised may stand above a rule and a list of files
-            raised = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
-            return Lost(f"the Slurm job failed: {raised}")
-        except UncompletedJobError:
-            return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
-        except Exception as error:  # half a file raises whatever it looks like
-            how = f"{type(error).__name__}: {error}"
-            return Lost(f"the Slurm job's order or result could not be handed over ({how})")
-        with suppress(OSError):
-            for path in job.paths.folder.glob(f"{job.job_id}_*"):
-                path.unlink(missing_ok=True)
-        return ended
-
-    def replace(self, slot: int) -> None:
-        """Nothing to do: every job starts anew."""
+                if _has_ended(job):
+                    del self._jobs[future]
+                    future.set_result(_outcome(job))
 
     def stop(self) -> None:
         """Cancel what runs or waits."""
         self._stopped.set()
-        for job in self._jobs.values():
+        for job in list(self._jobs.values()):
             job.cancel(check=False)
-        self._jobs.clear()
 
 
 def _has_ended(job: Any) -> bool:
@@ -156,3 +128,29 @@ def _has_ended(job: Any) -> bool:
         return bool(job.done())
     except OSError:
         return False
+
+
+def _outcome(job: Any) -> RunResult | Lost:
+    """What came of a job that has ended: without a result it was killed, Slurm's time for it was over, or the
+    disk that machines share failed. What it wrote stays in its folder then.
+    """
+    try:
+        result: RunResult | Lost = job.result()
+    except FailedJobError as error:
+        return _lost(error)
+    except UncompletedJobError:
+        return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
+    except Exception as error:  # half a file raises whatever it looks like
+        return _lost(error)
+    with suppress(OSError):
+        for path in job.paths.folder.glob(f"{job.job_id}_*"):
+            path.unlink(missing_ok=True)
+    return result
+
+
+def _lost(error: Exception) -> Lost:
+    if isinstance(error, FailedJobError):  # what was raised may stand above a rule and a list of files
+        raised = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
+        return Lost(f"the Slurm job failed: {raised}")
+    how = f"{type(error).__name__}: {error}"
+    return Lost(f"the Slurm job's order or result could not be handed over ({how})")

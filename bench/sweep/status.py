@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,14 +17,19 @@ from typing import TYPE_CHECKING, Any, Self
 from bench import process
 from bench.engine.result import RunResult
 from bench.store import connect
-from bench.sweep.clock import now, written
-from bench.sweep.plan import FAILURES, Step
-from bench.sweep.show import side_by_side
+from bench.store.store import now
+from bench.sweep.plan import Step
+from bench.sweep.policy import FAILURES
+from bench.sweep.show import duration, runs, side_by_side, states
 
 if TYPE_CHECKING:
     from bench.sweep.schedule import Running, Scheduler
 
 FAILURES_KEPT = 20
+
+NONE = "no sweep is running"
+
+WATCH_SECONDS = 1.0
 
 SILENCE = 60.0
 """Seconds without a sign of life after which a sweep that only others can see is taken to be dead."""
@@ -45,6 +51,7 @@ class Board:
         self._folder = None if home is None else home / "sweeps"
         self._ended = threading.Event()
         self._counts: Counter[str] = Counter()
+        self.total = total
         self._failures: list[dict[str, str]] = []
         self._fixed = {
             "pid": os.getpid(),
@@ -53,7 +60,6 @@ class Board:
             "started": written(now()),
             "database": connect.database(database).name,
             "jobs": jobs,
-            "total": total,
         }
 
     def __enter__(self) -> Self:
@@ -100,6 +106,7 @@ class Board:
         ends = [datetime.fromisoformat(run["expected_end"]) for run in running if run["expected_end"]]
         shown = {
             **self._fixed,
+            "total": self.total,
             "counts": dict(self._counts),
             "left": len(scheduler.waiting),
             "running": running,
@@ -151,3 +158,66 @@ def _read(path: Path) -> Sweep | None:
         return sweep if runs else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+# As text for people -------------------------------------------------------------------------------
+
+
+def text(running: list[Sweep]) -> str:
+    """What runs where, how far each sweep is, what failed last and when it ends."""
+    return "\n\n".join(map(_sweep, running)) if running else NONE
+
+
+def _sweep(sweep: Sweep) -> str:
+    ended = sum(sweep["counts"].values())
+    lines = [
+        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_ago(sweep['started'])}",
+        f"{ended:,} of {runs(sweep['total'])} ended" + (f": {states(sweep['counts'])}" if ended else ""),
+        f"{len(sweep['running'])} running, {sweep['left']:,} waiting; {_end(sweep)}",
+    ]
+    for run in sweep["running"]:
+        again = f", attempt {run['attempt']}" if run["attempt"] > 1 else ""
+        end = f", ends {_in(run['expected_end'])}" if run["expected_end"] else ""
+        lines.append(f"  {run['device']}: {run['run']}, for {_ago(run['since'])}{end}{again}")
+    lines += [f"  {_failure(failure)}" for failure in sweep["failures"]]
+    return "\n".join(lines)
+
+
+def _failure(failure: dict[str, str]) -> str:
+    return f"{failure['state']} {_ago(failure['when'])} ago: {failure['run']}: {failure['reason']}"
+
+
+def _end(sweep: Sweep) -> str:
+    unknown = f", without {runs(sweep['unknown_times'])} whose time is unknown" * bool(sweep["unknown_times"])
+    return f"ends {_in(sweep['ends'])}{unknown}" if sweep["ends"] else "its end is unknown"
+
+
+def _seconds_since(moment: str) -> float:
+    since: timedelta = now() - datetime.fromisoformat(moment)
+    return since.total_seconds()
+
+
+def _ago(moment: str) -> str:
+    return duration(max(_seconds_since(moment), 0.0))
+
+
+def _in(moment: str) -> str:
+    seconds = -_seconds_since(moment)
+    return f"in {duration(seconds)}" if seconds > 0 else "any moment"
+
+
+def watch(home: Path, show: Callable[[str], None], every_second: bool) -> None:
+    """Show the text until no sweep runs: every second, or when a run has begun or ended."""
+    before = None
+    while running := sweeps(home):
+        events = [(sweep["counts"], sweep["running"]) for sweep in running]
+        if every_second or events != before:
+            show(text(running))
+        before = events
+        time.sleep(WATCH_SECONDS)
+    show(NONE)
+
+
+def written(moment: datetime) -> str:
+    """ISO 8601 to the second, for a moment in UTC without a zone."""
+    return moment.isoformat(timespec="seconds")

@@ -17,17 +17,16 @@ from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle import Bundle
-from bench.store.bundle_consistent import check_consistent
-from bench.store.bundle_import import run_name
-from bench.store.bundle_marks import Finding
+from bench.store.bundle_import import Finding, check_consistent, run_name
+from bench.store.filters import filter_known_runs
 from bench.store.outcome import Outcome, Reading, outcomes
-from bench.sweep import fingerprint, worker
-from bench.sweep.devices import Slots
+from bench.sweep import fingerprint, workers
 from bench.sweep.federations import Build
-from bench.sweep.plan import SETTLED, make_plan
-from bench.sweep.progress import Reporter
+from bench.sweep.plan import make_plan
+from bench.sweep.policy import SETTLED, Slots
 from bench.sweep.run import sweep
-from bench.sweep.worker import Execute
+from bench.sweep.show import Reporter
+from bench.sweep.workers import Execute
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -51,19 +50,21 @@ class Check:
     detail: str
 
 
-def draw(bundle: Bundle, count: int, seed: int) -> pd.DataFrame:
-    """A sample of the bundle's ``done`` runs without replacement, each as likely as any other.
+def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """A sample without replacement of the bundle's ``done`` runs that the filters leave, each as likely.
 
-    Rows of ``Bundle.runs``. It follows from the seed and the bundle's content.
+    Rows of ``Bundle.runs``. It follows from the seed, the filters and the bundle's content.
 
     Raises:
-        RequestError: fewer than one run is wanted, or the bundle has no ``done`` run.
+        RequestError: fewer than one run is wanted, the bundle has no ``done`` run, or none that the filters
+            leave.
     """
     if count < 1:
         raise RequestError(f"--sample expects at least 1, got {count}")
     done = bundle.runs(state="done").sort_values("spec_hash", ignore_index=True)
     if done.empty:
         raise RequestError(f"bundle {bundle.folder}: no run in state done, nothing to verify")
+    done = filter_known_runs(done, filters or {})
     chosen = streams.generator(seed, "verify", bundle.hash).permutation(len(done))[:count]
     return done.iloc[sorted(chosen)].reset_index(drop=True)
 
@@ -100,7 +101,7 @@ def make_again(
     roots: tuple[Path, ...],
     slots: Slots,
     reporter: Reporter,
-    execute: Execute = worker.execute,
+    execute: Execute = workers.execute,
     build: Build | None = None,
 ) -> list[Check]:
     """Run a sample as a sweep does, into a database that is thrown away, and compare.

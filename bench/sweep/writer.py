@@ -17,9 +17,10 @@ from bench.store import Context, Store, connect
 from bench.store.claims import Claims
 from bench.store.queries import Stored
 from bench.sweep import fingerprint
-from bench.sweep.federations import Prepared
-from bench.sweep.interrupts import Interrupts
-from bench.sweep.plan import FAILURES, SETTLED, Step, serves
+from bench.sweep.cluster import NodeResult
+from bench.sweep.federations import Federations
+from bench.sweep.plan import Step, serves
+from bench.sweep.policy import FAILURES, SETTLED, Slots
 
 ASK_AGAIN = 1.0
 """Seconds after which a database that is busy is asked again."""
@@ -33,13 +34,17 @@ T = TypeVar("T")
 class Writer:
     """The only one in a sweep that writes. Several sweeps may share a database: each claims a run
     before it starts it, and says so again while it runs. Use as a context manager.
+
+    ``stopping`` says whether the sweep is to stop now: then a busy database is not waited for.
     """
 
-    def __init__(self, store: Store, prepared: Prepared, threads: int, interrupts: Interrupts) -> None:
+    def __init__(
+        self, store: Store, federations: Federations, slots: Slots, stopping: Callable[[], bool]
+    ) -> None:
         self._store = store
-        self._prepared = prepared
-        self._interrupts = interrupts
-        self._environment = cache(lambda device: describe(device, threads))
+        self._federations = federations
+        self._slots = slots
+        self._stopping = stopping
         self._claims = Claims(store)
         self._renewed = time.monotonic()
 
@@ -62,7 +67,7 @@ class Writer:
             try:
                 return ask()
             except BusyError as error:
-                if self._interrupts.now:
+                if self._stopping():
                     raise KeyboardInterrupt from error
                 if time.monotonic() > end:
                     raise
@@ -86,8 +91,10 @@ class Writer:
         return None if old is None else _since(old, step)
 
     def made_on(self, result: RunResult) -> Mapping[str, Any]:
-        """Description of the machine that made a result: this one."""
-        return self._environment(result.device)
+        """Description of the machine that made a result; empty where that was lost with it."""
+        if isinstance(result, NodeResult):
+            return result.environment
+        return {} if self._slots.elsewhere else _environment(result.device, self._slots.threads)
 
     def save(self, step: Step, result: RunResult, started: datetime) -> str:
         """Store a result and return the state that is stored now.
@@ -114,10 +121,15 @@ class Writer:
             method_numerics=code.method_numerics,
             engine_numerics=code.engine_numerics,
             source_hash=code.source,
-            provenance=self._prepared.provenance.get(step.spec.federation_key, {}),
+            provenance=self._federations.provenance.get(step.spec.federation_key, {}),
         )
         self._patiently(lambda: self._store.save(step.spec, result, context, keep))
         return state
+
+
+@cache
+def _environment(device: str, threads: int) -> Mapping[str, Any]:
+    return describe(device, threads)
 
 
 def _since(old: Stored, step: Step) -> str | None:

@@ -1,24 +1,27 @@
-"""Figures of studies: history, importance, learning rates and the best of k trials."""
+"""Figures of searches, as the library draws them, and their trials as CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import optuna
-from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
+from matplotlib import pyplot
+from optuna.exceptions import ExperimentalWarning
+from optuna.importance import PedAnovaImportanceEvaluator
+from optuna.visualization import matplotlib as visualization
 
 from bench.errors import RequestError
-from bench.report.figures import Figure, save
-from bench.tune.apply import configurations
-from bench.tune.ledger import stored_trials
-from bench.tune.panels import BestOfPanel, HistoryPanel, ImportancePanel, RatePanel, TrialsPanel
+from bench.tune.proposals import Course, rebuilt
 from bench.tune.record import Trial
-from bench.tune.sampler import distributions
 from bench.tune.tuning import Tuning
 
-CLIENT_RATE = "client.learning_rate"
-RATE = "learning_rate"
+VALIDATION = "Validation accuracy"
+WIDTH, HEIGHT, PER_PARAMETER = 7.0, 4.0, 3.0
+"""Inches of a figure; across of one parameter's slice."""
 
 BEST = 0.25
 """Share of the trials that count as the best ones where importance is asked for."""
@@ -27,57 +30,66 @@ LEAST = 8
 """Trials from which on importance is computed: two of them are the best quarter then."""
 
 
-def figures_of(studies: Sequence[Tuning], home: Path, folder: Path) -> list[Path]:
-    """Draw every study that has trials, from the journal or else from its finished record.
+def draw(searches: Iterable[tuple[Tuning, Sequence[Course]]], folder: Path) -> list[Path]:
+    """Draw every search that has a trial with a number: its history, slices of the space and, from
+    ``LEAST`` completed trials on, what mattered for being among the best (PED-ANOVA).
 
-    Equal trials give equal bytes. Written are PDF, PNG and CSV of each figure.
+    Returns the files written: a PDF and a PNG of each figure, and a CSV of the trials.
 
     Raises:
-        RequestError: none of the studies has a trial that reached a number.
+        RequestError: none of the searches has a trial that was run to its end.
     """
-    stored = stored_trials(home / "tuning", studies)
-    known = configurations(home)
-    drawn: list[Figure] = []
-    for each in studies:
-        trials = tuple(stored[each.name])
-        finished = known.of(each.spec)
-        if not trials and finished is not None and finished.record.study == each.name:
-            trials = finished.record.trials
-        if any(trial.validation is not None for trial in trials):
-            drawn += figures(each, trials)
+    drawn = [(tuning, courses) for tuning, courses in searches if _complete(courses)]
     if not drawn:
-        raise RequestError(
-            f"--plots: none of {len(studies)} studies has a trial yet: run bench tune first, without --plots"
-        )
+        raise RequestError("--plots: no search has a trial yet: run bench tune first, without --plots")
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for figure in drawn for path in save(figure, folder)]
+    return [path for tuning, courses in drawn for path in _draw(tuning, courses, folder)]
 
 
-def figures(tuning: Tuning, trials: tuple[Trial, ...]) -> list[Figure]:
-    """The figures of one study; without importance where there are too few trials."""
-    rates = [key for key in tuning.space if key.endswith(RATE) and key != CLIENT_RATE]
-    panels: dict[str, TrialsPanel] = {"history": HistoryPanel(tuning, trials)}
-    shares = importances(tuning, trials)
-    if shares:
-        panels["importance"] = ImportancePanel(tuning, trials, shares)
-    if CLIENT_RATE in tuning.space:
-        # Of a method's own rates the last is the one of what makes the models.
-        panels["learning_rate"] = RatePanel(tuning, trials, CLIENT_RATE, rates[-1] if rates else None)
-    panels["best_of_k"] = BestOfPanel(tuning, trials)
+def _complete(courses: Sequence[Course]) -> list[float]:
+    return [trial.validation or 0.0 for trial, _ in courses if trial.state == "complete"]
+
+
+def _draw(tuning: Tuning, courses: Sequence[Course], folder: Path) -> list[Path]:
+    study = rebuilt(tuning, courses)
     stem = tuning.title.replace(" ", "-")
-    return [Figure("tuning", f"{stem}-{name}", "", (panel,)) for name, panel in panels.items()]
+    plots: dict[str, Callable[[optuna.Study], Any]] = {
+        "history": lambda study: visualization.plot_optimization_history(study, target_name=VALIDATION),
+        "slice": lambda study: visualization.plot_slice(study, target_name=VALIDATION),
+    }
+    values = _complete(courses)
+    if len(values) >= LEAST and len(set(values)) > 1:
+        plots["importance"] = lambda study: visualization.plot_param_importances(
+            study, evaluator=PedAnovaImportanceEvaluator(target_quantile=BEST), target_name=VALIDATION
+        )
+    table = folder / f"{stem}-trials.csv"
+    _write(table, tuning, [trial for trial, _ in courses])
+    paths = [table]
+    for name, plot in plots.items():
+        with warnings.catch_warnings(), pyplot.rc_context():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            plot(study)
+            figure = pyplot.gcf()
+            width = PER_PARAMETER * len(tuning.space) if name == "slice" else WIDTH
+            figure.set_size_inches(width, HEIGHT)
+            for axes in figure.axes:
+                axes.set_title("")
+                axes.set_title("", loc="left")
+                axes.set_xlabel(axes.get_xlabel().replace(".", "\n"), fontsize="small")
+            figure.suptitle(tuning.title)
+            for kind in ("pdf", "png"):
+                paths.append(folder / f"{stem}-{name}.{kind}")
+                metadata = {"CreationDate": None} if kind == "pdf" else {}
+                figure.savefig(paths[-1], dpi=150, bbox_inches="tight", metadata=metadata)
+            pyplot.close(figure)
+    return paths
 
 
-def importances(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, float]:
-    """How much each parameter mattered for being among the best quarter of the trials (PED-ANOVA),
-    adding up to 1, the largest first; empty where fewer than ``LEAST`` trials, or all the same, reached
-    a number.
-    """
-    numbers = [(trial.parameters, trial.validation) for trial in trials if trial.validation is not None]
-    if len(numbers) < LEAST or len({value for _, value in numbers}) == 1:
-        return {}
-    study = optuna.create_study(direction="maximize")
-    space = distributions(tuning.space)
-    for chosen, value in numbers:
-        study.add_trial(optuna.trial.create_trial(params=chosen, distributions=dict(space), value=value))
-    return get_param_importances(study, evaluator=PedAnovaImportanceEvaluator(target_quantile=BEST))
+def _write(path: Path, tuning: Tuning, trials: Sequence[Trial]) -> None:
+    columns = ("number", "state", "validation", "client_epochs", "seconds")
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow([*columns, *tuning.space])
+        for trial in trials:
+            row = [getattr(trial, column) for column in columns]
+            table.writerow([*row, *(trial.parameters[key] for key in tuning.space)])

@@ -108,7 +108,7 @@ class Record(_Part):
         tuning = Tuning(self.spec, self.space, self.seeds, self.budget.trials)
         if self.budget.client_epochs != tuning.budget or used > tuning.budget + EPSILON:
             raise ValueError("the client epochs are not those of so many trials")
-        if not ended(self.used.trials, used, self.budget, tuning.run_epochs, tuning.size):
+        if not ended(self.trials, self.budget, tuning.run_epochs, tuning.size):
             raise ValueError("the budget was not used up")
         best = best_of(self.trials)
         if best is None or (best.number, best.parameters, best.validation) != (
@@ -135,15 +135,16 @@ class Record(_Part):
         return RunSpec.model_validate({**self.cell, "seed": self.seeds[0]})
 
 
-def ended(trials: int, client_epochs: float, budget: Budget, run_epochs: int, size: int) -> str:
-    """What of a budget is used up: ``trials``, ``client epochs`` (less is left than a trial of
-    ``run_epochs`` takes), or all of a space of that ``size``; empty where the study goes on.
+def ended(trials: Sequence[Trial], budget: Budget, run_epochs: int, size: int) -> str:
+    """What of a budget is used up: ``trials``, ``client epochs`` (less is left than the dearest trial took),
+    or all of a space of that ``size``; empty where the search goes on.
     """
-    if trials >= budget.trials:
+    if len(trials) >= budget.trials:
         return "trials"
-    if client_epochs > budget.client_epochs - run_epochs + EPSILON:
+    left = budget.client_epochs - sum(trial.client_epochs for trial in trials)
+    if left < dearest(trials, run_epochs) - EPSILON:
         return "client epochs"
-    return "space" if trials >= size else ""
+    return "space" if len(trials) >= size else ""
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
@@ -152,12 +153,9 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
     return max(able, key=lambda trial: trial.validation or 0.0, default=None)
 
 
-def dearest(trials: Sequence[Trial], run_epochs: int) -> float | None:
-    """The most client epochs that a trial took, at least the ``run_epochs`` of a plain one; None where none
-    was run as far as the budget allowed, so that it is not known what one takes.
-    """
-    measured = [trial.client_epochs for trial in trials if trial.may_win]
-    return max(run_epochs, *measured) if measured else None
+def dearest(trials: Sequence[Trial], run_epochs: int) -> float:
+    """The most client epochs that a trial took, at least the ``run_epochs`` of a plain one."""
+    return max([run_epochs, *(trial.client_epochs for trial in trials)])
 
 
 def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Trial | None:
@@ -165,15 +163,25 @@ def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Tri
     return next((trial for trial in trials if trial.parameters == configuration), None)
 
 
+class NoWinnerError(RequestError):
+    """A search has ended without a winner."""
+
+
 def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
     """The record of a study on these clients whose budget is used up.
 
     Raises:
-        RequestError: no trial gave a number, so there is no winner.
+        NoWinnerError: no trial gave a number, or the default configuration takes more than the budget.
     """
     best, default = best_of(trials), trial_of(tuning.default, trials)
     if best is None or best.validation is None:
-        raise RequestError(f"{tuning.title}: none of {len(trials)} trials gave a number: {trials[-1].reason}")
+        raise NoWinnerError(f"none of {len(trials)} trials gave a number: {trials[-1].reason}")
+    used = sum(trial.client_epochs for trial in trials)
+    if used > tuning.budget + EPSILON:
+        raise NoWinnerError(
+            f"its trials took {used:,.0f} client epochs, {tuning.trials} grant {tuning.budget:,}: expected "
+            "more --trials"
+        )
     return Record(
         study=tuning.name,
         cell=tuning.spec.cell_tree(),
@@ -181,7 +189,7 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
         space=tuning.space,
         seeds=tuning.seeds,
         budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),
-        used=Budget(trials=len(trials), client_epochs=sum(trial.client_epochs for trial in trials)),
+        used=Budget(trials=len(trials), client_epochs=used),
         numerics=tuning.numerics,
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
         winner=Winner(number=best.number, overrides=best.parameters, validation=best.validation),

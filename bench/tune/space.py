@@ -16,7 +16,7 @@ Space = dict[str, tuple[Value, ...]]
 
 CLIENT: dict[str, tuple[Value, ...]] = {
     "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
-    "client.weight_decay": (0.0, 0.0005, 0.005),
+    "client.weight_decay": (0.0, 1e-6, 0.0005, 0.005),
     "client.dropout": (0.0, 0.3, 0.5),
 }
 MOST_OWN = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -86,10 +86,20 @@ class Tuning:
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         return f"{self.title} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
-    def specs(self, overrides: dict[str, Value]) -> tuple[RunSpec, ...]:
-        """The runs of a configuration, one for each seed of the search."""
+    def specs(self, overrides: Mapping[str, Value], rounds: int | None = None) -> tuple[RunSpec, ...]:
+        """The runs of a configuration, one for each seed of the search; with so many rounds."""
         spec = configured(self.spec, overrides)
-        return tuple(spec.model_copy(update={"seed": seed}) for seed in self.seeds)
+        protocol = spec.protocol.model_copy(update={} if rounds is None else {"rounds": rounds})
+        return tuple(spec.model_copy(update={"seed": seed, "protocol": protocol}) for seed in self.seeds)
+
+    def configuration(self, spec: RunSpec) -> dict[str, Value] | None:
+        """What a run has of the space; None where it is none of the search's, of however many rounds."""
+        settings = spec.settings()
+        chosen: dict[str, Value] = {key: settings.get(key, "") for key in self.space}
+        inside = all(chosen[key] in values for key, values in self.space.items())
+        if not inside or spec.seed not in self.seeds:
+            return None
+        return chosen if spec in self.specs(chosen, spec.protocol.rounds) else None
 
 
 def numerics(method: str) -> dict[str, int]:
@@ -109,7 +119,7 @@ def check_request(trials: int, seeds: Sequence[int]) -> tuple[int, ...]:
     for seed in chosen:
         if seed in REPORT_SEEDS or seed < 0 or chosen.count(seed) > 1:
             raise RequestError(
-                f"--tune-seeds expects different seeds that no report uses, {REPORT_SEEDS.stop} or more, "
+                f"--seed expects different seeds that no report uses, {REPORT_SEEDS.stop} or more, "
                 f"got {', '.join(map(str, chosen))}"
             )
     return chosen

@@ -1,6 +1,6 @@
 """A data set in one file: a graph from two CSV files (made up, in docs/examples/data).
 
-BENCH_PLUGINS=docs/examples/friends.py bench data list --data-root docs/examples/data
+BENCH_PLUGINS=docs/examples/friends.py bench datasets --data-root docs/examples/data
 """
 
 from __future__ import annotations

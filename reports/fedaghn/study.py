@@ -12,6 +12,7 @@ from bench.report.experiment_files import read
 from bench.report.published import Published
 from bench.report.settings import Column, Reading
 from bench.report.study import Study
+from bench.report.verdicts import PublishedRuns
 
 from .claims import CLAIMS
 from .measures import MEASURES
@@ -63,10 +64,12 @@ class FedAGHN(Study):
 
     name = "fedaghn"
     title = "FedAGHN"
+    proposed = "fedaghn"
     grids = ("fedaghn_main", "heterogeneity", "case_study", "fedaghn_reduced", "case_study_reduced")
     lines = LINES
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
+    cost_reference = "fedavg"
     readings = (Reading("trained", "client_best_val"),)
     claims = CLAIMS
     data_table = ImageClients(PAPER, 20)
@@ -92,6 +95,10 @@ class FedAGHN(Study):
         "tiny-imagenet-sample": "Tiny-ImageNet sample",
     }
     remarks = ("FedAvg and FedProx are read from the received model, all others after local training.",)
+
+    def published_runs(self, target: Published, column: Column) -> PublishedRuns:
+        """Three (appendix C.3), on one partition."""
+        return PublishedRuns(3)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs and split (section 4, appendices C.1 and C.3)."""

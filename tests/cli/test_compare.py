@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,11 +14,21 @@ from fake_database import FakeDatabase
 
 from bench import engine, registry
 from bench.cli.main import main
-from bench.compare import compare, expectations, find_study, own_method, planned_runs, with_changed
+from bench.compare import (
+    compare,
+    expectations,
+    find_study,
+    own_method,
+    planned_runs,
+    with_changed,
+    with_guest,
+)
 from bench.errors import RequestError
-from bench.grids import Filters, Planned
+from bench.grids import Filters, Planned, expand, load_grid
+from bench.report.experiment import Plan as Experiments
 from bench.report.results import Results
 from bench.report.standing import sentences, standings
+from bench.spec import RunSpec
 from bench.store.queries import Stored
 from bench.sweep import fingerprint
 from bench.sweep.plan import Plan, make_plan
@@ -57,10 +68,11 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     found = compare(database, study, method, runs)
     (standing,) = found.standings
     assert (standing.accuracy.mean, standing.accuracy.n) == (70.5, 2)
-    assert (standing.rank, standing.methods, standing.tests) == (1, 3, 2)
-    assert standing.better == ("Local",)
-    assert standing.worse == ()  # one client outweighs nine: the mean difference to FedAvg is +0.6
-    assert (standing.below, standing.seconds, standing.megabytes, standing.reference) == (0, 2.5, 40, 1)
+    assert (standing.rank, len(standing.task.means), standing.tests) == (1, 3, 2)
+    assert standing.against("better") == ["local"]
+    assert standing.against("worse") == []  # one client outweighs nine: the mean difference to FedAvg is +0.6
+    assert standing.below == 0
+    assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
     assert sentences(study, found.ranking, method, found.standings) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, p 0.92, corrected 0.92, 10 clients): undecided.",
@@ -85,7 +97,7 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
         database.add("local", each.seed, [60] * 10)
     found = compare(database, study, method, runs)
     (standing,) = found.standings
-    assert (standing.tests, standing.better, standing.below) == (0, (), None)
+    assert (standing.tests, standing.against("better"), standing.below) == (0, [], None)
     assert sentences(study, found.ranking, method, found.standings) == [
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
         "no test."
@@ -144,21 +156,54 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     lines = capsys.readouterr().out.splitlines()
     assert "its code, or the engine's, has changed since 1 run: to be made again" in lines
     assert "2 runs of it: 2 to run, time unknown, no like run is stored" in lines
-    assert "fedsheafhn_ranking_pairs.csv has all pairs" in lines[-1]
-    pairs = (tmp_path / "out" / "fedsheafhn_ranking_pairs.csv").read_text().splitlines()
+    assert "fedsheafhn/ranking/pairs.csv has all pairs" in " ".join(lines[-3:])
+    assert max(map(len, lines)) <= 80
+    pairs = (tmp_path / "out" / "fedsheafhn/ranking/pairs.csv").read_text().splitlines()
     assert len([row for row in pairs if ",clustered," in row]) == 2
     # The best of a column is bold in Markdown.
-    table = (tmp_path / "out" / "fedsheafhn_table1.md").read_text()
+    table = (tmp_path / "out" / "fedsheafhn/table1/table.md").read_text()
     assert any("Clustered averaging" in row and "**90.00" in row for row in table.splitlines())
 
 
-def test_the_study_is_the_first_with_the_data_set() -> None:
-    assert [find_study(None, name).name for name in ("cora", "coraca", "facebook", "photo")] == [
-        "fedsheafhn",
-        "fedhgn",
-        "fedhgn",
-        "fedsheafhn",
+def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None:
+    """The method runs where the study's baseline does, as that does: also under another network."""
+    method, study = own_method(EXAMPLE), find_study(None, "cifar100-sample")
+    runs = planned_runs(study, method, Filters(("cifar100-sample",), seeds=(0,)), {"method.temperature": 0.5})
+    specs = [run.spec for run in runs if run.spec]
+    assert {(spec.client.model, spec.protocol.rounds) for spec in specs} == {("cnn", 40), ("resnet18", 16)}
+    assert {spec.hyper["temperature"] for spec in specs} == {0.5}
+    guest = with_guest(study, method, {"method.temperature": 0.5})()
+    (table,) = [table for table in guest.experiments if table.guests and table.grid == "fedaghn_reduced"]
+    planned = Experiments(table, guest.lines)
+    lines = {line.method: line for line in planned.lines}
+    # The table shows exactly the planned runs, at the points at which it shows the baseline's.
+    assert {spec.hash for spec in specs} <= planned.hashes
+    places = {(column, point) for column, line, point in planned.runs if line is lines[method]}
+    assert places == {(column, point) for column, line, point in planned.runs if line is lines["local"]}
+
+    database = FakeDatabase()
+    local = [resolve_like(spec, "local") for spec in specs]
+    for right, those in ((80, specs), (60, local)):
+        for number, spec in enumerate(those):
+            database.add("", 0, [right + client % 3 - number for client in range(20)], spec=spec)
+    found = compare(database, guest, method, runs)
+    assert [(each.task.point, each.rank, each.against("better")) for each in found.standings] == [
+        (point, 1, ["local"]) for point in ("CNN", "ResNet-18")
     ]
+
+
+def resolve_like(spec: RunSpec, method: str) -> RunSpec:
+    """The spec that the reduced table plans for another method in the same place."""
+    grid = load_grid("fedaghn_reduced")
+    wanted = Filters((spec.dataset,), (spec.scenario,), (spec.clients,), (method,), (spec.seed,))
+    (same,) = [run.spec for run in expand(grid, wanted) if run.spec and run.spec.client == spec.client]
+    return same
+
+
+def test_the_study_is_the_first_with_the_data_set() -> None:
+    assert [
+        find_study(None, name).name for name in ("cora", "coraca", "facebook", "photo", "cifar10-sample")
+    ] == ["fedsheafhn", "fedhgn", "fedhgn", "fedsheafhn", "fedaghn"]
     with pytest.raises(RequestError, match="of the studies: 'coarca': did you mean 'coraca'"):
         find_study(None, "coarca")
 
@@ -212,6 +257,6 @@ def test_the_example_is_run_and_stands_beside_the_shipped_results(
             main([*asked, "--out", str(tmp_path / "out")])
         printed = " ".join(capsys.readouterr().out.split())
         assert ended.value.code == 0
-        assert "of 12" in printed  # eleven methods of the study, and this one
-        assert (tmp_path / "out" / "fedsheafhn_ranking.md").exists()
+        assert re.search(r" \d+/12 ", printed)  # its place among eleven methods of the study and itself
+        assert (tmp_path / "out" / "fedsheafhn/ranking/table.md").exists()
     assert "[1/2]" not in printed

@@ -9,7 +9,7 @@ import pytest
 from bench.cli.main import main
 
 COMMANDS = (
-    "data list",
+    "datasets",
     "data fetch -d pubmed",
     "data verify",
     "data stats -d cora",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,14 @@ import pytest
 
 from bench.cli.main import main
 from bench.grids import Planned
-from bench.report.report import Report, Request
-from bench.sweep import engines
+from bench.report.printout import PrintedDocument, PrintedStudy, Printout
+from bench.report.report import Report
+from bench.report.request import Request
+from bench.sweep import policy, run
 from bench.sweep.plan import make_plan
 from bench.sweep.run import Outcome
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    return tmp_path / "home"
+from .conftest import Bench
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def test_a_level_to_redo_reaches_the_plan(swept: Callable[..., dict[str, Any]], 
 @pytest.mark.parametrize(
     ("words", "limit", "value"),
     [
-        (("--timeout", "90"), "timeout", 90),
+        (("--timeout-seconds", "90"), "timeout", 90),
         (("--budget-hours", "0.5"), "budget", 1800),
         (("--fail-fast",), "failures", 1),
         (("--max-failures", "7"), "failures", 7),
@@ -98,16 +96,16 @@ def test_where_and_how_runs_are_made_reaches_the_sweep(
 def test_an_engine_gets_what_is_said_of_it(
     swept: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, local = [], engines.opened
+    asked, local = [], run.opened
 
     def opened(request: Any, runs: int, home: Path) -> Any:
         asked.append((request.engine, request.address, request.devices, tuple(request.slurm), runs))
         return local(replace(request, engine="local", address=None, slurm=()), runs, home)
 
-    monkeypatch.setattr(engines, "opened", opened)
-    monkeypatch.setattr(engines, "find_spec", lambda package: package)  # as if the extras were installed
-    swept("--engine", "ray", "--address", "lab:6379")
-    swept("--engine", "slurm", "--slurm", "partition=gpu", "--slurm", "mem_gb=8")
+    monkeypatch.setattr(run, "opened", opened)
+    monkeypatch.setattr(policy, "find_spec", lambda package: package)  # as if the extras were installed
+    swept("--backend", "ray", "--address", "lab:6379")
+    swept("--backend", "slurm", "--slurm", "partition=gpu", "--slurm", "mem_gb=8")
     assert asked == [
         ("ray", "lab:6379", "cpu", (), 5),
         ("slurm", None, "cpu", ("partition=gpu", "mem_gb=8"), 5),
@@ -125,13 +123,11 @@ def test_a_report_gets_what_is_asked_for(
 
     def compose(source: Any, request: Request, studies: Any) -> Report:
         asked.append(request)
-        return Report((), (), (), ())
+        study = PrintedStudy("A", 0, (), (), {"a_table": PrintedDocument("A: a table", (), (), short=False)})
+        return Report((), Printout({"a": study}))
 
-    def write(report: Report, out: Path, workers: int) -> Report:
+    def write(report: Report, out: Path, *further: Any) -> None:
         asked.append(out)
-        (out / "report.html").parent.mkdir()
-        (out / "report.html").touch()
-        return report
 
     monkeypatch.setattr("bench.report.report.compose", compose)
     monkeypatch.setattr("bench.report.report.write", write)
@@ -143,3 +139,33 @@ def test_a_report_gets_what_is_asked_for(
         ("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"), grid="robust"
     )
     assert asked == [wanted, tmp_path / "out"]
+
+
+def seeds(bench: Bench, *words: str) -> list[int]:
+    """Those that a sweep of the quickstart's grid (seeds 0 and 1) would run."""
+    ended = bench("sweep --grid quickstart -m local --dry-run --json", *words)
+    return [run["seed"] for run in json.loads(ended.out)["runs"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([], [0, 1]),
+        (["--seed", "1"], [1]),
+        (["--seed", "20-23"], [20, 21, 22, 23]),
+        (["--seed", "5", "--seed", "3-5", "--seed=0"], [5, 3, 4, 0]),
+        (["--seed", "7-7"], [7]),
+    ],
+)
+def test_seeds_are_numbers_and_ranges(words: list[str], expected: list[int], bench: Bench) -> None:
+    assert seeds(bench, *words) == expected
+
+
+@pytest.mark.parametrize(
+    "word", ["-1", "x", "3-1", "1-", "-", "1-2-3", "1.5", "0-99999", "\N{ARABIC-INDIC DIGIT ONE}"]
+)
+def test_what_is_no_seed_is_refused(word: str, bench: Bench) -> None:
+    ended = bench("sweep --grid quickstart", f"--seed={word}")
+    assert ended.refused
+    assert "--seed" in ended.err
+    assert word in ended.err

@@ -60,7 +60,7 @@ def timed(tmp_path: Path) -> Time:
     def rows(*arguments: str) -> list[dict[str, Any]]:
         file = tmp_path / "rows.json"
         with pytest.raises(SystemExit) as caught:
-            main(["speed", "--threads", "1", "--json", str(file), *arguments])
+            main(["speed", "--threads", "1", "--out", str(file), *arguments])
         assert caught.value.code == 0
         return list(json.loads(file.read_text()))
 
@@ -173,10 +173,10 @@ def test_images_are_timed_with_every_model_against_the_reference(
     ("request_", "reason"),
     [
         (("--whole", "--rounds", "3"), "leave out --rounds"),
-        (("--device", "tpu"), "unknown device 'tpu'"),
+        (("--devices", "tpu"), "unknown device 'tpu'"),
         (("--threads", "-1"), "--threads expects at least 1"),
         (("--threads", "0"), "--threads expects at least 1"),
-        (("--json", "no/such/folder/x.json"), "--json: there is no folder no/such/folder"),
+        (("--out", "no/such/folder/x.json"), "--out: there is no folder no/such/folder"),
         (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
         (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),
         (("-d", "circle", "-m", "majority", "-k", "2"), "which has 1; got 9"),

@@ -6,7 +6,6 @@ import csv
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,15 +26,7 @@ COMMANDS = [line for block in BLOCKS for line in block.splitlines()]
 SPLIT = (40.0, 30.0, 30.0)
 
 
-@pytest.fixture(autouse=True)
-def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """No plug-ins before and none left behind; commands are typed at the top of the repository."""
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv(registry.PLUGINS, "")
-    monkeypatch.chdir(ROOT)
-    registry.forget()
-    yield
-    registry.forget()
+pytestmark = pytest.mark.usefixtures("at_the_top")
 
 
 def found_in(monkeypatch: pytest.MonkeyPatch, *files: Path) -> None:
@@ -79,7 +70,7 @@ def test_a_grid_of_ones_own_compares_the_method(monkeypatch: pytest.MonkeyPatch,
         with pytest.raises(SystemExit) as end:
             main([*command, "--grid", grid])
         assert end.value.code == 0
-    with (tmp_path / "out" / "fedsheafhn_ranking_pairs.csv").open(encoding="utf-8", newline="") as file:
+    with (tmp_path / "out" / "fedsheafhn/ranking/pairs.csv").open(encoding="utf-8", newline="") as file:
         pairs = list(csv.DictReader(file))
     assert [
         (row["dataset"], row["scenario"], row["clients"], row["first"], row["second"]) for row in pairs

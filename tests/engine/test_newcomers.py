@@ -11,7 +11,7 @@ from bench import streams
 from bench.engine.execute import run
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.methods import METHODS
-from bench.engine.newcomers import arrive, held_out, part
+from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, part
 from bench.engine.run import Run
 from bench.federation.types import SPLITS, TEST, TRAIN, Federation
 from bench.spec import Newcomers, RunSpec
@@ -89,6 +89,17 @@ def test_results_are_those_of_the_newcomers(federation: Federation, method: str)
             assert (counts <= result.samples[split]).all()
     tests = [client.count(TEST) for client in federation.clients]
     assert np.array_equal(result.samples["test"], np.where(late, tests, 0))
+
+
+def test_what_the_others_scored_is_kept_as_if_nobody_had_joined(federation: Federation) -> None:
+    spec = joining("fedavg", federation)
+    there = part(federation, ~late_of(spec, federation))
+    alone = run(spec.model_copy(update={"newcomers": None}), there)
+    kept = run(spec, federation).artefacts[TRAINED_CLIENTS]
+    assert alone.samples["test"].all()
+    assert kept == pytest.approx(alone.correct["trained", "test"][-1] / alone.samples["test"])
+    assert kept.any()
+    assert TRAINED_CLIENTS not in alone.artefacts
 
 
 def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(federation: Federation) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from bench.federation.build import build
 from bench.federation.prepared import Prepared, prepare
 from bench.report.dataset_tables import (
     DataTable,
-    Grid,
     Statistic,
     dataset_tables,
     published_statistics,
@@ -53,9 +52,6 @@ class Once(DataTable):
     def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
         yield self.statistic(prepared.dataset.name, ("global", 1), "nodes", 7.0)
 
-    def grid(self, prepared: Prepared, statistics: Sequence[Statistic]) -> Grid:
-        return Grid("once", ("clients",), ((statistics[0].setting,),))
-
 
 def test_every_study_that_describes_such_data_has_a_table(use_toy: Callable[..., type[Dataset]]) -> None:
     use_toy(random_graph(30))
@@ -77,7 +73,8 @@ def test_stats_as_json_sets_published_beside_measured(
         (row["scenario"], row["clients"], row["quantity"]): (row["measured"], row["published"])
         for row in rows
     }
-    assert len(found) == len(rows) == 5 * 4
+    assert len(found) == len(rows) == 5 * 5
+    assert found["global", 1, "classes"] == (7, 7)
     assert found["global", 1, "nodes"] == (2485, 2485)
     assert found["global", 1, "edges"] == (10138, 10138)
     assert found["global", 1, "heterogeneity"] == (None, None)
@@ -88,11 +85,10 @@ def test_stats_as_json_sets_published_beside_measured(
 
 def test_stats_prints_a_table(data_app: Callable[..., object], capsys: Capture) -> None:
     data_app("stats --dataset cora")
-    lines = {
-        line.split("  ")[0].strip(): line.split() for line in capsys.readouterr().out.splitlines() if line
-    }
-    assert lines["whole"][1:] == ["2,485", "2,485", "10,138", "10,138", "0.238", "0.238", "-", "-"]
-    assert any(words[:2] == ["overlapping", "50"] and words[-1] == "0.613" for words in lines.values())
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for row in ("nodes 2,485 2,485", "edges 10,138 10,138", "clustering 0.238 0.238"):
+        assert f"whole {row}" in lines
+    assert any(line.startswith("overlapping 50 heterogeneity ") and line.endswith(" 0.613") for line in lines)
 
 
 def test_stats_of_a_graph_of_the_fedhgn_study(data_app: Callable[..., object], capsys: Capture) -> None:

@@ -7,13 +7,18 @@ from pathlib import Path
 
 
 class Page(HTMLParser):
-    """Addresses, anchors and tables of a page; a table is a list of rows of cells' texts."""
+    """Addresses, anchors, tables (a list of rows of cells' texts) and lists of facts of a page.
+
+    What a ``span`` of class ``hidden`` says is left out, as are nested tables' rows.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(convert_charrefs=True)
         self.links: list[str] = []
         self.anchors: set[str] = set()
         self.tables: list[list[list[str]]] = []
+        self.facts: list[dict[str, str]] = []
+        self._term: list[str] | None = None
         self.text = ""
         self._cell = False
         self.feed(path.read_text(encoding="utf-8"))
@@ -22,6 +27,10 @@ class Page(HTMLParser):
         found = dict(attributes)
         self.links += [value for key in ("href", "src") if (value := found.get(key))]
         self.anchors |= {found["id"]} if found.get("id") else set()
+        if tag == "dl":
+            self.facts.append({})
+        elif tag in ("dt", "dd") and self.facts:
+            self._term = [*self._term, ""] if tag == "dd" and self._term else [""]
         if tag == "table":
             self.tables.append([])
         elif tag == "tr":
@@ -33,9 +42,15 @@ class Page(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th"):
             self._cell = False
+        elif tag == "dd" and self._term:
+            term, fact = self._term[0], self._term[-1]
+            self.facts[-1][term] = fact
+            self._term = None
 
     def handle_data(self, data: str) -> None:
         self.text += data
+        if self._term:
+            self._term[-1] += data
         if self._cell:
             self.tables[-1][-1][-1] += data
 

@@ -7,7 +7,7 @@ where validation is best, and one less at the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +31,9 @@ EVIL = '<img src=x onerror="window.hacked=1">'
 
 REASON = "out of luck\u2028</script><script>window.hacked=1</script> & 'so on'"
 BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
+CHECKED = datetime(2026, 3, 4, 23, 59)
+"""When the evil runs were verified, if they were."""
+
 PARTITION = "abcdef0123456789" * 4
 
 TEN = Column("cora", "non-overlapping", 10)
@@ -47,7 +50,7 @@ class Tiny(Study):
         Experiment(
             "table1",
             "Table 1",
-            (Comparison("Table 1", (Target("Table 1", "fedsheafhn_final", "Table 1"),)),),
+            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
             main=True,
             columns=(TEN, TWENTY),
         ),
@@ -145,6 +148,7 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
                 imported=datetime(2026, 2, 3),
                 state=bundle_state,
                 sample="{}",
+                checked=None if bundle_state == "unverified" else CHECKED,
             )
             session.add(bundle)
             session.flush()
@@ -152,10 +156,10 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
                 run.bundle_id = bundle.id
 
 
-def build_site(url: str, out: Path) -> Site:
+def build_site(url: str, out: Path, release: str = "", today: date = date(2026, 1, 1)) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
-        return build(Merged(store, []), {"tiny": Tiny}, COMPETITORS, out)
+        return build(Merged(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today)
 
 
 def means(column: Column, method: str) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import date
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -11,7 +12,7 @@ from site_database import build_site
 
 from bench.cli.main import main
 from bench.errors import RequestError
-from bench.leaderboard import folder
+from bench.leaderboard import changes, folder
 from bench.leaderboard.serve import HOST, server
 
 
@@ -33,7 +34,8 @@ def test_build_writes_the_site_of_a_database(
     size = sum(path.stat().st_size for path in files)
     assert text == f"15 runs in {len(files)} files, {size / 1e6:.1f} MB: {out / 'index.html'}\n"
     # real studies: Cora's board of FedSheafHN holds the runs
-    assert "76.50 ± 2.65" in (out / "board" / "fedsheafhn-cora.html").read_text()
+    page = (out / "board" / "fedsheafhn-cora.html").read_text()
+    assert '76.50 <span class="std">± 2.65</span>' in page
     assert [path.name for path in out.parent.iterdir()] == ["site"]
 
 
@@ -42,7 +44,8 @@ def test_build_writes_the_site_of_a_database(
     [
         (("build", "--out", "{other}"), "expected an empty folder or an earlier leaderboard"),
         (("build", "--out", "{file}"), "expected a folder"),
-        (("build", "--out", "{new}", "--db", "sqlite:////nowhere/bench.db"), "nowhere"),
+        (("build", "--out", "{new}", "--db", "sqlite:////nowhere/bench.db", "--own"), "nowhere"),
+        (("build", "--out", "{new}", "--release", "../x"), "--release"),
         (("build", "--ouT", "x"), "--ouT"),
         (("serve", "--out", "{new}"), "no leaderboard is there"),
         (("serve", "--out", "{other}", "--own"), "leave --db and --own away"),
@@ -63,14 +66,13 @@ def test_a_wrong_request_is_one_line_and_writes_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_an_earlier_site_is_replaced_whole(database: str, tmp_path: Path) -> None:
-    out = tmp_path / "site"
-    out.mkdir()
-    build_site(database, out)
-    (out / "board" / "stale.html").write_text("old")
-    build_site(database, out)
-    assert not (out / "board" / "stale.html").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: Path) -> None:
+    (own_site / "board" / "stale.html").write_text("old")
+    build_site(database, own_site, today=date(2026, 1, 2))
+    assert not (own_site / "board" / "stale.html").exists()
+    assert [path.name for path in own_site.parent.iterdir()] == ["site"]
+    # the results have not changed, and so there is nothing new
+    assert (own_site / changes.LOG).read_bytes() == (site / changes.LOG).read_bytes()
 
 
 def written(out: Path, text: str, fails: bool = False) -> None:

@@ -133,3 +133,36 @@ def test_nearest_links_join_the_graph(seed: int) -> None:
     got = rows(fed("fedcog", federation, knn=True), 40)
     assert np.linalg.norm(got - expected) < 1e-6 * np.linalg.norm(expected)
     assert np.linalg.norm(rows(fed("fedcog", federation), 40) - expected) > 1e-2
+
+
+# --- as released ----------------------------------------------------------------------------------
+
+
+def test_released_links_join_the_nodes_with_the_positions_numbers() -> None:
+    """Client 1 holds 2, 3, 4; nodes 3 and 4 have no edge inside it, and are each other's nearest.
+
+    Their positions there are 1 and 2: nodes 1 and 2 are linked, and 3 and 4 are not.
+    """
+    features = [[9.0, 0.0], [0.0, 9.0], [5.0, 5.0], [1.0, 0.0], [1.0, 0.1]]
+    federation = split_graph(features, [(0, 1), (0, 3)], [0, 0, 1, 1, 1])
+    # node 2 has no edge at all: its nearest at the client is 4, positions 0 and 2
+    expected = centralised(np.array(features), [(0, 1), (0, 3), (1, 2), (0, 2)])
+    traffic = TrafficMeter()
+    got = rows(fed("fedcog_released", federation, traffic, runs_before=0), 5)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+    assert traffic.bytes_up == traffic.bytes_down == 0
+
+
+def test_released_without_a_lone_node_is_the_repaired_one(path: Federation) -> None:
+    one, other = fed("fedcog", path), fed("fedcog_released", path, runs_before=0)
+    np.testing.assert_allclose(rows(other, 4), rows(one, 4), rtol=1e-6)
+
+
+def test_released_links_pile_up_over_runs() -> None:
+    federation, features, pairs = random_split(3)
+    whole = centralised(features, pairs)
+    moved = [
+        np.linalg.norm(rows(fed("fedcog_released", federation, runs_before=runs), 40) - whole)
+        for runs in (0, 3, 9)
+    ]
+    assert 0 < moved[0] < moved[1] < moved[2]

@@ -14,6 +14,7 @@ from toy_federations import copied, make_spec, permuted, play, random_federation
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
 from bench.federation.types import Federation
+from bench.methods._attention import ClientAttention
 from bench.methods._collaboration import collaboration_graph
 
 CALM: dict[str, Any] = {"sheaf_dropout": 0.0, "hypernetwork_dropout": 0.0, "warm_up_epochs": 3}
@@ -109,6 +110,27 @@ def test_the_update_is_the_gradient_of_the_surrogate(
         clear = slope.abs() > 1e-5
         step = (old - parameter.detach())[clear]
         assert torch.allclose(step, 1e-3 * slope[clear].sign(), atol=2e-6)
+
+
+def test_printed_the_gradient_is_the_sum_over_clients(clients: Federation) -> None:
+    """One step of two runs that differ in this alone: N = 4 times the gradient for every parameter."""
+    gradients = []
+    for how in ("mean", "sum"):
+        it = begun("fedsheafhn_printed", clients, server_gradient=how)
+        it.step(0)
+        gradients.append([parameter.grad for parameter in (*it.method.theta, *it.method.phi)])
+    for mean, total in zip(*gradients, strict=True):
+        assert torch.allclose(4 * mean, total, rtol=1e-4, atol=1e-6 * float(total.abs().max()))
+    assert any(bool(mean.any()) for mean in gradients[0])
+
+
+def test_printed_attention_is_the_plain_softmax() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(5, 16)
+    attention = ClientAttention(16, residual=False, scaled=False)
+    scores = (x @ attention.query) @ (x @ attention.key).t()
+    assert torch.allclose(attention(x), torch.softmax(scores, dim=1) @ x @ attention.value, atol=1e-6)
+    assert not torch.allclose(attention(x), ClientAttention(16, residual=False)(x))
 
 
 def test_both_server_networks_learn(clients: Federation) -> None:

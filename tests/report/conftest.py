@@ -11,9 +11,13 @@ from bench.report import figures
 
 
 @pytest.fixture(scope="module", autouse=True)
-def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every figure's files hold an empty canvas, but in modules with ``LOOKS_AT_FIGURES``."""
+def undrawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every figure's files hold an empty canvas, but in modules with ``LOOKS_AT_FIGURES``.
+
+    They have a home of their own, lest empty drawings are kept for others.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_HOME", str(tmp_path_factory.mktemp("home")))
         if not getattr(request.module, "LOOKS_AT_FIGURES", False):
             patch.setattr(figures, "draw", lambda figure: Canvas(figsize=(1, 1)))
         yield

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from bench.report.cells import Cells, Selection, cells_of
+from bench.report.cell_builder import cells_of
+from bench.report.cells import Cells, Selection
 from bench.report.collect import selected
 from bench.report.experiment import Experiment, Plan
 from bench.report.results import Results

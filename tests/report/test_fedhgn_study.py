@@ -12,8 +12,9 @@ from study_cells import cells_in, experiments, main_tables
 
 from bench.grids import expand, load_grid
 from bench.report import measures, tables
-from bench.report.cells import Cell, Cells, Selection, cells_of
-from bench.report.charts.every import figures
+from bench.report.cell_builder import cells_of
+from bench.report.cells import Cell, Cells, Selection
+from bench.report.charts import figures
 from bench.report.experiment import Comparison, Experiment, Plan, Target
 from bench.report.figures import draw, save
 from bench.report.planned import usual
@@ -138,7 +139,7 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
     database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn_hc", 0, CORA))
     database.add("", 0, [40, 40, 40], spec=spec("fedhgn_cost", "fedcog", 0, CORA))
     made = tables.document(out("cost", database), Results(database, {}))
-    graph, hypergraph = sorted(made.views[0].blocks(1), key=lambda block: block.groups)
+    graph, hypergraph = sorted(made.views[0].blocks(7), key=lambda block: block.groups)
     assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
     assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
     assert [label for label, _ in hypergraph.rows] == ["FedHGN with HC"]
@@ -183,8 +184,18 @@ def test_convergence_counts_local_steps() -> None:
     curve = np.arange(600 * 6).reshape(600, 6) % 100
     database.add("", 0, [50] * 6, spec=made, curve=curve.tolist())
     (figure,) = figures(out("convergence", database), Results(database, {}))
-    ((drawn,),) = [panel.curves for panel in figure.panels]
-    np.testing.assert_array_equal(drawn.x, np.arange(1, 601))
+    (panel,) = figure.panels
+    np.testing.assert_array_equal(panel.data["local epochs"], np.arange(1, 601))
+
+
+def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> None:
+    database = FakeDatabase()
+    for method, clients, rows in (("fedhgn", 6, 600), ("global_hgnn", 1, 1800)):
+        made = spec("fedhgn_convergence", method, 0, Column("coraca", "label-dirichlet", clients))
+        database.add("", 0, [50] * clients, spec=made, curve=[[50] * clients] * rows)
+    (figure,) = figures(out("convergence", database), Results(database, {}))
+    (panel,) = figure.panels
+    assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
 
 
 def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
@@ -207,7 +218,7 @@ def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
     assert {row["std"] for row in rows} == {f"{0.1 * 2**0.5:.4f}"}
     (axes, *_) = draw(figure).axes
     assert axes.get_ylabel() == "Training loss"
-    assert axes.get_ylim()[0] == 0
+    assert 0 <= axes.get_ylim()[0] < 0.5  # the mean ends at 0.5
     assert axes.get_ylim()[1] < 3
 
 
@@ -244,8 +255,9 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
     (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
     found = spread(board, results)
     assert found is not None
-    below = {row["method"]: row["below_local"] for row in found.records[0].rows}
-    assert below == {"local_hgnn": "0.0000", "fedhgn_hc": "1.0000"}
+    numbers = found.records[0].rows
+    below = dict(zip(numbers["method"], numbers["below_local"], strict=True))
+    assert below == {"local_hgnn": 0.0, "fedhgn_hc": 1.0}
     planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]
     assert len(planned_runs) == 3 * 2 * 20
     local, other = (spec("fedhgn_simple", method, 4, column) for method in ("local_hgnn", "fedhgn"))
@@ -265,7 +277,7 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
         for cell in board
         if (cell.column, cell.stage, cell.rule) == (column, "trained", "client_best_val")
     }
-    assert found["fedsage_plus_standin"] == ("reproduced", pytest.approx(81.2))
+    assert found["fedsage_plus_standin"] == ("compatible", pytest.approx(81.2))
     assert found["fedsage_plus"] == ("not published", None)
 
 
@@ -281,7 +293,7 @@ def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
     for seed, right in ((0, 84), (1, 86)):
         database.add("", 0, [right], spec=spec("fedhgn_repeats", "global_hgnn", seed, where))
     (cell,) = cells(out("repeats", database), "Global HGNN", where).values()
-    assert (cell.verdict, cell.difference) == ("reproduced", pytest.approx(85 - 85.15))
+    assert (cell.verdict, cell.difference) == ("compatible", pytest.approx(85 - 85.15))
 
 
 def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
@@ -296,7 +308,7 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
         simple = Experiment(
             name="simple",
             title="simple",
-            comparisons=(Comparison("simple", (Target(table, "fedhgn", table),)),),
+            comparisons=(Comparison("simple", (Target("fedhgn", table),)),),
             grid="fedhgn_simple",
             measures=(measures.TEST,),
         )

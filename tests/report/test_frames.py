@@ -64,10 +64,21 @@ def test_runs_clients_and_curves_are_one_row_each() -> None:
     assert dict(zip(curves["evaluation"], curves["accuracy"], strict=True)) == {1: 20.0, 2: 77.0}
 
 
+def test_ranks_are_those_of_the_studies() -> None:
+    found = database()
+    for seed, correct in ((0, [60, 61]), (1, [63, 60])):
+        found.add("", 0, correct, spec=resolve("cora", "non-overlapping", 10, "fedper", seed))
+    table = whole("ranks", found).set_index("method")
+    assert set(table["study"]) == {"fedsheafhn"}
+    assert table["rank"].to_dict() == {"local": 1, "fedper": 2}
+    assert table["minus_baseline"].to_dict() == {"local": 0, "fedper": 61 - 76}
+    assert whole("ranks", database()).empty  # one method has no rank
+
+
 @pytest.fixture
 def kept(home: Path) -> Path:
     """A home in which the frames were collected already, so that nothing has to be run."""
-    folder = home / frames.FOLDER / frames._stamp(None, False)
+    folder = home / frames.FOLDER / frames.stamp(None, False)
     folder.mkdir(parents=True)
     for name in bench.FRAMES:
         whole(name, database()).to_parquet(folder / f"{name}.parquet")
@@ -77,10 +88,11 @@ def kept(home: Path) -> Path:
 def test_a_notebook_reads_them_without_torch(kept: Path) -> None:
     script = (
         "import sys, bench; found = bench.cells(dataset='cora', method=['local'], clients=10);"
-        "print(len(found[found['n'] > 0]), 'torch' in sys.modules, 'primary' in found)"
+        "tables = set(found['document'][found['n'] > 0]);"
+        "print('table1' in tables, 'torch' in sys.modules, 'primary' in found)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["3", "False", "False"]  # Table 1, its earlier version, a grid of Table 1
+    assert done.stdout.split() == ["True", "False", "False"]
     assert list(bench.clients(method="local", rule="last", seed=0)["accuracy"]) == [70, 80]
     assert len(bench.runs(state="failed")) == 1
     assert len(bench.curves(method="local")) == 4
@@ -89,11 +101,11 @@ def test_a_notebook_reads_them_without_torch(kept: Path) -> None:
 
 
 def test_they_are_collected_anew_once_the_database_changes(kept: Path, home: Path) -> None:
-    before = frames._stamp(None, False)
+    before = frames.stamp(None, False)
     assert before == kept.name
     with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
         pass
-    assert frames._stamp(None, False) != before
+    assert frames.stamp(None, False) != before
 
 
 def test_what_goes_wrong_there_is_said_here() -> None:

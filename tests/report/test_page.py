@@ -1,4 +1,5 @@
-import hashlib
+"""The report's page: what stands on it, that it asks for nothing else, and how it looks in a browser."""
+
 import os
 import re
 import shutil
@@ -10,28 +11,29 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from fake_database import FakeDatabase
 from study_cells import tables
 
-from bench.report import page
+from bench.pages.grades import GRADES
 from bench.report import report as building
-from bench.report.report import Report, Request, build
+from bench.report.folder import CONTENTS, INDEX
+from bench.report.report import Report, build
+from bench.report.request import Request
 from bench.reports.fedsheafhn import FedSheafHN
 
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
-VOID = {"meta", "img", "br", "link", "input"}
-
-LOOKS_AT_FIGURES = True
+VOID = {"meta", "img", "br", "link", "input", "path", "circle"}
 
 
 def database(name: str = "fedavg") -> FakeDatabase:
-    made = FakeDatabase()
-    for seed in (0, 1):
-        made.add("local", seed, [72, 70], curve=[[50, 60], [72, 70]], seconds_total=2.0)
-        made.add(name, seed, [60, 62 + seed], seconds_total=3.0, bytes_up=10**6)
-    made.add("flow", 0, None, state="failed", reason=f"broken {name}")
-    return made
+    source = FakeDatabase()
+    for seed in (0, 1, 2):
+        source.add("local", seed, [72, 70], curve=[[50, 60], [72, 70]], seconds_total=2.0)
+        source.add(name, seed, [60, 62 + seed], seconds_total=3.0, bytes_up=10**6)
+    source.add("flow", 0, None, state="failed", reason=f"broken {name}")
+    return source
 
 
 def report(out: Path, source: FakeDatabase | None = None) -> Report:
@@ -53,13 +55,16 @@ class Tree(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         inside = [element["tag"] for element in self.open]
-        element = {"tag": tag, "attributes": dict(attrs), "text": "", "inside": inside}
+        element = {"tag": tag, "attributes": dict(attrs), "text": "", "inside": inside, "parts": []}
         self.elements.append(element)
+        for around in self.open:
+            around["parts"].append(element)
         if tag not in VOID:
             self.open.append(element)
 
     def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop()["tag"] == tag
+        if tag not in VOID:
+            assert self.open.pop()["tag"] == tag
 
     def handle_data(self, data: str) -> None:
         for element in self.open:
@@ -72,129 +77,163 @@ class Tree(HTMLParser):
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     out = tmp_path_factory.mktemp("page")
-    return report(out), out / page.NAME
+    return report(out), out
 
 
 @pytest.fixture(scope="module")
 def tree(built: tuple[Report, Path]) -> Tree:
-    return Tree(built[1].read_text(encoding="utf-8"))
+    return Tree((built[1] / INDEX).read_text(encoding="utf-8"))
 
 
-def test_the_page_is_among_the_reports_files(built: tuple[Report, Path]) -> None:
-    assert built[0].paths[-1] == built[1]
-    assert all(path.is_file() for path in built[0].paths)
+def article(tree: Tree, name: str) -> dict[str, Any]:
+    (found,) = [element for element in tree.all("article") if element["attributes"]["id"] == name]
+    return found
 
 
-def test_every_table_and_figure_of_every_document_is_there(built: tuple[Report, Path], tree: Tree) -> None:
-    expected = [
-        [title, *(entry.text for entry in entries)]
-        for document in built[0].documents
-        for table in (*document.views, *document.details)
-        for title, entries in table.rows
+def parts(element: dict[str, Any], tag: str, css: str = "") -> list[dict[str, Any]]:
+    return [
+        part
+        for part in element["parts"]
+        if part["tag"] == tag and css in ["", *(part["attributes"].get("class") or "").split()]
     ]
-    found: list[list[str]] = []
-    for element in tree.all("tr", "th", "td"):
-        if "tbody" not in element["inside"]:
-            continue
-        if element["tag"] == "tr":
-            found.append([])
-        else:
-            found[-1].append(element["text"])
-    assert found == expected
-    assert any(row[:2] == ["FedAvg", "61.25 ± 0.35"] for row in found)
-    text = "".join(element["text"] for element in tree.all("body"))
+
+
+def test_numbers_on_the_page_are_those_of_the_frame(built: tuple[Report, Path], tree: Tree) -> None:
+    cells = pd.read_csv(built[1] / "cells.csv").query("table == 'Table 1' and clients == 10 and n > 0")
+    assert len(cells) == 3  # FedAvg once more as received, with fine-tuning
+    main = {}
+    for row in parts(article(tree, "fedsheafhn_table1"), "tr"):
+        heads, values = parts(row, "th"), parts(row, "td", "value")
+        if heads and len(values) == 1:  # the main table: one column was run
+            main.setdefault(heads[0]["text"], values[0])
+    for cell in cells[cells["dataset"] == "cora"].itertuples():
+        shown = {
+            css: [part["text"] for part in parts(main[cell.line], "span", css)]
+            for css in ("measured", "published", "grade")
+        }
+        assert shown["measured"] == [f"{cell.mean:.2f} ± {cell.std:.2f}"]
+        if pd.notna(cell.published_mean):
+            assert shown["published"] == [f"{cell.published_mean:.2f} ± {cell.published_std:.2f}"]
+            assert f"{cell.difference:+.2f} {cell.verdict}" in shown["grade"][0]
+            grade = GRADES[cell.verdict]
+            assert parts(main[cell.line], "span", grade.css)
+            assert grade.symbol in shown["grade"][0]
+
+
+def test_lost_and_missing_cells_say_so_beside_what_was_published(tree: Tree) -> None:
+    rows = [row for row in parts(article(tree, "fedsheafhn_table1"), "tr") if parts(row, "th")]
+    (flow,) = [row for row in rows if parts(row, "th")[0]["text"] == "Flow" and len(parts(row, "td")) == 1]
+    assert "failed" in flow["text"]
+    assert parts(flow, "span", "published")
+    assert any("broken fedavg" in item["text"] for item in parts(article(tree, "fedsheafhn_table1"), "li"))
+
+
+def test_a_study_begins_with_two_sentences_and_its_verdicts(built: tuple[Report, Path], tree: Tree) -> None:
+    (part,) = built[0].parts
+    (section,) = tree.all("section")
+    texts = [paragraph["text"] for paragraph in parts(section, "p")]
+    assert tuple(texts[:2]) == part.sentences
+    assert "Local" in texts[0]  # 71 against 61, 61.5 and 62
+    cells = pd.read_csv(built[1] / "cells.csv")
+    counts = cells.query("table in ('Table 1', 'Table 2') and n > 0 and published_mean == published_mean")
+    (final, _) = part.scores
+    assert final.counts == tuple((name, n) for name in GRADES if (n := (counts["verdict"] == name).sum()))
+    assert final.published > 100
+    assert str(final.published) in texts[1]
+    marks = [cell for table in parts(section, "table", "map") for cell in parts(table, "td")]
+    assert (
+        sum(any(part["text"] in GRADES for part in parts(cell, "span")) for cell in marks) == final.measured
+    )
+
+
+def test_captions_have_four_lines_and_everything_else_is_folded(
+    built: tuple[Report, Path], tree: Tree
+) -> None:
     for document in built[0].documents:
-        for line in (*document.caption, *document.notes):
-            assert line in text
-    drawn = {path.stem for path in built[0].paths if path.suffix == ".png"}
-    assert {element["attributes"]["id"] for element in tree.all("figure")} == drawn
+        inside = article(tree, document.name)
+        (caption,) = parts(inside, "div", "caption")
+        assert [line["text"] for line in parts(caption, "p")] == list(document.caption)
+        assert 1 <= len(document.caption) <= 4
+        folded = [item for item in parts(inside, "li") if "details" in item["inside"]]
+        assert {item["text"] for item in folded} == {*document.notes, *document.fine_print}
+    caption = article(tree, "fedsheafhn_table1")["text"]
+    assert "100 rounds, 3 local epochs, split 40/30/30, partition seed 123" in caption
+    assert "Seeds: 0-2" in caption
 
 
-def test_places_and_verdicts_are_marked(tree: Tree) -> None:
-    assert "71.00 ± 0.00" in {element["text"] for element in tree.all("strong")}
-    assert "61.25 ± 0.35" in {element["text"] for element in tree.all("u")}
-    marked = {(element["attributes"].get("class"), element["text"]) for element in tree.all("td")}
-    assert ("reproduced", "-0.26 reproduced") in marked  # Local, published 71.26
-    assert ("below", "-11.13 below") in marked  # FedAvg, published 72.38 ± 2.45
+def test_every_figure_is_there_and_lies_beside_the_page(built: tuple[Report, Path], tree: Tree) -> None:
+    drawn = {path.relative_to(built[1]).as_posix() for path in built[1].rglob("*.png")}
+    images = [image["attributes"] for image in tree.all("img")]
+    assert {image["src"] for image in images} == drawn
+    assert "fedsheafhn/table1/convergence.png" in drawn
+    assert {(image["width"], image["height"]) for image in images} == {("96", "96")}  # an inch, undrawn
+    assert [image["alt"] for image in images] == [caption["text"] for caption in tree.all("figcaption")]
 
 
-def test_nothing_outside_the_file_is_asked_for(built: tuple[Report, Path], tree: Tree) -> None:
+def test_nothing_outside_the_folder_is_asked_for(built: tuple[Report, Path], tree: Tree) -> None:
     assert not tree.all("script", "link", "iframe", "object", "embed", "base", "form")
     for element in tree.elements:
         for name, value in element["attributes"].items():
             assert not name.startswith("on")
             if name in ("src", "href", "srcset", "action"):
-                assert value.startswith(("#", "data:image/png;base64,"))
+                assert value.startswith("#") or (built[1] / value).is_file()
     style = tree.all("style")[0]["text"]
     assert "url(" not in style
     assert "@import" not in style
-    assert "http://" not in built[1].read_text(encoding="utf-8")
     (policy,) = [e["attributes"] for e in tree.all("meta") if "http-equiv" in e["attributes"]]
-    assert policy["content"].startswith("default-src 'none'; img-src data:")
+    assert policy["content"].startswith("default-src 'none'; img-src 'self' file:;")
 
 
 def test_the_contents_lead_everywhere(built: tuple[Report, Path], tree: Tree) -> None:
     ids = [element["attributes"]["id"] for element in tree.elements if "id" in element["attributes"]]
     assert len(ids) == len(set(ids))
-    links = {element["attributes"]["href"].removeprefix("#") for element in tree.all("a")}
-    assert links == {"content", *(document.name for document in built[0].documents)}
+    links = {element["attributes"]["href"] for element in tree.all("a")}
+    leading = {link.removeprefix("#") for link in links if link.startswith("#")}
+    assert leading == {"content", "fedsheafhn", *(document.name for document in built[0].documents)}
     named = {element["attributes"].get("aria-labelledby") for element in tree.elements} - {None}
-    assert links | named <= set(ids)
+    assert leading | named <= set(ids)
 
 
-def test_headings_tables_and_images_are_accessible(tree: Tree) -> None:
+def test_headings_and_tables_are_accessible(tree: Tree) -> None:
     levels = [int(element["tag"][1]) for element in tree.all("h1", "h2", "h3", "h4", "h5", "h6")]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert set(levels) == {1, 2, 3, 4, 5}
     assert {element["attributes"].get("scope") for element in tree.all("th")} == {"col", "colgroup", "row"}
-    captions = [element["text"] for element in tree.all("figcaption")]
-    assert [element["attributes"]["alt"] for element in tree.all("img")] == captions
-    assert all(captions)
 
 
 @pytest.mark.filterwarnings("ignore:constrained_layout not applied")  # the name leaves no room to draw
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    source = database(HOSTILE)
-    report(tmp_path, source)
-    text = (tmp_path / page.NAME).read_text(encoding="utf-8")
+    report(tmp_path, database(HOSTILE))
+    text = (tmp_path / INDEX).read_text(encoding="utf-8")
     tree = Tree(text)
     assert not tree.all("script")
     assert "<img src=http" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert HOSTILE in {element["text"] for element in tree.all("th")}
     assert any(f"broken {HOSTILE}" in element["text"] for element in tree.all("li"))
-    assert {frozenset(e["attributes"]) for e in tree.all("img")} == {frozenset({"src", "width", "alt"})}
-
-
-def test_heavy_figures_are_embedded_smaller_and_none_is_left_out(
-    built: tuple[Report, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(page, "HEAVY", 0)
-    report(tmp_path)
-    small, large = (
-        Tree(path.read_text(encoding="utf-8")).all("img") for path in (tmp_path / page.NAME, built[1])
-    )
-    assert [e["attributes"]["alt"] for e in small] == [e["attributes"]["alt"] for e in large]
-    for less, more in zip(small, large, strict=True):
-        assert len(less["attributes"]["src"]) < 0.7 * len(more["attributes"]["src"])
-        width = int(more["attributes"]["width"])
-        assert int(less["attributes"]["width"]) == pytest.approx(width, abs=2)
+    attributes = {frozenset(element["attributes"]) for element in tree.all("img")}
+    assert attributes == {frozenset({"src", "width", "height", "loading", "alt"})}
 
 
 @pytest.mark.slow
 def test_another_process_writes_the_same_bytes(built: tuple[Report, Path], tmp_path: Path) -> None:
-    script = "import sys, pathlib, test_page; test_page.report(pathlib.Path(sys.argv[1]))"
+    script = (
+        "import sys, pathlib, test_page; from bench.report import figures; "
+        "from matplotlib.figure import Figure; figures.draw = lambda figure: Figure(figsize=(1, 1)); "
+        "test_page.report(pathlib.Path(sys.argv[1]))"
+    )
     here = Path(__file__).parent
     folders = os.pathsep.join([str(here), str(here.parent)])
     environment = {**os.environ, "PYTHONPATH": folders, "PYTHONHASHSEED": "77"}
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=environment, check=True)
     mine, other = (
-        {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-        for folder in (built[1].parent, tmp_path)
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (built[1], tmp_path)
     )
-    assert mine == other
+    assert mine.keys() == other.keys()
+    assert Path(CONTENTS) in mine
+    assert [path for path in mine if mine[path] != other[path]] == []
 
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
@@ -216,50 +255,44 @@ def test_the_page_passes_axe(built: tuple[Report, Path], browser: Any, scheme: s
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
     opened = browser.new_page(color_scheme=scheme)
     asked: list[str] = []
+    refused: list[str] = []
     opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(built[1].as_uri())
+    opened.on("console", lambda message: refused.append(message.text))
+    opened.goto((built[1] / INDEX).as_uri())
     opened.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-    found = axe.Axe().run(opened)
+    found = axe.Axe().run(opened, options={"preload": False})
     assert [(each["id"], each["impact"]) for each in found.response["violations"]] == []
-    assert {url for url in asked if not url.startswith("data:")} == {built[1].as_uri()}
+    assert {url for url in asked if not url.startswith(built[1].as_uri())} == set()
+    assert refused == []
     opened.close()
 
 
-def test_wide_tables_scroll_under_a_column_that_stays(built: tuple[Report, Path], browser: Any) -> None:
-    opened = browser.new_page(viewport={"width": 375, "height": 800})
-    opened.goto(built[1].as_uri())
-    assert opened.evaluate("document.documentElement.scrollWidth") <= 375
-    first, second = (
-        opened.evaluate(
-            """left => {
-                const boxes = [...document.querySelectorAll('.wide')];
-                    const box = boxes.find(each => each.scrollWidth > each.clientWidth + 150);
-                box.scrollLeft = left;
-                const at = query => box.querySelector(query).getBoundingClientRect().left;
-                return [at('tbody th'), at('tbody td'), at('thead th')];
-            }""",
-            left,
+def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
+    built: tuple[Report, Path], browser: Any
+) -> None:
+    for width in (1280, 360):
+        opened = browser.new_page(viewport={"width": width, "height": 800})
+        opened.goto((built[1] / INDEX).as_uri())
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        cut = opened.evaluate(
+            """[...document.querySelectorAll('.scroll')].filter(
+                box => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1).length"""
         )
-        for left in (0, 150)
-    )
-    assert (second[0], second[2]) == (first[0], first[2])
-    assert second[1] == first[1] - 150
-    opened.close()
+        assert width < 1280 or cut == 0
+        opened.close()
 
 
 def test_printing_opens_what_is_folded(built: tuple[Report, Path], browser: Any) -> None:
     opened = browser.new_page()
-    opened.goto(built[1].as_uri())
-    shown = "document.querySelector('details table').checkVisibility({contentVisibilityAuto: true})"
-    height = "document.querySelector('details').getBoundingClientRect().height"
+    opened.goto((built[1] / INDEX).as_uri())
+    height = "document.querySelector('article details').getBoundingClientRect().height"
     folded = opened.evaluate(height)
     opened.emulate_media(media="print")
     assert opened.evaluate(height) > 2 * folded
-    assert opened.evaluate(shown)
     opened.close()
 
 
 def test_names_in_the_page_are_those_of_the_template(built: tuple[Report, Path]) -> None:
-    text = built[1].read_text(encoding="utf-8")
+    text = (built[1] / INDEX).read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>\n")
-    assert not re.search(r"{{|{%", re.sub(r"base64,[^\"]+", "", text))
+    assert not re.search(r"{{|{%", text)

@@ -8,26 +8,35 @@ from bench.engine.methods import METHODS
 from bench.federation.graph import SAMPLES
 from bench.federation.hypergraph import CONCENTRATION
 from bench.report.study import STUDIES
-from bench.report.verdicts import FLOOR, LEAST_PARTITIONS, SPREADS, STATES
+from bench.report.verdicts import (
+    EQUIVALENCE_LEVEL,
+    FLOOR,
+    GRADES,
+    LEAST_PARTITIONS,
+    LEAST_RUNS,
+    LEVEL,
+    STATES,
+)
 from bench.report.wording import RULES
 from bench.spec import Protocol
-from bench.statistics.bradley_terry import DRAWS, PRIOR
 from bench.statistics.paired import ALPHA, REGION
-from bench.statistics.ranks import LEAST
+from bench.statistics.ranks import DRAWS, LEAST
 
 ROOT = Path(__file__).parents[2]
 TEXT = " ".join((ROOT / "docs" / "protocol.md").read_text(encoding="utf-8").split())
 
 
 def test_the_thresholds_are_those_of_the_code() -> None:
-    assert f"≤ max({FLOOR:g} point, {SPREADS:g} √(s_p² + s_m² + s_d²))" in TEXT
-    assert f"It takes at least {LEAST_PARTITIONS} partitions" in TEXT
+    tail = (1 + LEVEL) / 2
+    assert f"≤ max({FLOOR:g} point, t({tail:g}) √(SE² + draws · s_d²))" in TEXT
+    assert f"at least {LEAST_RUNS} runs, and the {100 * EQUIVALENCE_LEVEL:g} % interval" in TEXT
+    assert f"at least {LEAST_PARTITIONS} partitions" in TEXT
+    assert f"±{STUDIES.named('fedsheafhn').margin:g} points" in TEXT
+    assert all(f"`{grade}`" in TEXT for grade in GRADES)
     assert f"corrected p < {ALPHA:g} and a mean difference beyond {REGION:g} points" in TEXT
     assert f"interval lies within ±{REGION:g} points" in TEXT
-    assert f"Nemenyi's, at {ALPHA:g}," in TEXT
-    assert {LEAST: "none for fewer than three columns or methods"}[3] in TEXT
+    assert {LEAST: "none for fewer than three columns"}[3] in TEXT
     assert f"{DRAWS:,} bootstrap draws" in TEXT
-    assert {PRIOR: "a tenth of a column in which all tie added"}[0.1] in TEXT
     assert f"({Protocol().partition_seed} unless a grid says otherwise)" in TEXT
     assert f"concentration {CONCENTRATION:,.0f}" in TEXT
     assert {SAMPLES: "five half-samples of each of `clients / 5`"}[5] in TEXT

@@ -20,15 +20,16 @@ from study_cells import main_tables, tables
 from bench.report import report as building
 from bench.report.cells import Selection
 from bench.report.competitors import competitors, tasks
-from bench.report.figures import draw
-from bench.report.ranking import Ranking, rank
-from bench.report.ranking_views import ranking
-from bench.report.report import Report, Request, build
+from bench.report.plots import Ranks
+from bench.report.ranking import TABLE, Ranking, cell_groups, rank
+from bench.report.ranking_views import ranking_statistic
+from bench.report.report import Report, build
+from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.spread import spread
 from bench.report.statistic import Statistic
 from bench.report.study import Study
-from bench.report.terminal import show
+from bench.report.terminal import printed, show
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -81,9 +82,9 @@ def made(database: FakeDatabase, study: Study | None = None, **selection: frozen
 def document(database: FakeDatabase, study: Study | None = None) -> Statistic:
     study = study or FedSheafHN()
     results = Results(database, {})
-    found = ranking(study, main_tables(study, results, Selection()), results, Selection())
+    found = rank(study, main_tables(study, results, Selection()), results, Selection())
     assert found is not None
-    return found
+    return ranking_statistic(study, found, results)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -99,13 +100,13 @@ def cora(out: Path) -> Report:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return cora(tmp_path_factory.mktemp("ranking"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ranking")
 
 
 @pytest.fixture(scope="module")
-def folder(built: Report) -> Path:
-    return built.paths[0].parent
+def built(folder: Path) -> Report:
+    return cora(folder)
 
 
 def named(study: Study, database: FakeDatabase, **selection: frozenset[Any]) -> set[str]:
@@ -144,27 +145,44 @@ def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> Non
     assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), FakeDatabase())
 
 
-def test_ranks_wins_and_the_difference_to_local() -> None:
+def test_ranks_groups_and_the_difference_to_local() -> None:
     found = made(filled())
     assert found is not None
     assert len(found.tasks) == 4
-    assert set(found.methods[:2]) == {"local", "fedsheafhn"}
-    means = {task.column: task.means for task in found.tasks}
+    assert list(found.table.columns) == list(TABLE)
+    rows = found.table.set_index("method")
+    assert set(rows.index[:2]) == {"local", "fedsheafhn"}
+    means = [task.means for task in found.tasks]
     for method in LEVELS:
+        # Equal accuracies, but for the order in which they are added up, share the mean of their places.
         places = [
-            1 + sum(other > own for other in here) + (sum(other == own for other in here) - 1) / 2
-            for here, own in (
-                ([round(value, 6) for value in each.values()], round(each[method], 6))
-                for each in means.values()
-            )
+            1
+            + sum(other > here[method] + 1e-6 for other in here.values())
+            + (sum(abs(other - here[method]) < 1e-6 for other in here.values()) - 1) / 2
+            for here in means
         ]
-        assert found.mean_ranks[method] == pytest.approx(np.mean(places))
-        below = [here[method] - here["local"] for here in means.values()]
-        assert found.minus_baseline(method) == pytest.approx(np.mean(below))
-    assert found.records["local"].wins == 8  # both bad methods in all four tasks
-    assert found.records["fedavg"].losses == 8
-    assert found.records["local"].losses == found.records["fedavg"].wins == 0
-    assert found.strengths["local"].value > 0 > found.strengths["fedavg"].value
+        assert rows.loc[method, "rank"] == pytest.approx(np.mean(places))
+        assert 1 <= rows.loc[method, "low"] <= rows.loc[method, "rank"] <= rows.loc[method, "high"] <= 4
+        below = [here[method] - here["local"] for here in means]
+        assert rows.loc[method, "minus_baseline"] == pytest.approx(np.mean(below))
+    # Twenty points apart, the bad methods are never before the good ones.
+    assert rows.loc[["fedavg", "fedper"], "low"].min() > rows.loc[["local", "fedsheafhn"], "high"].max() - 1
+    assert rows["group"].to_dict() == {"local": 1, "fedsheafhn": 1, "fedavg": 2, "fedper": 2}
+
+
+def test_a_single_task_has_the_groups_of_its_own_tests() -> None:
+    found = made(filled(CORA_TASKS[:1]))
+    assert found is not None
+    assert found.groups == cell_groups(found.tasks[0])
+    assert {found.groups["local"], found.groups["fedavg"]} == {1, 2}
+
+
+def test_two_tasks_are_ranked_but_not_tested() -> None:
+    found = made(filled(CORA_TASKS[:2]))
+    assert found is not None
+    assert (found.comparisons, found.groups) == ([], {})
+    assert found.table["group"].isna().all()
+    assert found.table["low"].notna().all()
 
 
 def test_paired_differences_are_those_of_the_stored_clients() -> None:
@@ -219,21 +237,21 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     found = document(database)
     table = found.document.views[0]
     entries = {label: [entry.text for entry in row] for label, row in table.rows}
-    assert table.columns[:3] == ("Group", "Mean rank", "Tasks")
+    assert table.columns[:4] == ("Group", "Mean rank", "95 % interval", "Tasks")
     # Planned are the cells that the paper prints: six data sets, two client counts in each table.
-    assert entries["Flow"][:3] == ["-", "1.00", "1/24"]
-    assert entries["Local"][2] == "4/24"
+    assert (entries["Flow"][:2], entries["Flow"][3]) == (["-", "1.00"], "1/24")
+    assert (entries["Local"][0], entries["Local"][3]) == ("1", "4/24")
+    assert list(entries)[-1] == "Flow"  # those that lack tasks stand last, whatever their rank
     assert "FGGP" not in entries
     assert "Majority class" not in entries
-    caption = " ".join(found.document.caption)
-    assert "nothing is imputed" in caption
-    assert "No test over tasks, so no groups: fewer than 3 tasks (or methods) are complete." in caption
-    assert found.figures == ()
+    assert "nothing is imputed" in " ".join(found.document.fine_print)
     assert "FGGP" in next(note for note in found.document.notes if note.startswith("without numbers"))
 
 
 def test_captions_state_reading_test_correction_region_units_and_tasks() -> None:
-    caption = " ".join(document(filled()).document.caption)
+    found = document(filled()).document
+    assert len(found.caption) <= 4
+    caption = " ".join((*found.caption, *found.fine_print))
     for part in (
         "stage trained, rule best_val",
         "Paired t test, two-sided",
@@ -241,8 +259,8 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
         "±0.5 points",
         "Cora 10: 6 tests over 6 clients",
         "Cora 30: 6 tests over 6 parts",
-        "Tasks: 4.",
-        "Friedman on the 4 tasks that all methods have",
+        "4 tasks",
+        "6 tests over 4 tasks",
         "Partitions: Cora 10: abcdef01",
         "2000 draws, seed 0",
         f"Protocol: Cora: {CORA.rounds} rounds",
@@ -261,7 +279,7 @@ def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
 
 def test_pair_tables_mirror_and_mark() -> None:
     found = document(filled())
-    table = next(view for view in found.document.views if view.name == f"pairs_cora_{NON}_10")
+    table = next(view for view in found.document.details if view.name == f"pairs_cora_{NON}_10")
     rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
     assert rows["Local"]["Local"].text == ""
     better, worse = rows["Local"]["FedAvg"].text, rows["FedAvg"]["Local"].text
@@ -278,7 +296,7 @@ def test_too_few_units_are_named_and_not_tested() -> None:
     assert found.document.notes[-1] == (
         "no test in Cora 10 (no common seeds and partitions): Local and FedPer; FedAvg and FedPer"
     )
-    table = found.document.views[2]
+    table = found.document.details[0]
     assert dict(table.rows)["Local"][2].text == "-"
 
 
@@ -317,8 +335,8 @@ def test_spread_over_clients_and_seeds() -> None:
         database.add("fedavg", seed, together)
     found = spread_of(database)
     assert found is not None
-    (table,) = found.document.views
-    rows = {label: [entry.text for entry in row] for label, row in table.rows}
+    (table,) = found.document.details
+    rows = {label.partition(",")[0]: [entry.text for entry in row] for label, row in table.rows}
     assert table.columns == (
         "Seeds",
         "Mean",
@@ -358,24 +376,27 @@ def test_one_method_has_nothing_beside_it() -> None:
 # Files and terminal -----------------------------------------------------------------------------------
 
 
-def test_the_numbers_behind_the_tables_are_written(folder: Path) -> None:
+def test_the_numbers_behind_the_tables_are_written(built: Report, folder: Path) -> None:
+    assert built.documents
     found = made(filled())
     assert found is not None
-    methods = {row["method"]: row for row in read(folder / "fedsheafhn_ranking_methods.csv")}
+    methods = {row["method"]: row for row in read(folder / "fedsheafhn/ranking/methods.csv")}
     assert list(methods) == found.methods
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
-    assert float(methods["fedavg"]["strength"]) == pytest.approx(found.strengths["fedavg"].value, abs=1e-4)
-    pairs = read(folder / "fedsheafhn_ranking_pairs.csv")
-    assert len(pairs) == 4 * 6
+    local = found.table.set_index("method").loc["local"]
+    for column in ("rank", "low", "high", "minus_baseline"):
+        assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
+    every = read(folder / "fedsheafhn/ranking/pairs.csv")
+    pairs = [row for row in every if row["dataset"]]
+    assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
     first = found.tasks[0].comparisons[0]
     assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
     assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
     assert pairs[0]["verdict"] == first.verdict
-    diagram = {row["method"]: row for row in read(folder / "fedsheafhn_ranking_critical_difference.csv")}
+    assert {row["unit"] for row in every if not row["dataset"]} == {"task"}
+    diagram = {row["method"]: row for row in read(folder / "fedsheafhn/ranking/ranks.csv")}
     assert set(diagram) == set(LEVELS)
-    assert float(diagram["local"]["p_fedavg"]) == float(diagram["fedavg"]["p_local"])
-    assert float(diagram["local"]["mean_rank"]) == found.mean_ranks["local"]
-    numbers = read(folder / "fedsheafhn_table1_spread_numbers.csv")
+    numbers = read(folder / "fedsheafhn/table1_spread/numbers.csv")
     assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
 
 
@@ -401,57 +422,63 @@ def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         out = tmp_path / seed
         subprocess.run([sys.executable, "-c", script, str(out)], check=True, env=environment)
-        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()})
+        digests.append(
+            {
+                path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in out.rglob("*")
+                if path.is_file()
+            }
+        )
     assert digests[0] == digests[1]
-    assert {f"fedsheafhn_ranking_critical_difference.{kind}" for kind in ("pdf", "png", "csv")} <= set(
-        digests[0]
-    )
-    assert {f"fedsheafhn_{name}.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
+    assert {f"fedsheafhn/ranking/ranks.{kind}" for kind in ("pdf", "png", "csv")} <= set(digests[0])
+    assert {f"fedsheafhn/{name}/table.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
         digests[0]
     )
 
 
-def test_the_diagram_shows_every_method_with_its_rank() -> None:
+def test_the_figure_has_every_method_with_its_rank_and_group() -> None:
     (figure,) = document(filled()).figures
-    (axes,) = draw(figure).axes
+    (panel,) = figure.panels
+    assert isinstance(panel, Ranks)
     found = made(filled())
     assert found is not None
-    texts = {text.get_text() for text in axes.texts}
-    assert {f"{found.titles[name]} ({found.mean_ranks[name]:.2f})" for name in LEVELS} <= texts
-    assert found.friedman is not None
-    assert f"CD {found.friedman.critical_difference:.2f}" in texts
+    assert {mark.method: mark.label for mark in panel.marks} == {name: found.titles[name] for name in LEVELS}
+    shown = panel.data.set_index("method")
+    assert shown["group"].to_dict() == {name: found.groups[name] for name in LEVELS}
+    ranks = found.table.set_index("method")["rank"].to_dict()
+    assert shown["mean_rank"].to_dict() == pytest.approx(ranks)
 
 
 def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
-    for each in built.documents:
-        show(each, console)
+    for name in built.printout.studies["fedsheafhn"].documents:
+        show(built.printout.document(name), console)
     text = console.export_text()
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     heads = ["Table 1 (non-overlapping)", "spread over", "ranking of methods", "reproduction score"]
     places = [next(number for number, line in enumerate(lines) if head in line) for head in heads]
     assert places == sorted(places)
-    row = next(line for line in lines[places[2] :] if "Local" in line)
+    row = next(line for line in lines[places[2] :] if line.startswith("│ Local "))
     parts = [part.strip() for part in row.strip("│").split("│")]
     assert parts[0] == "Local"
-    assert parts[2].endswith("(4/4)")
-    assert parts[3] == "8/4/0"
+    assert (parts[1], parts[4]) == ("1", "4/4")
 
 
-def test_latex_of_the_statistics_is_ascii(built: Report) -> None:
-    for path in built.paths:
-        if path.suffix == ".tex":
-            body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]
-            assert all(line.isascii() for line in body), path.name
+def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
+    paths = list(folder.rglob("*.tex"))
+    assert len(paths) == len(built.documents)
+    for path in paths:
+        body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]
+        assert all(line.isascii() for line in body), path.name
 
 
 def test_one_task_is_no_ranking_on_the_terminal() -> None:
     def shown(tasks_: Sequence[tuple[str, int]]) -> str:
         written = io.StringIO()
-        show(document(filled(tasks_)).document, Console(file=written, width=100))
+        show(printed(document(filled(tasks_)).document), Console(file=written, width=100))
         return written.getvalue()
 
-    assert "Strength" not in shown(CORA_TASKS[:1])
-    assert "one task: its paired tests are in fedsheafhn_ranking.md" in shown(CORA_TASKS[:1])
-    assert "Strength" in shown(CORA_TASKS[:2])
+    assert "Mean rank" not in shown(CORA_TASKS[:1])
+    assert "group of ties" in shown(CORA_TASKS[:1])
+    assert "Mean rank" in shown(CORA_TASKS[:2])

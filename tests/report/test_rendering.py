@@ -12,15 +12,16 @@ from rich.console import Console
 from study_cells import tables
 
 from bench.errors import RequestError
+from bench.report import folder
 from bench.report import report as building
-from bench.report import style, terminal
 from bench.report.captions import describe
 from bench.report.frame import TYPES
 from bench.report.planned import usual
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
-from bench.report.report import Report, Request, build
+from bench.report.report import Report, build, write
+from bench.report.request import Request
 from bench.report.settings import Column
-from bench.report.table import NOWHERE, Entry, Table
+from bench.report.table import NOWHERE, Beside, Entry, Table
 from bench.report.terminal import brief, closing, show
 from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
@@ -79,8 +80,9 @@ def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(tmp_path: Path) 
         "published_mean": "71.2600",
         "published_std": "0.2900",
         "difference": "-0.0100",
-        "verdict": "reproduced",
-        "reason": "",
+        "verdict": "compatible",  # two runs
+        "n_p": "5",
+        "margin": "2.0000",
         "document": "table1",
         "line": "Local",
         "low": "68.0734",  # 71.25 - t(0.975, 1) * 0.25, t = 12.7062
@@ -96,22 +98,22 @@ def names_of(row: dict[str, str]) -> tuple[str, ...]:
 
 
 def test_published_out_of_memory_keeps_its_status(tmp_path: Path) -> None:
-    report(tmp_path)
-    text = (tmp_path / "fedsheafhn_table1.md").read_text(encoding="utf-8")
-    line = next(
-        line for line in text.split("## Published")[1].splitlines() if "FGGP" in line and "OOM" in line
-    )
-    assert line.count("OOM") == 2
+    document = report(tmp_path).documents[0]
+    (idle,) = [table for table in document.details if table.name == "not_run"]
+    (fggp,) = [entries for label, entries in idle.rows if label == "FGGP"]
+    assert [entry.beside.published for entry in fggp if entry.beside].count("OOM") == 2
 
 
 def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(tmp_path: Path) -> None:
     built = report(tmp_path)
     document = built.documents[0]
     flow = next(entries for label, entries in document.views[0].rows if label == "Flow")
-    assert {entry.text for entry in flow} == {"-"}
-    assert "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora 10)" in document.notes
-    text = (tmp_path / "fedsheafhn_table1.md").read_text(encoding="utf-8")
-    assert r"failed (seed 0: Key\_Error: 100% of {x} & y): Flow (Cora 10)" in text
+    (entry,) = flow
+    assert (entry.text, entry.beside and entry.beside.verdict) == ("-", "failed")
+    note = "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora, 10 clients)"
+    assert note in document.notes
+    text = (tmp_path / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
+    assert note.replace("_", r"\_") in text
 
 
 def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: Path) -> None:
@@ -120,22 +122,23 @@ def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: P
     source.add("majority", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 1}))
     caption = " ".join(report(tmp_path, source=source).documents[0].caption)
     rest = "3 local epochs, split 40/30/30, partition seed 123"
-    assert f"Protocol: Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer). Seeds: 0-1." in caption
+    assert f"Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer)." in caption
 
 
-def test_captions_say_what_is_compared_and_how_it_was_run(tmp_path: Path) -> None:
-    caption = " ".join(report(tmp_path).documents[0].caption)
+def test_what_is_not_in_the_caption_is_in_the_fine_print(tmp_path: Path) -> None:
+    document = report(tmp_path).documents[0]
+    caption, fine_print = " ".join(document.caption), " ".join(document.fine_print)
+    assert len(document.caption) <= 4
     for part in (
-        "stage trained, rule best_val",
+        "the model after local training",
         "100 rounds, 3 local epochs, split 40/30/30, partition seed 123",
-        "Seeds: 0-1.",
-        "Partitions: Cora 10: abcdef01.",
-        "Tuning budget: none (default settings, not tuned); FedSheafHN's own defaults",
-        "Devices: cpu.",
-        "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0",
-        "measures every method after local training, FedAvg too",
+        "Seeds: 0-1",
+        "FedSheafHN's own defaults",
     ):
         assert part in caption
+    for part in ("Cora 10: abcdef01", "cpu", "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0"):
+        assert part in fine_print
+    assert "measures every method after local training, FedAvg too" in fine_print
 
 
 def test_captions_warn_of_different_clients_under_one_partition_seed(tmp_path: Path) -> None:
@@ -166,11 +169,14 @@ def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
 
 def test_latex_is_complete_and_escaped(tmp_path: Path) -> None:
     report(tmp_path)
-    text = (tmp_path / "fedsheafhn_table1.tex").read_text(encoding="utf-8")
+    text = (tmp_path / "fedsheafhn/table1/table.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 0
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= text.count(r"\begin{table*}")
     assert r"\textbf{71.25 $\pm$ 0.35}" in text
     assert r"\underline{61.00 $\pm$ 0.00}" in text
+    assert r"{\scriptsize 71.26 $\pm$ 0.29, -0.01 " in text
+    assert re.findall(r"\\usepackage\{([^}]*)\}", text) == ["booktabs"]
+    assert "resizebox" not in text  # which would need graphicx
     body = [line for line in text.splitlines() if not line.startswith(("%", r"\label"))]
     assert not re.search(r"(?<!\\)_", "\n".join(body))
     assert all(character.isascii() for character in "\n".join(body))
@@ -225,13 +231,29 @@ def test_best_is_bold_and_second_underlined() -> None:
     ]
 
 
-def test_wide_tables_are_cut_between_groups() -> None:
+def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
+    entry = Entry("90.00 ± 1.00", 1, Beside("89.50 ± 0.20", "+0.50", "reproduced"))
+    lost = Entry("-", 0, Beside("80.00", "", "failed"))
+    table = Table("t", "T", "M", (("", 2),), ("a", "b"), (("A", (entry, lost)), ("B", (NOWHERE, Entry("1")))))
+    assert markdown_table(table).splitlines()[2:] == [
+        "| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 =) | - (80.00, failed) |",
+        "| B |  | 1 |",
+    ]
+    assert latex_table(table).splitlines()[4:7] == [
+        r"A & \textbf{90.00 $\pm$ 1.00} & - \\",
+        r" & {\scriptsize 89.50 $\pm$ 0.20, +0.50 =} & {\scriptsize 80.00, failed} \\",
+        r"B &  & 1 \\",
+    ]
+
+
+def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
     entries = tuple(Entry(str(number)) for number in range(5))
     table = Table("t", "T", "M", (("a", 2), ("b", 2), ("c", 1)), tuple("12345"), (("r", entries),))
     blocks = list(table.blocks(4))
     assert [block.groups for block in blocks] == [(("a", 2), ("b", 2)), (("c", 1),)]
     assert [entry.text for block in blocks for entry in block.rows[0][1]] == list("01234")
-    assert [block.columns for block in table.blocks(1)] == [("1", "2"), ("3", "4"), ("5",)]
+    assert [block.columns for block in table.blocks(1)] == [(number,) for number in "12345"]
+    assert [block.groups for block in table.blocks(1)] == [((name, 1),) for name in "aabbc"]
 
 
 def test_a_block_leaves_out_rows_that_have_no_place_in_its_columns() -> None:
@@ -262,7 +284,7 @@ def test_environment_on_one_line() -> None:
 
 def test_convergence_csv_holds_mean_and_std_over_seeds(tmp_path: Path) -> None:
     report(tmp_path)
-    rows = read(tmp_path / "fedsheafhn_table1_convergence.csv")
+    rows = read(tmp_path / "fedsheafhn/table1/convergence.csv")
     fedavg = [row for row in rows if row["method"] == "fedavg"]
     # Clients (0, 10), (30, 40), (60, 62) of 100 in seed 0; the last is (60, 58) in seed 1.
     assert [(row["round"], row["mean"], row["std"], row["n"]) for row in fedavg] == [
@@ -274,7 +296,7 @@ def test_convergence_csv_holds_mean_and_std_over_seeds(tmp_path: Path) -> None:
 
 def test_clients_csv_holds_every_clients_mean_over_seeds(tmp_path: Path) -> None:
     report(tmp_path)
-    rows = read(tmp_path / "fedsheafhn_table1_clients.csv")
+    rows = read(tmp_path / "fedsheafhn/table1/clients.csv")
     values = {(row["method"], row["client"]): float(row["value"]) for row in rows}
     assert values == {
         ("local", "0"): 72.0,
@@ -290,7 +312,7 @@ def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
     report(tmp_path, Request(datasets=("cora",), clients=(10,), methods=("local", "flow")), source)
     rows = read(tmp_path / "cells.csv")
     assert {names_of(row)[1:] for row in rows} == {("cora", "10", "local"), ("cora", "10", "flow")}
-    assert not (tmp_path / "fedsheafhn_table2.md").exists()
+    assert not (tmp_path / "fedsheafhn/table2/table.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -336,97 +358,134 @@ def test_out_may_not_be_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "out").read_text() == "mine"
 
 
+def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report(out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (out / "fedsheafhn" / "thoughts.txt").write_text("mine")
+    source = database()
+    source.add("fedper", 0, [50, 50])
+    with pytest.raises(RequestError, match=r"thoughts\.txt"):
+        report(out, source=source)
+    assert (out / "fedsheafhn" / "thoughts.txt").read_text() == "mine"
+    assert {path: path.read_bytes() for path in before} == before
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.txt").write_text("mine")
+    with pytest.raises(RequestError, match=r"a\.txt"):
+        report(tmp_path / "own")
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["a.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "own"]  # nothing half-done beside them
+
+
+def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
+    source = database()
+    for seed in (0, 1):
+        source.add("local", seed, [50, 50], dataset="cora", scenario="overlapping")
+        source.add("fedavg", seed, [50, 50], dataset="cora", scenario="overlapping")
+    report(tmp_path, source=source)
+    assert (tmp_path / "fedsheafhn/table2/table.md").is_file()
+    report(tmp_path, Request(scenarios=("non-overlapping",)))
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert "fedsheafhn/table2" not in names
+    assert {
+        "index.html",
+        "cells.csv",
+        "fedsheafhn/table1/table.tex",
+        "fedsheafhn/table1/clients.pdf",
+    } <= names
+
+
+def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path) -> None:
+    built = report(tmp_path / "a")
+    write(built, tmp_path / "a", stamp="of these results")
+    assert folder.unchanged(tmp_path / "a", "of these results") == built.printout
+    assert folder.unchanged(tmp_path / "a", "of others") is None
+    assert folder.unchanged(tmp_path / "b", "of these results") is None
+    (tmp_path / "a" / "cells.csv").write_text("changed by hand")
+    assert folder.unchanged(tmp_path / "a", "of these results") is None
+
+
 def test_runs_of_no_study_are_mentioned(tmp_path: Path) -> None:
     source = database()
     source.add("local", 0, [50], dataset="mine", clients=3)
-    assert report(tmp_path, source=source).elsewhere == ("mine non-overlapping 3: local",)
+    assert report(tmp_path, source=source).printout.elsewhere == ("mine non-overlapping 3: local",)
 
 
-def printed(built: Report, width: int = 80) -> str:
-    console = Console(width=width, record=True, file=io.StringIO())
-    for document in built.documents:
-        show(document, console)
+def printed(built: Report, name: str = "fedsheafhn_table1") -> str:
+    console = Console(width=80, record=True, file=io.StringIO())
+    show(built.printout.document(name), console)
     return console.export_text()
 
 
 def test_the_terminal_shows_measured_published_difference_and_verdict(tmp_path: Path) -> None:
-    text = printed(report(tmp_path))
+    built = report(tmp_path)
+    text = printed(built)
     line = next(line for line in text.splitlines() if "Local" in line)
+    # Two seeds: compatible at best, for a reproduction takes three.
     assert [part.strip() for part in line.strip("│").split("│")] == [
         "Local",
         "71.25 ± 0.35",
         "71.26 ± 0.29",
         "-0.01",
-        "reproduced",
+        "compatible",
     ]
     assert max(map(len, text.splitlines())) <= 80
-    assert "Cora, non-overlapping, 10 clients" in text
-    assert "CiteSeer, non-overlapping" not in text
+    assert "Cora 10 clients" in text
+    assert "CiteSeer 10" not in text
+    assert printed(built, "fedsheafhn/table1") == text
 
 
-def test_many_columns_become_an_overview_with_marks(tmp_path: Path) -> None:
+def five_columns() -> FakeDatabase:
     source = database()
     for dataset in ("citeseer", "pubmed", "computers", "photo"):
         for seed in (0, 1):
             source.add("fedavg", seed, [50, 50], dataset=dataset)
-    text = printed(report(tmp_path, source=source))
+            source.add("local", seed, [60, 50], dataset=dataset)
+    return source
+
+
+def test_many_columns_become_an_overview_with_marks(tmp_path: Path) -> None:
+    text = printed(report(tmp_path, source=five_columns()))
     row = next(line for line in text.splitlines() if "FedAvg " in line and "tuning" not in line)
-    # Published 72.38 (std 2.45), 65.71, 79.88, 66.78, 79.61; only Cora has the paper's local epochs.
-    assert "61.00 v" in row
+    assert "61.00 v" in row  # published 72.38
     assert "50.00" in row
     assert max(map(len, text.splitlines())) <= 80
 
 
 def in_brief(built: Report, out: Path) -> str:
     console = Console(width=80, record=True, file=io.StringIO())
-    brief(built, console)
-    closing(built, {}, out, console)
+    brief(built.printout, console)
+    closing(built.printout, out, console)
     return console.export_text()
 
 
-def test_short_tables_are_printed_unasked_and_long_ones_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = in_brief(report(tmp_path), tmp_path)
-    assert "71.25 ± 0.35" in short
-    source = database()
-    for dataset in ("citeseer", "pubmed", "computers", "photo"):
-        for seed in (0, 1):
-            source.add("fedavg", seed, [50, 50], dataset=dataset)
-            source.add("local", seed, [60, 50], dataset=dataset)
-    built = report(tmp_path, source=source)
-    monkeypatch.setattr(terminal, "ROOM", 15)
-    long = in_brief(built, tmp_path)
-    assert printed(built).count("\n") > 15
-    assert long.count("\n") <= 15
-    assert "71.25" not in long
-    # Two seeds of two methods in five columns, and one failed run.
-    assert "21 runs" in long
-    assert "fedsheafhn_table1" in long
-    # Local before FedAvg in all five: (71.25 > 60), (55 > 50).
-    (ranks,) = [line for line in long.splitlines() if "mean rank" in line]
-    assert "Local 1.00" in ranks
-    assert "FedAvg" in ranks + long[long.index(ranks) :].splitlines()[1]
-    for text in (short, long):
-        assert "fedsheafhn_table1_convergence.png" in "".join(text.split())
-        assert "report.html" in "".join(text.split())
+def test_a_report_in_brief_says_who_is_first_and_what_was_measured(tmp_path: Path) -> None:
+    built = report(tmp_path, source=five_columns())
+    text = " ".join(in_brief(built, tmp_path).split())
+    assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
+    assert "mean rank 1.0" in text  # Local before FedAvg in all five: (71.25 > 60), (55 > 50)
+    (final, earlier) = built.printout.studies["fedsheafhn"].scores
+    assert final.measured == 10
+    assert f"10 of {final.published}" in text
+    assert f"{earlier.measured} of {earlier.published}" in text
+    assert "index.html" in text
+
+
+def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> None:
+    source = FakeDatabase()
+    for seed in (0, 1):
+        source.add("local", seed, [72, 70 + seed])
+    request = Request(methods=("local",), datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
+    text = in_brief(report(tmp_path, request, source), tmp_path)
+    assert "71.25 ± 0.35" in text
+    assert max(len(line) for line in text.splitlines() if not line.startswith("Report: ")) <= 80
 
 
 def test_an_unknown_table_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     built = report(tmp_path)
-    assert built.document("fedsheafhn_table1").name == "fedsheafhn_table1"
+    assert built.printout.document("fedsheafhn_table1").tables
     with pytest.raises(RequestError, match="fedsheafhn_table1'"):
-        built.document("fedsheafhn_tabel1")
-
-
-def test_a_methods_look_never_depends_on_the_others() -> None:
-    assert style.of("local") == style.of("local")
-    for order in style.orders():
-        listed = [style.of(name) for name in order]
-        assert len({(look.colour, look.dashes) for look in listed}) == len(listed)
-    script = "from bench.report import style; print(style.of('a_new_method'))"
-    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == str(style.of("a_new_method"))
+        built.printout.document("fedsheafhn_tabel1")
 
 
 def test_the_report_imports_without_torch() -> None:

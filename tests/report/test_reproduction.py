@@ -3,15 +3,18 @@
 import csv
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from fake_database import FakeDatabase
-from study_cells import main_tables, tables
+from study_cells import cells_in, main_tables, plan_of, tables
 
+from bench.grids import expand, load_grid
 from bench.report import report as building
-from bench.report.cells import Selection
+from bench.report.cells import Cell, Cells, Selection
 from bench.report.published import published
-from bench.report.report import Request, build
-from bench.report.reproduction import agreements, judged, reproduction
+from bench.report.report import build
+from bench.report.reproduction import agreements, judged, reproduction, sign_tests
+from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.statistic import Statistic
@@ -33,11 +36,11 @@ def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
 def filled() -> FakeDatabase:
     """Cora, 10 clients: local and flow as printed, fedavg above, fggp below, fedper with one seed, oom."""
     database = FakeDatabase()
-    for seed in (0, 1):
-        database.add("local", seed, [71, 71 + seed])  # 71.25
+    for seed in (0, 1, 2):
+        database.add("local", seed, [71, 71 + seed % 2])  # 71.17
         database.add("fedavg", seed, [90, 92])
         database.add("fggp", seed, [10, 12])
-        database.add("flow", seed, [82, 81 + seed])
+        database.add("flow", seed, [82, 81 + seed % 2])  # 81.67
         database.add("fedprox", seed, [60, 60])  # printed value taken over from another paper
     database.add("fedper", 0, [65])
     database.add("pfedhn", 0, None, state="oom", reason="too large")
@@ -77,6 +80,64 @@ def test_both_versions_have_their_own_score() -> None:
     assert found["Kendall's tau, mean"] == "-"
 
 
+def other_runs(found: Statistic, name: str) -> dict[str, list[str]]:
+    (table,) = [view for view in found.document.views if view.name == name]
+    return {label: [entry.text for entry in entries] for label, entries in table.rows}
+
+
+def test_placebos_are_graded_in_the_place_of_others() -> None:
+    # Published: Local 71.26 ± 0.29, FedPer 65.24 ± 1.19, pFedHN 65.24 ± 0.21. Placebos reach 65 every time,
+    # so that the interval of the difference is that of the published mean: -0.24 ± 2.13 s_p / sqrt(5).
+    database = FakeDatabase()
+    for seed in (0, 1, 2):
+        database.add("local", seed, [65, 65])
+        database.add("majority", seed, [65, 65])
+        database.add("fedper", seed, [80, 80])
+        database.add("pfedhn", seed, [30, 30])
+    found = score(database)
+    final = column(found, "fedsheafhn_final")
+    assert final["placebo: reproduced by Local's runs"] == "2 of 2"  # not beside its own value
+    assert final["placebo: reproduced by Majority class's runs"] == "2 of 3"
+    grades = other_runs(found, "placebos")
+    # reproduced, compatible, uninformative, above, below
+    assert grades["fedsheafhn_final, the method's own"] == ["0", "0", "0", "1", "2"]
+    assert grades["fedsheafhn_final, Majority class's"] == ["2", "0", "0", "0", "1"]
+
+
+def test_a_majority_of_other_clients_is_no_placebo() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1, 2):
+        database.add("pfedhn", seed, [80, 80])
+        database.add("majority", seed, [65, 65], partition="others")
+    found = score(database)
+    assert all(runs.endswith("the method's own") for runs in other_runs(found, "placebos"))
+
+
+def test_signs_are_tested_by_data_set_over_graded_cells() -> None:
+    data = pd.DataFrame(
+        {
+            "paper": "p",
+            "dataset": ["a"] * 13 + ["b"] * 4,
+            "verdict": ["compatible"] * 12 + ["below"] + ["reproduced"] * 3 + ["not comparable"],
+            "difference": [-1.0] * 12 + [-2.0] + [0.0, 0.5, -0.5, 9.0],
+        }
+    )
+    signs = sign_tests(data)
+    assert signs.loc[("p", "a")].tolist() == pytest.approx([13, 13, 0, -14 / 13, 2 / 2**13])
+    assert signs.loc[("p", "b")].tolist() == pytest.approx([3, 1, 1, 0.0, 1.0])
+
+
+def test_the_earlier_rule_stands_beside_the_grades() -> None:
+    database = FakeDatabase()
+    for seed, right in enumerate((66, 68, 70)):
+        database.add("pfedhn", seed, [right])
+    # 68 ± 2 beside 65.24 ± 0.21: 2.76 is within 2 * 2.01, and within t * 2 / sqrt(3) = 4.97.
+    assert other_runs(score(database), "earlier") == {
+        "fedsheafhn_earlier, reproduced": ["0", "1", "0", "0", "0", "0"],
+        "fedsheafhn_final, reproduced": ["0", "1", "0", "0", "0", "0"],
+    }
+
+
 def test_tau_of_measured_and_published_order() -> None:
     found = column(score(filled()), "fedsheafhn_final")
     # Published: flow > fedavg > local > fggp; measured: fedavg > flow > local > fggp: one pair of six.
@@ -86,12 +147,9 @@ def test_tau_of_measured_and_published_order() -> None:
 
 def test_only_comparable_methods_have_an_order() -> None:
     study, results = FedSheafHN(), Results(filled(), {})
-    (here,) = [
-        each
-        for each in agreements(main_tables(study, results, CORA))
-        if each.column == CORA_10 and each.comparison.label == "Table 1"
-    ]
-    assert here.methods == 4  # without fedprox, fedper and pfedhn
+    taus = agreements(main_tables(study, results, CORA))
+    here = taus[(taus["clients"] == 10) & (taus["beside"] == "Table 1")].iloc[0]
+    assert here["methods"] == 4  # without fedprox, fedper and pfedhn
 
 
 def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
@@ -118,6 +176,51 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
     assert set(found) == wanted
 
 
+def test_a_value_measured_on_the_papers_own_clients_counts_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Local, 71.26 ± 0.29 of five runs: far below on drawn clients, just so on the paper's own."""
+    monkeypatch.undo()
+    database = FakeDatabase()
+    by_hash = {run.spec.hash: run.spec for run in expand(load_grid("main_published")) if run.spec}
+    plan = plan_of(FedSheafHN, "table1_published")
+    for (place, line, _), planned in plan.runs.items():
+        if (place.clients, line.method) == (10, "local"):
+            for place_of_seed, digest in enumerate(planned.hashes):
+                database.add("", 0, [71, 71 + place_of_seed % 2], spec=by_hash[digest])
+    own = _local_10(database)
+    assert own["fedsheafhn_final"].verdict == "reproduced"
+    assert own["fedsheafhn_earlier"].verdict == "not comparable"  # another protocol's value
+    for seed in range(5):
+        database.add("local", seed, [40, 40 + seed % 2])
+    again, drawn = _local_10(database), _local_10(database, drawn=True)
+    assert again["fedsheafhn_final"].column.scenario == "published"
+    assert again["fedsheafhn_final"].verdict == "reproduced"
+    assert (drawn["fedsheafhn_final"].column, drawn["fedsheafhn_final"].verdict) == (CORA_10, "below")
+    study, results = FedSheafHN(), Results(database, {})
+    found = reproduction(study, _with_published(results), results, CORA)
+    assert found is not None
+    (table,) = (view for view in found.document.printed if view.name == "clients")
+    counts = {
+        label: {name: entry.text for name, entry in zip(table.columns, row, strict=True)}
+        for label, row in table.rows
+    }
+    assert counts["fedsheafhn_final, drawn"]["below"] == "1"
+    assert counts["fedsheafhn_final, the paper's own"]["reproduced"] == "1"
+
+
+def _with_published(results: Results) -> list[Cells]:
+    main = main_tables(FedSheafHN(), results, CORA)
+    return [*main, cells_in(FedSheafHN, "table1_published", results, CORA)]
+
+
+def _local_10(database: FakeDatabase, drawn: bool = False) -> dict[str, Cell]:
+    """The cell that each version's value of Local, Cora, 10 clients, is judged by."""
+    return {
+        value.paper: cell
+        for value, cell in judged(_with_published(Results(database, {})), drawn).items()
+        if (value.table, value.dataset, value.method, value.clients) == ("Table 1", "cora", "local", 10)
+    }
+
+
 def test_a_whole_report_counts_what_no_table_shows() -> None:
     whole = column(score(filled(), Selection()), "fedsheafhn_final")
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
@@ -129,7 +232,7 @@ def test_a_whole_report_counts_what_no_table_shows() -> None:
 def test_experiments_are_counted_and_never_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path)
-    with (tmp_path / "fedsheafhn_reproduction_score.csv").open(encoding="utf-8") as file:
+    with (tmp_path / "fedsheafhn/reproduction/score.csv").open(encoding="utf-8") as file:
         rows = {(row["paper"], row["verdict"]): int(row["cells"]) for row in csv.DictReader(file)}
     # 'robust' shows Tables 1 and 2 again; the other experiments print numbers of ogbn-arxiv alone.
     assert sum(count for (paper, _), count in rows.items() if paper == "fedsheafhn_final") == 44
@@ -142,10 +245,13 @@ def test_values_that_only_experiments_have_are_counted(
 ) -> None:
     monkeypatch.undo()
     build(filled(), Request(), {"fedsheafhn": FedSheafHN}, tmp_path)
-    lines = (tmp_path / "fedsheafhn_reproduction.md").read_text(encoding="utf-8").splitlines()
-    starts = ("| Table | cells |", r"| fedsheafhn\_final, Table 4 |")
-    head, row = (next(line for line in lines if line.startswith(start)) for start in starts)
-    counts = dict(zip(head.strip("| ").split(" | "), row.strip("| ").split(" | "), strict=True))
+    lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
+    heads, rows = (  # in blocks of a few columns
+        [part for line in lines if line.startswith(start) for part in line.strip("| ").split(" | ")]
+        for start in ("| Table |", r"| fedsheafhn\_final, Table 4 |")
+    )
+    counts = dict(zip(heads, rows, strict=True))
+    assert heads.count("not run") == 1, "a verdict that several states share is counted once"
     assert (counts["cells"], counts["not run"], counts["reproduced"]) == ("12", "12", "0")
 
 
@@ -158,7 +264,8 @@ def test_one_published_cell_has_no_score() -> None:
 
 
 def test_the_caption_says_what_was_counted() -> None:
-    caption = " ".join(score(filled()).document.caption)
+    found = score(filled()).document
+    caption = " ".join((*found.caption, *found.fine_print))
     for part in (
         "stage trained, rule best_val",
         "usual setting",

@@ -1,5 +1,6 @@
 """Own and shipped results as one source: what is taken from where."""
 
+import re
 import shutil
 from datetime import datetime
 from pathlib import Path
@@ -17,8 +18,7 @@ from bench.report.source import Merged
 from bench.resolve import resolve
 from bench.spec import Protocol
 from bench.store import Context, open_store
-from bench.store.bundle import read_bundles
-from bench.store.bundle_write import write_bundle
+from bench.store.bundle import read_bundles, write_bundle
 
 
 def filled(*runs: tuple[str, int, int], **options: object) -> FakeDatabase:
@@ -108,14 +108,15 @@ def test_ids_lead_to_the_run_they_name() -> None:
     runs = merged.runs()
     assert list(runs["id"]) == [1, 2, 3]
     assert list(runs["method"]) == ["local", "local", "fedavg"]
-    assert [merged.curve(run, "trained", "test").item() for run in runs["id"]] == [1, 2, 3]
+    curves = merged.curves([3, 1, 2, 4, 0], "test")
+    assert {run: curve.item() for (run, _), curve in curves.items()} == {1: 1, 2: 2, 3: 3}
     rows = merged.client_results([3, 1, 99], stage="received", rule="last")
     assert dict(zip(rows["run_id"], rows["value"], strict=True)) == {1: 0.1, 3: 0.3}
     assert list(merged.environments()["id"]) == [1]
     assert set(runs["environment_id"]) == {1}
     for wrong in (4, 0):
         with pytest.raises(KeyError):
-            merged.curve(wrong, "trained", "test")
+            merged.artefact(wrong, "loss")
     assert list(merged.runs(method="fedavg", origin="b")["id"]) == [3]
     with pytest.raises(RequestError, match=r"column of runs 'orgin'.*did you mean 'origin'"):
         merged.runs(orgin="b")
@@ -183,15 +184,18 @@ def test_a_fresh_clone_shows_what_is_shipped(
 ) -> None:
     code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"), "--print", "fedsheafhn_table1")
     assert (code, error) == (0, "")
-    assert "Shipped results: 2 runs (first: 2); --own leaves them out" in text
+    assert "2 of these runs come with the suite" in text
     assert "55.00 ± 7.07" in text  # 50 and 60 %: sample deviation sqrt(50)
-    assert list(home.iterdir()) == []
+    assert [path.name for path in home.iterdir()] == ["figures"]  # drawings alone
     code, text, _ = report(
         capsys, *ASKED, str(tmp_path / "own"), "--db", f"sqlite:///{tmp_path / 'a.db'}", "--own"
     )
-    assert (code, "Shipped results" in text) == (0, False)
-    names = {path.name for path in (tmp_path / "own").iterdir()}
-    assert names == {path.name for path in (tmp_path / "shipped").iterdir()}
+    assert (code, "come with the suite" in text) == (0, False)
+    kinds = ("csv", "png")
+    names = {
+        path.relative_to(tmp_path / "own") for kind in kinds for path in (tmp_path / "own").rglob(f"*.{kind}")
+    }
+    assert names
     for name in names:
         own, shipped = ((tmp_path / folder / name).read_bytes() for folder in ("own", "shipped"))
         assert own == shipped.replace(b",shipped: first\n", b",own\n")  # who made the runs
@@ -219,7 +223,9 @@ def test_all_that_ships_takes_at_most_sixty_lines(
         code, text, _ = report(capsys, *words, "--out", str(tmp_path / "out"))
         assert code == 0
         assert text.count("\n") <= 60
-        assert "published cells measured" in " ".join(text.split())
+        assert re.search(r"fed\w+.*: \d+ of \d+$", text, re.MULTILINE), (
+            "how many published values are measured"
+        )
 
 
 def test_own_runs_stand_beside_shipped_ones(
@@ -228,7 +234,7 @@ def test_own_runs_stand_beside_shipped_ones(
     store_runs(f"sqlite:///{home / 'bench.db'}", "fedavg", range(3, 5))
     store_runs(f"sqlite:///{home / 'bench.db'}", "local", range(2, 3))
     code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"))
-    assert (code, "Shipped results" in text) == (
+    assert (code, "come with the suite" in text) == (
         0,
         False,
     )  # local 2 is one's own: the shipped ones are not mixed in

@@ -8,7 +8,8 @@ import pytest
 from fake_database import FakeDatabase
 from tuned_studies import CELL, study, tuned_run
 
-from bench.report.report import Request, build
+from bench.report.report import build
+from bench.report.request import Request
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.tune import apply
@@ -19,7 +20,7 @@ def written(database: FakeDatabase, tmp_path: Path, *datasets: str) -> str:
     """The first table."""
     out = tmp_path / "out"
     build(database, Request(datasets=datasets), {"fedsheafhn": FedSheafHN}, out)
-    return (out / "fedsheafhn_table1.md").read_text()
+    return (out / "fedsheafhn/table1/table.md").read_text()
 
 
 def reported(tmp_path: Path, seeds: tuple[int, ...] = (0, 1)) -> str:

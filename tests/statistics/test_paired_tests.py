@@ -7,7 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from bench.statistics.paired import COLUMNS, Comparison, compare, differences, t_test, unit_of
+from bench.statistics.paired import (
+    COLUMNS,
+    Comparison,
+    compare,
+    compare_tasks,
+    side_by_side,
+    t_tests,
+    worse_pairs,
+)
 
 Rows = list[tuple[str, int, int, float, float]]
 
@@ -73,20 +81,21 @@ def test_several_partitions_are_the_units() -> None:
 def test_only_common_seeds_of_the_same_partition_are_paired() -> None:
     first = plain([[70, 80], [99, 99]])
     second = plain([[60, 75]])
-    np.testing.assert_allclose(differences(first, second, "client"), [10, 5])
-    elsewhere = plain([[60, 75]], partition="q")
-    assert len(differences(first, elsewhere, "client")) == 0
+    table = side_by_side({"first": first, "second": second})
+    np.testing.assert_allclose(table.differences("first", "second"), [10, 5])
+    elsewhere = side_by_side({"first": first, "second": plain([[60, 75]], partition="q")})
+    assert len(elsewhere.differences("first", "second")) == 0
 
 
 def test_the_cell_and_not_the_pair_decides_on_the_unit() -> None:
     one, other = plain([[70, 80, 75]]), plain([[60, 75, 70]])
     third = pd.concat([plain([[50, 50, 50]]), plain([[51, 51, 51]], partition="q", first_seed=1)])
-    assert unit_of([one, other]) == "client"
+    assert side_by_side({"a": one, "b": other}).unit == "client"
     pairs = {(pair.first, pair.second): pair for pair in compare({"a": one, "b": other, "c": third})}
     assert {pair.unit for pair in pairs.values()} == {"partition"}
     found = pairs["a", "b"]
     assert (found.units, found.difference, found.verdict) == (1, pytest.approx(20 / 3), "no test")
-    assert (found.p, found.corrected, found.interval, found.points) == (None, None, None, None)
+    assert (found.p, found.corrected, found.interval) == (None, None, None)
 
 
 def test_without_common_seeds_there_is_no_test() -> None:
@@ -155,7 +164,38 @@ def test_what_is_claimed(difference: float, half: float, corrected: float, verdi
 
 
 def test_equal_differences_have_no_spread_to_test_against() -> None:
-    assert t_test(np.zeros(4)) == 1.0
-    assert t_test(np.full(4, 0.25)) == 0.0
+    spread = [1.0, 2.0, 4.0, 3.0]
+    p_values = t_tests(np.array([[0.0] * 4, [0.25] * 4, spread]))
+    assert p_values.tolist() == [1.0, 0.0, pytest.approx(stats.ttest_1samp(spread, 0.0).pvalue)]
     (same,) = compare({"a": plain([[70, 80]]), "b": plain([[70, 80]])})
-    assert (same.verdict, same.points) == ("equivalent", 0.5)
+    assert same.verdict == "equivalent"
+
+
+def test_tasks_are_the_units_with_holms_correction_over_all_pairs() -> None:
+    first, second, third = [81, 72, 91, 60, 55], [80, 74, 80, 50, 54], [70, 60, 71, 58, np.nan]
+    found = {
+        (pair.first, pair.second): pair
+        for pair in compare_tasks(pd.DataFrame({"a": first, "b": second, "c": third}, dtype=float))
+    }
+    raw = {
+        ("a", "b"): stats.ttest_rel(first, second).pvalue,
+        ("a", "c"): stats.ttest_rel(first[:4], third[:4]).pvalue,
+        ("b", "c"): stats.ttest_rel(second[:4], third[:4]).pvalue,
+    }
+    assert {names: pair.p for names, pair in found.items()} == pytest.approx(raw)
+    assert [found[names].units for names in raw] == [5, 4, 4]
+    assert found["a", "b"].difference == pytest.approx((1 - 2 + 11 + 10 + 1) / 5)
+    # Holm: the smallest of three times 3, the next times 2, the largest as it is, never falling.
+    ordered = sorted(raw, key=lambda names: raw[names])
+    least = np.maximum.accumulate(
+        [factor * raw[names] for factor, names in zip((3, 2, 1), ordered, strict=True)]
+    )
+    assert [found[names].corrected for names in ordered] == pytest.approx(np.minimum(least, 1))
+
+
+def test_turned_is_the_other_method_against_the_one() -> None:
+    pair = Comparison("a", "b", "client", 9, 3.0, (2.0, 4.0), 0.001, 0.002)
+    turned = pair.turned()
+    assert (turned.first, turned.second, turned.difference, turned.interval) == ("b", "a", -3.0, (-4.0, -2.0))
+    assert (pair.verdict, turned.verdict) == ("better", "worse")
+    assert worse_pairs([pair]) == worse_pairs([turned]) == {("b", "a")}

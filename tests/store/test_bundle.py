@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from bundle_makers import SPLITS, context_of, database, done, opened, spec_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from stored_runs import SPLITS, context_of, database, done, opened, spec_of
 
-from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import RequestError
+from bench.report import shipped
 from bench.store import open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_write import write_bundle
+from bench.store.bundle import Bundle, read_bundles, write_bundle
 
 FILES = {"bundle.json", "runs.parquet", "client_results.parquet", "curves.parquet", "artefacts.parquet"}
 
@@ -108,14 +107,16 @@ def compare(store: object, bundle: Bundle, hashes: list[str]) -> None:
             pd.testing.assert_frame_equal(found, expected, check_dtype=len(expected) > 0, check_exact=True)
         for stage in ("received", "trained"):
             try:
-                expected = store.curve(run, stage, "test")
+                expected = store.curves([run], "test")[run, stage]
             except KeyError:
                 with pytest.raises(KeyError):
-                    bundle.curve(number, stage, "test")
+                    bundle.curves([number], "test")[number, stage]
                 continue
-            np.testing.assert_array_equal(bundle.curve(number, stage, "test"), expected, strict=True)
+            np.testing.assert_array_equal(
+                bundle.curves([number], "test")[number, stage], expected, strict=True
+            )
             with pytest.raises(KeyError):
-                bundle.curve(number, stage, "val")
+                bundle.curves([number], "val")[number, stage]
         small = [name for name in store.artefact_names(run) if name != "large"]
         assert bundle.artefact_names(number) == small
         for name in small:
@@ -152,18 +153,6 @@ def test_a_value_that_no_count_gives_comes_back_bit_by_bit(tmp_path: Path) -> No
     assert set(rows.loc[rows["client"] == 1, "value"]) == {2 / 11}
 
 
-def test_a_run_filter_of_a_bundle_is_that_of_a_store(tmp_path: Path) -> None:
-    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
-    with opened(tmp_path / "a.db", runs) as store:
-        write_bundle(store, store.runs(), tmp_path / "out")
-    bundle = Bundle(tmp_path / "out")
-    assert set(bundle.runs(method=["fedavg"], seed=1)["method"]) == {"fedavg"}
-    assert len(bundle.runs(method="fedavg")) == 2
-    assert bundle.runs(method="none").empty
-    with pytest.raises(RequestError, match=r"column of runs 'metod'.*did you mean 'method'"):
-        bundle.runs(metod="local")
-
-
 def test_only_a_bundle_is_replaced(tmp_path: Path) -> None:
     with opened(tmp_path / "a.db", [(spec_of(), done()), (spec_of(seed=1), done())]) as store:
         runs = store.runs()
@@ -192,65 +181,10 @@ def test_what_a_bundle_may_not_hold_is_not_written(tmp_path: Path) -> None:
     connection.close()
     with (
         open_store(url, create=False) as store,
-        pytest.raises(RequestError, match=r"client_results\.parquet: row \d+: .* expected 0 to"),
+        pytest.raises(RequestError, match=r"client_results\.parquet: row \d+: .*value"),
     ):
         write_bundle(store, store.runs(), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
-
-
-# The command --------------------------------------------------------------------------------------
-
-
-def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
-
-
-def test_export_writes_what_the_filters_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
-    runs.append((spec_of(seed=2), RunResult("failed", reason="bug")))
-    url = database(tmp_path / "a.db", runs)
-    out = tmp_path / "deep" / "out"
-    asked = ("export", "--db", url, "--out", str(out))
-    code, text, error = bench(capsys, *asked, "-m", "local")
-    size = sum(path.stat().st_size for path in out.iterdir())
-    assert (code, text, error) == (0, f"{out}: 2 runs, {size:,} bytes\n", "")
-    assert set(Bundle(out).runs()["method"]) == {"local"}
-    code, text, error = bench(capsys, *asked, "--seed", "1", "-d", "cora", "-k", "2", "--json")
-    told = json.loads(text)
-    assert (code, told["runs"], set(told["files"]), told["bundle"]) == (0, 2, FILES, str(out))
-    assert set(Bundle(out).runs()["seed"]) == {1}
-
-
-def test_a_wrong_export_is_one_line_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    url = database(tmp_path / "a.db", [(spec_of(), done())])
-    asked = ("export", "--db", url, "--out", str(tmp_path / "out"))
-    for more, said in (
-        (("-m", "locl"), "unknown method among the stored runs: 'locl': did you mean 'local'?"),
-        (("--seed", "4"), "unknown seed among the stored runs: '4'"),
-        (("--grid", "quickstart"), "no stored run is all of what is asked for"),
-        (("--grid", "quick"), "unknown grid 'quick'"),
-    ):
-        code, text, error = bench(capsys, *asked, *more)
-        assert (code, text) == (2, "")
-        assert said in error
-        assert error.count("\n") == 1
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from bench.grids import expand, load_grid
-
-    planned = next(plan.spec for plan in expand(load_grid("quickstart")) if plan.spec is not None)
-    url = database(tmp_path / "a.db", [(planned, RunResult("oom", reason="8 GB")), (spec_of(), done())])
-    out = tmp_path / "out"
-    code, text, _ = bench(capsys, "export", "--db", url, "--out", str(out), "--grid", "quickstart")
-    assert (code, text.split(":")[1].split(",")[0]) == (0, " 1 run")
-    assert list(Bundle(out).runs()["spec_hash"]) == [planned.hash]
 
 
 def test_environments_are_kept_once_each(tmp_path: Path) -> None:
@@ -268,3 +202,20 @@ def test_environments_are_kept_once_each(tmp_path: Path) -> None:
     assert sorted(versions.values()) == ["3.11", "3.12"]
     found = {row["seed"]: versions[row["environment_id"]] for row in bundle.runs().to_dict("records")}
     assert found == {0: "3.12", 1: "3.11", 2: "3.12"}
+
+
+def test_a_damaged_shipped_bundle_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("first", "second"):
+        with opened(tmp_path / f"{name}.db", [(spec_of(), done())]) as store:
+            write_bundle(store, store.runs(), tmp_path / "measured" / name)
+    (tmp_path / "measured" / "first" / "curves.parquet").write_bytes(b"")
+    monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured"))
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    with shipped.opened(None, own=False) as source:
+        assert source.runs()["origin"].tolist() == ["second"]
+    warning = capsys.readouterr().err
+    assert warning.startswith("bench: warning: left out: bundle ")
+    assert "first: curves.parquet: " in warning
+    assert warning.count("\n") == 1

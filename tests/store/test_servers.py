@@ -75,7 +75,7 @@ def test_what_goes_in_comes_out_of_both(url: str, tmp_path: Path) -> None:
             again = store.save(spec_of(3), done(seed=4, bytes_up=large), context_of())
             later = store.save(spec_of(3, seed=2), done(seed=5), context_of())
             assert (again, later) == (1, 3)
-            curve = store.curve(1, "trained", "test")
+            curve = store.curves([1], "test")[1, "trained"]
             assert np.array_equal(curve, done(seed=4).correct["trained", "test"])
             assert np.array_equal(store.artefact(1, "loss"), np.arange(4, dtype=np.float32))
         with open_store(place, create=False) as store:
@@ -105,6 +105,7 @@ def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
             for statement in (
                 "DROP INDEX ix_runs_cell",
                 "ALTER TABLE runs DROP COLUMN cell",
+                "ALTER TABLE bundles DROP COLUMN checked",
                 "UPDATE alembic_version SET version_num = '0003'",
             ):
                 session.execute(text(statement))

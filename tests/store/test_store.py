@@ -19,7 +19,6 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, Store, connect, migrate, open_store
-from bench.store.models import Base
 
 SPLITS = ("train", "val", "test")
 STARTED = datetime(2026, 1, 2, 3, 4, 5)
@@ -96,7 +95,7 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult)
     with open_store(url_of(path), create=False) as store:
         frame = store.client_results([run])
         for (stage, split), counts in result.correct.items():
-            np.testing.assert_array_equal(store.curve(run, stage, split), counts)
+            np.testing.assert_array_equal(store.curves([run], split)[run, stage], counts)
     stored = {
         (row.stage, row.split, row.rule, row.client): (row.value, row.samples) for row in frame.itertuples()
     }
@@ -169,7 +168,7 @@ def test_a_repeated_run_replaces_the_old_one_with_all_that_belongs_to_it(store: 
     store.save(spec, RunResult("diverged", "nan in round 3"), context_of())
     assert store.client_results([second]).empty
     with pytest.raises(KeyError):
-        store.curve(second, "trained", "val")
+        store.curves([second], "val")[second, "trained"]
 
 
 def test_environments_and_partitions_are_kept_once(store: Store) -> None:
@@ -209,15 +208,6 @@ def test_settings_of_the_connection(store: Store, tmp_path: Path) -> None:
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         columns = [row[1] for row in raw.execute("PRAGMA table_info(client_results)")]
     assert columns == ["run_id", "client", "stage", "split", "rule", "metric", "value", "samples"]
-
-
-def test_the_migrated_schema_is_that_of_the_models(store: Store) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.runtime.migration import MigrationContext
-
-    with store._engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-    assert migrate.revisions()[-1] == migrate.HEAD
 
 
 def test_reading_changes_nothing_and_cannot_write(store: Store, tmp_path: Path) -> None:
@@ -284,50 +274,6 @@ def test_a_missing_database_is_made_for_writing_only(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     open_store(url_of(path), create=True).close()
     assert migrate.check(url_of(path)) == migrate.HEAD
-
-
-def set_revision(path: Path, revision: str) -> None:
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE alembic_version SET version_num = ?", (revision,))
-    raw.close()
-
-
-def test_a_newer_schema_is_refused(store: Store, tmp_path: Path) -> None:
-    store.close()
-    url = url_of(tmp_path / "bench.db")
-    set_revision(tmp_path / "bench.db", "9999")
-    for attempt in (
-        lambda: open_store(url, create=True),
-        lambda: open_store(url, create=False),
-        lambda: migrate.upgrade(url),
-        lambda: migrate.check(url),
-    ):
-        with pytest.raises(RequestError, match="9999, newer than"):
-            attempt()
-
-
-def test_upgrade_from_empty_and_again(tmp_path: Path) -> None:
-    path = tmp_path / "empty.db"
-    path.touch()
-    assert migrate.upgrade(url_of(path)) == (None, migrate.HEAD)
-    assert migrate.upgrade(url_of(path)) == (migrate.HEAD, migrate.HEAD)
-    assert migrate.check(url_of(path)) == migrate.HEAD
-
-
-def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
-    store.save(spec_of(2), done(), context_of())
-    store.close()
-    path = tmp_path / "bench.db"
-    with sqlite3.connect(path) as raw:
-        raw.execute("DELETE FROM runs")  # foreign keys are off in a plain connection
-    raw.close()
-    with pytest.raises(RequestError, match="rows without their run"):
-        migrate.check(url_of(path))
-    content = bytearray(path.read_bytes())
-    content[4096:-4096] = os.urandom(len(content) - 8192)
-    path.write_bytes(content)
-    with pytest.raises(RequestError, match=r"damaged|malformed|cannot open"):
-        migrate.check(url_of(path))
 
 
 def test_damage_that_a_write_or_a_read_meets_takes_one_line(store: Store, tmp_path: Path) -> None:

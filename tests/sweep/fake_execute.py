@@ -8,20 +8,22 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
 from bench.engine.result import Code, RunResult
-from bench.sweep.worker import Order, execute, of_run
+from bench.spec import RunSpec
+from bench.sweep.workers import Order, execute, of_run
 
 CLIENTS = 3
 
 
-def outcome(spec_json: str) -> RunResult:
+def outcome(spec: RunSpec) -> RunResult:
     """A finished run whose numbers follow from its spec alone."""
-    bits = np.frombuffer(hashlib.sha256(spec_json.encode()).digest(), np.uint8).astype(np.int32)
+    bits = np.frombuffer(hashlib.sha256(spec.canonical().encode()).digest(), np.uint8).astype(np.int32)
     counts = (bits[: 2 * CLIENTS] % 5).reshape(2, CLIENTS)
     return RunResult(
         "done",
@@ -55,14 +57,14 @@ def chatty(order: Order) -> RunResult:
 def logged(order: Order) -> RunResult:
     """Leaves a file for every start in the first data root and takes the seconds that the second names."""
     log = Path(order.roots[0])
-    (log / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec)
+    (log / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec.canonical())
     time.sleep(float(order.roots[1]))
     return outcome(order.spec)
 
 
 def faulty(order: Order) -> RunResult:
     """Goes wrong in a way that the seed chooses; seeds from 10 on are fine."""
-    match json.loads(order.spec)["seed"]:
+    match order.spec.seed:
         case 0:
             raise ValueError("first line\nsecond line")
         case 1:
@@ -111,8 +113,8 @@ def scripted(order: Order) -> RunResult:
     ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs have begun, however long their
     workers take to start.
     """
-    folder, spec = Path(order.roots[0]), json.loads(order.spec)
-    key = f"{spec['method']} {spec['clients']} {spec['seed']}"
+    folder, spec = Path(order.roots[0]), order.spec
+    key = f"{spec.method} {spec.clients} {spec.seed}"
     script = json.loads((folder / "script.json").read_text())
     log = folder / "attempts" / key
     number = len(log.read_text().splitlines()) if log.exists() else 0
@@ -138,7 +140,7 @@ def scripted(order: Order) -> RunResult:
         case "unready":
             raise ValueError("half a file")
         case "leave" | "disk" | "raise":
-            return of_run(lambda: _raise(word, value, spec["seed"]), order.device)
+            return of_run(lambda: _raise(word, value, spec.seed), order.device)
     result = outcome(order.spec)
     result.device = order.device
     if word == "gib":
@@ -160,6 +162,39 @@ def _raise(word: str, value: str, seed: int) -> NoReturn:
     if value:
         raise KeyError("somewhere else")
     raise ValueError(f"seed {seed}")
+
+
+@dataclass
+class WhileTakenUp:
+    """Succeeds at once, but a worker that takes up a run gets a script's next signal, if there is one."""
+
+    script: Path
+
+    def __setstate__(self, state: dict[str, Path]) -> None:
+        """Read by the worker before anything of the run begins."""
+        self.__dict__.update(state)
+        signals = self.script.read_text().split()
+        self.script.write_text(" ".join(signals[1:]))
+        if signals:
+            os.kill(os.getpid(), int(signals[0]))
+
+    def __call__(self, order: Order) -> RunResult:
+        """Succeeds."""
+        return instant(order)
+
+
+def unreadable(order: Order) -> RunResult:
+    """Succeeds with something that only the worker can make out."""
+    result = outcome(order.spec)
+    result.artefacts = {"odd": Unreadable()}  # type: ignore[dict-item]
+    return result
+
+
+class Unreadable:
+    """Raises where it is read."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return int, ("no number",)
 
 
 class Unpicklable(Exception):

@@ -9,8 +9,8 @@ from bench.grids import Grid, Planned, expand
 from bench.grids.grid import Setting
 from bench.store import open_store
 from bench.store.peek import stored_runs
-from bench.sweep.devices import Slots
 from bench.sweep.plan import Plan, make_plan
+from bench.sweep.policy import Slots
 
 
 @dataclass

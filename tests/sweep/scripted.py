@@ -13,11 +13,10 @@ from rich.console import Console
 from bench.grids import Planned
 from bench.store import open_store
 from bench.store.peek import stored_runs
-from bench.sweep.devices import Slots
-from bench.sweep.limits import Limits
 from bench.sweep.plan import Level, Plan, make_plan
-from bench.sweep.progress import PlainLines
+from bench.sweep.policy import Limits, Slots
 from bench.sweep.run import Outcome, sweep
+from bench.sweep.show import PlainLines
 
 
 @dataclass

@@ -1,366 +1,328 @@
-"""What goes wrong around a sweep: other sweeps, dead claims, the disk, locks, and servers that are away.
+"""The fault table: sweeps of real runs by the command line, each with one fault, beside an undisturbed one.
 
-After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
+After each the finished runs are those of the undisturbed sweep, bit by bit and once each, the database is
+sound and no process is left. Every test prints its counts.
 """
 
-import errno
+from __future__ import annotations
+
 import os
+import random
+import re
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from fake_execute import outcome
-from fake_runs import cpu, grid, stored_numbers
+import torch
 from processes import wait_for, workers_below
-from scripted import Scripted
-from servers import away, postgres_server
-from sqlalchemy import Engine, event
 
-from bench.engine.result import RunResult
-from bench.errors import BusyError, RequestError
-from bench.grids import expand
-from bench.spec import RunSpec
-from bench.store import Context, Store, connect, open_store
-from bench.store.claims import LEASE, Claims
-from bench.store.queries import Stored
-from bench.sweep import status, writer
-from bench.sweep.clock import now
-from bench.sweep.federations import Prepared
-from bench.sweep.interrupts import Interrupts
-from bench.sweep.plan import Step
-from bench.sweep.writer import Writer
+pytestmark = pytest.mark.slow
+
+KILLS = 20
+RUNS = 12
+SWEEP = [
+    *("sweep", "-d", "cora", "-k", "3", "-m", "fedavg", "-m", "fedpub", "-m", "fedsheafhn", "--seed", "0-3"),
+    *("--set", "protocol.rounds=15", "--set", "client.hidden=16", "--jobs", "2"),
+    *("--checkpoint-minutes", "1e-9"),  # after every round
+]
+BENCH = (sys.executable, "-c", "from bench.cli.main import main; main()")
+METHODS = Path(__file__).with_name("faulty_methods.py")
+
+Numbers = dict[str, tuple[list[Any], list[Any]]]
 
 
-def expected(folder: Path, seeds: int) -> dict[str, object]:
-    """What an undisturbed sweep of ``Folder.start`` stores."""
-    folder.mkdir()
-    work = Scripted(folder)
-    work.sweep(expand(grid(seeds=tuple(range(seeds)))))
-    return dict(stored_numbers(work.url))
+@dataclass
+class Home:
+    """A ``BENCH_HOME`` of its own, the sweeps that are started in it and what they leave."""
+
+    folder: Path
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "bench.db"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "BENCH_HOME": str(self.folder), "BENCH_PLUGINS": str(METHODS)}
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        self.folder.mkdir(exist_ok=True)
+        with (self.folder / "output").open("a") as output:
+            return subprocess.Popen(
+                [*BENCH, *SWEEP, *more],
+                env=self.environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+
+    def sweep(self, *more: str) -> int:
+        """The exit code of a sweep that is left alone."""
+        return self.start(*more).wait(timeout=600)
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "output").read_text()
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that was started for this home and is still there."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                mine = process.environ().get("BENCH_HOME") == str(self.folder)
+                if mine and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied):
+                continue
+        return found
+
+    def makings(self) -> Counter[str]:
+        """How often each run was made to its end, by what the sweeps have said."""
+        return Counter(re.findall(r"(\w+ cora .* seed \d+): done \d", self.output))
+
+    def checkpoints(self) -> list[Path]:
+        return sorted((self.folder / "checkpoints").glob("*.pt"))
+
+    def stored(self) -> int:
+        return len(numbers(self.database)) if self.database.exists() else 0
 
 
-def sound(database: str) -> None:
-    """The file is undamaged, and every run in it is complete and there once."""
-    with sqlite3.connect(database.removeprefix("sqlite:///")) as raw:
-        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
-        hashes = [row[0] for row in raw.execute("SELECT spec_hash FROM runs")]
-        curves = raw.execute("SELECT run_id, COUNT(*) FROM curves GROUP BY run_id").fetchall()
-    assert len(set(hashes)) == len(hashes)
-    assert {count for _, count in curves} <= {6}, "two stages, three splits"
-    assert len(curves) == len(hashes)
+def numbers(database: Path) -> Numbers:
+    """Every accuracy and curve of every finished run, by spec hash, read without the suite."""
+    with sqlite3.connect(database) as raw:
+        if not raw.execute("SELECT 1 FROM sqlite_master WHERE name = 'curves'").fetchone():
+            return {}
+        return {
+            spec: (
+                raw.execute(
+                    "SELECT client, stage, split, rule, metric, value, samples FROM client_results "
+                    "WHERE run_id = ? ORDER BY client, stage, split, rule, metric",
+                    (run,),
+                ).fetchall(),
+                raw.execute(
+                    "SELECT stage, split, rows, clients, data FROM curves "
+                    "WHERE run_id = ? ORDER BY stage, split",
+                    (run,),
+                ).fetchall(),
+            )
+            for run, spec in raw.execute("SELECT id, spec_hash FROM runs WHERE state = 'done'").fetchall()
+        }
 
 
-def test_a_failure_does_not_replace_what_another_sweep_has_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even where that is stored at the last moment."""
-    real = Store.save
-
-    def late(self: Store, spec: RunSpec, result: RunResult, context: Context, *keep: Any) -> int:
-        real(self, spec, outcome(spec.canonical()), context)
-        return real(self, spec, result, context, *keep)
-
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    stale_plan = work.plan(planned)
-    assert stale_plan.counts == {"missing": 2}
-    work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
-    monkeypatch.setattr(Store, "save", late)
-    monkeypatch.setattr(work, "plan", lambda *_: stale_plan)
-    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1))
-    assert (result.counts, result.ran) == ({"done": 2}, 1)
-    assert {row["state"] for row in work.stored().values()} == {"done"}
-    assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
-    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+def states(database: Path, methods: str = "%") -> dict[str, int]:
+    """Stored runs by state, of the methods that are like a pattern."""
+    with sqlite3.connect(database) as raw:
+        query = "SELECT state, COUNT(*) FROM runs WHERE method LIKE ? GROUP BY state"
+        return dict(raw.execute(query, (methods,)).fetchall())
 
 
-def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    first = planned[0].spec
-    assert first is not None
-    with open_store(work.url, create=True) as store:
-        other = Claims(store, lease=3.0)  # of this very process, which is alive; never released
-        assert other.take(first.hash)
-        began = time.monotonic()
-        assert work.sweep(planned).counts == {"done": 2}
-        assert time.monotonic() - began > 2.5
-        assert work.attempts("local 3 1")[0]["began"] < work.attempts("local 3 0")[0]["began"]
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
+    home = Home(tmp_path_factory.mktemp("undisturbed"))
+    assert home.sweep() == 0, home.output
+    wanted = numbers(home.database)
+    assert len(wanted) == RUNS
+    assert all(results and curves for results, curves in wanted.values())
+    return wanted
 
 
-def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0, 1)))
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    with open_store(work.url, create=True) as store:
-        for each, number, earlier in zip(planned, (ended.pid, os.getpid()), (0, 100), strict=True):
-            assert each.spec is not None
-            dead = Claims(store)
-            place, _, began, token = dead.owner.split(":")
-            dead.owner = f"{place}:{number}:{float(began) - earlier}:{token}"
-            assert dead.take(each.spec.hash)
-    start = time.monotonic()
-    assert work.sweep(planned).counts == {"done": 2}, "the second's number is this process's now"
-    assert time.monotonic() - start < 30
+@pytest.fixture
+def settled(
+    undisturbed: Numbers, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str, int, list[Home], str], None]:
+    """Checks what the homes of a fault hold in the end, and prints its row."""
+
+    def settle(fault: str, times: int, homes: list[Home], more: str = "") -> None:
+        count: Counter[str] = Counter()
+        for home in homes:
+            wait_for(lambda home=home: not home.processes())  # a process needs a moment to end
+            with sqlite3.connect(home.database) as raw:
+                assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+                assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+            found = numbers(home.database)
+            count["done"] += len(found)
+            assert home.makings(), home.output
+            count["double"] += sum(times - 1 for times in home.makings().values())
+            count["lost"] += len(undisturbed.keys() - found.keys())
+            count["equal"] += sum(found.get(spec) == wanted for spec, wanted in undisturbed.items())
+            count["left"] += len(home.processes())
+        asked = RUNS * len(homes)
+        with capsys.disabled():
+            print(
+                f"\n{fault}: {times} injected; of {asked} runs {count['done']} done, {count['equal']} "
+                f"bit-equal, {count['lost']} lost, {count['double']} double; {count['left']} processes "
+                f"left{more}"
+            )
+        assert count == Counter(done=asked, equal=asked)
+
+    return settle
 
 
-class DoneMeanwhile(Writer):
-    """Another sweep stores a run before this one tries it again."""
-
-    asked = 0
-
-    def take(self, step: Step) -> bool:
-        self.asked += 1
-        if self.asked == 2:
-            super().save(step, outcome(step.spec.canonical()), now())
-        return super().take(step)
+def finish(home: Home) -> int:
+    """Sweeps until nothing is left to do; how many that took."""
+    for sweeps in range(1, 5):
+        if home.sweep() == 0:
+            return sweeps
+    raise AssertionError(home.output)
 
 
-def test_what_another_sweep_has_done_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.sweep.run.Writer", DoneMeanwhile)
-    work = Scripted(tmp_path)
-    result = work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["oom", "done"]})
-    assert (result.counts, result.ran) == ({"done": 1}, 0)
-    assert len(work.attempts("local 3 0")) == 1
-    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+def test_workers_killed(tmp_path: Path, settled: Callable[..., None]) -> None:
+    chance = random.Random(21)
+    killed = 0
+    homes: list[Home] = []
+    while killed < KILLS:
+        homes.append(Home(tmp_path / str(len(homes))))
+        process = homes[-1].start()
+        while process.poll() is None:
+            time.sleep(chance.uniform(0.5, 4.0))
+            workers = workers_below(process.pid)
+            if workers and killed < KILLS:
+                chance.choice(workers).kill()
+                killed += 1
+        finish(homes[-1])  # a run that was killed four times is left to the next sweep
+    settled("worker killed (SIGKILL) at random moments", killed, homes)
 
 
-def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Path) -> None:
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    work.sweep(planned, {"*": ["raise"]})
-    plan = work.plan(planned)
-    work.sweep(planned, {"*": ["raise"]})
-    with (
-        open_store(work.url, create=False) as store,
-        Writer(store, Prepared(), 1, Interrupts(print)) as ours,
-    ):
-        assert ours.elsewhere(plan.steps[0]) == "failed"
-        assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
+def test_workers_killed_while_they_take_up_a_run(tmp_path: Path, settled: Callable[..., None]) -> None:
+    """A worker needs a second or more to start and take up the run that was handed to it."""
+    chance = random.Random(24)
+    killed: set[int] = set()
+    homes: list[Home] = []
+    while len(killed) < KILLS:
+        homes.append(Home(tmp_path / str(len(homes))))
+        process = homes[-1].start()
+        while process.poll() is None:
+            for worker in workers_below(process.pid):
+                if worker.pid not in killed and len(killed) < KILLS:
+                    time.sleep(chance.uniform(0.0, 1.0))
+                    worker.kill()
+                    killed.add(worker.pid)
+            time.sleep(0.02)
+        finish(homes[-1])
+    settled("worker killed (SIGKILL) while it takes up a run", len(killed), homes)
 
 
-def test_claims_are_renewed_between_any_two_runs_that_are_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Several may end while one is stored, and each may have to wait for the database."""
-    done: list[str] = []
-    real = Writer.save
-
-    def slow(self: Writer, step: Step, result: RunResult, started: datetime) -> str:
-        done.append("saved")
-        time.sleep(0.5)
-        return real(self, step, result, started)
-
-    monkeypatch.setattr(Writer, "save", slow)
-    monkeypatch.setattr(Writer, "renew", lambda self: done.append("renewed") or ())
-    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
-    assert done.count("saved") == 6
-    assert "saved saved" not in " ".join(done)
-
-
-def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "RENEW", 0.1)
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-
-    def take_over() -> None:
-        with sqlite3.connect(tmp_path / "bench.db", isolation_level=None) as raw:
-            wait_for(lambda: raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount)
-        raw.close()
-
-    thread = threading.Thread(target=take_over)
-    thread.start()
-    assert work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["done 2"]}).counts == {"done": 1}
-    thread.join()
-    said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
-    assert work.lines.count(said) == 1
+def test_sweeps_killed(tmp_path: Path, settled: Callable[..., None]) -> None:
+    chance = random.Random(22)
+    killed = 0
+    homes: list[Home] = []
+    while killed < KILLS:
+        homes.append(Home(tmp_path / str(len(homes))))
+        process = homes[-1].start()
+        while killed < KILLS and homes[-1].stored() < RUNS:
+            time.sleep(chance.uniform(1.0, 8.0))
+            process.send_signal(signal.SIGKILL)
+            if process.wait() == 0:  # it was over before
+                break
+            killed += 1
+            wait_for(lambda: not homes[-1].processes(), 10)
+            process = homes[-1].start()
+        process.wait(timeout=600)
+        finish(homes[-1])
+    settled("sweep killed (SIGKILL) at random moments", killed, homes)
 
 
-def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
-    last_try = connect.CONNECT_SECONDS + connect.BUSY_SECONDS
-    assert writer.RENEW + connect.PATIENCE + last_try < LEASE
+def test_a_killed_sweep_goes_on_from_where_it_was_saved(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    process = home.start()
+    wait_for(home.checkpoints)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not home.processes())
+    before = {path.stem: torch.load(path, weights_only=True)["total"] for path in home.checkpoints()}
+    assert before
+    assert home.sweep() == 0, home.output
+    assert not home.checkpoints()
+    with sqlite3.connect(home.database) as raw:
+        seconds = dict(raw.execute("SELECT spec_hash, seconds_total FROM runs").fetchall())
+    assert all(seconds[spec] > kept for spec, kept in before.items()), "what was saved counts"
+    settled("sweep killed, runs saved", 1, [home])
 
 
-def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    planned = expand(grid(seeds=tuple(range(20))))
-    wanted = expected(tmp_path / "alone", 20)
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    with sqlite3.connect(tmp_path / "bench.db") as raw:
-        pages = raw.execute("PRAGMA page_count").fetchone()[0]
-    real = connect.SQLite.engine
-
-    def small(self: connect.SQLite, write: bool) -> Engine:
-        made = real(self, write)
-
-        @event.listens_for(made, "connect")
-        def limited(connection: sqlite3.Connection, _record: object) -> None:
-            connection.execute(f"PRAGMA max_page_count = {pages + 10}")
-
-        return made
-
-    with monkeypatch.context() as full:
-        full.setattr(connect.SQLite, "engine", small)
-        with pytest.raises(RequestError, match="database or disk is full"):
-            work.sweep(planned)
-    assert not workers_below(os.getpid())
-    kept = len(stored_numbers(work.url))
-    assert 1 <= kept < 40
-    sound(work.url)
-    result = work.sweep(planned)
-    assert (result.counts, result.ran) == ({"done": 40}, 40 - kept)
-    assert stored_numbers(work.url) == wanted
-    sound(work.url)
+def test_two_sweeps_at_once(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    assert [process.wait(timeout=600) for process in (home.start(), home.start())] == [0, 0]
+    made = home.makings().total()  # not: done in another sweep
+    assert made == RUNS
+    settled("two sweeps of one grid at once", 1, [home], f"; {made} runs made by the two together")
 
 
-def test_a_full_disk_under_the_status_file_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(status.os, "replace", full)
-    assert Scripted(tmp_path).sweep(expand(grid())).counts == {"done": 4}
-
-
-def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> threading.Thread:
-    """Hold the write lock of a database for so long, from now on, or until it is ``enough``."""
-    until = enough or threading.Event()
-    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
-    connection.execute("BEGIN IMMEDIATE")
-
-    def release() -> None:
-        until.wait(seconds)
-        connection.execute("ROLLBACK")
-        connection.close()
-
-    thread = threading.Thread(target=release)
-    thread.start()
-    return thread
+def test_a_database_locked_for_thirty_seconds(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    process = home.start()
+    wait_for(home.stored)
+    with sqlite3.connect(home.database, isolation_level=None) as raw:
+        raw.execute("BEGIN IMMEDIATE")
+        time.sleep(30)
+        raw.execute("ROLLBACK")
+    assert process.wait(timeout=600) == 0, home.output
+    settled("database locked for 30 s", 1, [home])
 
 
-def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.5)
-    wanted = expected(tmp_path / "alone", 3)
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    thread = lock(tmp_path / "bench.db", 2.0)
-    began = time.monotonic()
-    assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
-    assert time.monotonic() - began >= 1.5
-    thread.join()
-    assert stored_numbers(work.url) == wanted
-    sound(work.url)
+def test_a_full_disk(tmp_path: Path, settled: Callable[..., None]) -> None:
+    """A file system of its own that is too small until a file on it is removed."""
+    home = Home(tmp_path / "home")
+    home.folder.mkdir()
+    script = """
+        mount -t tmpfs -o size=8m none "$BENCH_HOME" || exit 77
+        head -c 7900000 /dev/zero >"$BENCH_HOME/ballast"
+        "$@" >"$BENCH_KEPT/full" 2>&1; echo $? >"$BENCH_KEPT/code"
+        rm "$BENCH_HOME/ballast"
+        "$@" >"$BENCH_KEPT/room" 2>&1 || exit 1
+        cat "$BENCH_KEPT/full" "$BENCH_KEPT/room" >"$BENCH_KEPT/output"
+        cp "$BENCH_HOME"/bench.db* "$BENCH_KEPT"
+    """
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", *BENCH, *SWEEP]
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare: no file system of its own to fill")
+    kept = Home(tmp_path / "kept")
+    kept.folder.mkdir()
+    environment = {**home.environment, "BENCH_KEPT": str(kept.folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    if "ermitted" in done.stderr or done.returncode == 77:
+        pytest.skip(f"may not mount a file system to fill: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
+    said = (kept.folder / "full").read_text().splitlines()[-1]
+    assert (kept.folder / "code").read_text() == "2\n"
+    assert "full" in said
+    settled("disk full, then room", 1, [kept], f"; it said: {said}")
 
 
-def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.05)
-    monkeypatch.setattr(connect, "PATIENCE", 0.5)
-    thread = lock(tmp_path / "bench.db", 4.0)
-    with pytest.raises(RequestError, match="locked"):
-        work.sweep(expand(grid(seeds=(0,))))
-    thread.join()
-    assert not workers_below(os.getpid())
-    assert work.stored() == {}
+def test_a_damaged_checkpoint(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    chance = random.Random(23)
+    damaged = 0
+    while damaged < 3:
+        process = home.start()
+        wait_for(home.checkpoints)
+        process.kill()
+        process.wait()
+        wait_for(lambda: not home.processes())
+        for path in home.checkpoints():
+            content = bytearray(path.read_bytes())
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+            path.write_bytes(content)
+            damaged += 1
+    assert home.sweep() == 0, home.output
+    assert not home.checkpoints()
+    settled("checkpoint with one bit flipped", damaged, [home])
 
 
-def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'locked' / 'bench.db'}"
-    with open_store(url, create=True):
-        pass
-    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
-    began = time.monotonic()
-    with (
-        open_store(url, create=False) as store,
-        Writer(store, Prepared(), 1, Interrupts(print)) as ours,
-        pytest.raises(RequestError, match="readonly"),
-    ):
-        ours.take(step)
-    assert time.monotonic() - began < 10.0
-
-
-def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, asked = Store.stored, []
-
-    def stored(self: Store, spec_hash: str) -> Stored | None:
-        asked.append(spec_hash)
-        if len(asked) % 2:
-            raise BusyError("away")
-        return real(self, spec_hash)
-
-    monkeypatch.setattr(Store, "stored", stored)
-    work = Scripted(tmp_path)
-    planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert work.sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
-    assert len(asked) == 2, "whether another sweep has made it, in vain and again"
-
-
-@pytest.mark.slow
-def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = expected(tmp_path / "alone", 6)
-    with postgres_server() as new:
-        url = new()
-        monkeypatch.setattr(Scripted, "url", url)
-        open_store(url, create=True).close()
-        times = 0
-
-        def interfere() -> None:
-            nonlocal times
-            for count in (2, 6):
-                wait_for(lambda count=count: len(stored_numbers(url)) >= count)
-                with away(url):
-                    time.sleep(1.5)
-                times += 1
-
-        thread = threading.Thread(target=interfere)
-        thread.start()
-        work = Scripted(tmp_path)
-        result = work.sweep(expand(grid(seeds=tuple(range(6)))), {"*": ["done 0.4"]})
-        thread.join()
-        assert (result.counts, result.ran, times) == ({"done": 12}, 12, 2)
-        assert stored_numbers(url) == wanted
-        assert sum(path.read_text().count("\n") for path in (tmp_path / "attempts").iterdir()) == 12
-
-
-def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 3.0)
-    monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
-    began = time.monotonic()
-    enough = threading.Event()
-    thread = lock(tmp_path / "bench.db", 60.0, enough)
-    with pytest.raises(KeyboardInterrupt):
-        work.sweep(expand(grid(seeds=(0,))))
-    assert time.monotonic() - began < 20.0, "of ten waits of 3 s the first"
-    enough.set()
-    thread.join()
-
-
-class Asked(Interrupts):
-    """The sweep was asked to terminate at its start."""
-
-    def __enter__(self) -> "Asked":
-        self.now = self.finish = True
-        return self
+def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> None:
+    home = Home(tmp_path / "home")
+    faulty = {"raises": "failed", "diverges": "diverged", "allocates": "oom", "hangs": "failed"}
+    chosen = [word for method in faulty for word in ("-m", method)]
+    assert home.sweep(*chosen, "--timeout-seconds", "30") == 1
+    found = {method: states(home.database, method) for method in faulty}
+    assert found == {method: {state: 4} for method, state in faulty.items()}
+    settled("method raises, returns NaN, allocates a pebibyte, hangs", 16, [home], f"; they: {found}")

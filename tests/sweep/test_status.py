@@ -20,10 +20,9 @@ from bench import process
 from bench.cli.runs import status
 from bench.errors import RequestError
 from bench.grids import expand
+from bench.store.store import now
 from bench.sweep import status as status_files
-from bench.sweep import status_show
-from bench.sweep.clock import now, written
-from bench.sweep.status import SILENCE, Board, sweeps
+from bench.sweep.status import SILENCE, Board, sweeps, written
 
 
 @pytest.mark.slow
@@ -187,7 +186,7 @@ def test_when_a_sweep_ends(
 
 def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
     noon = datetime(2026, 1, 1, 12)
-    monkeypatch.setattr(status_show, "now", lambda: noon)
+    monkeypatch.setattr(status_files, "now", lambda: noon)
 
     def ago(seconds: float) -> str:
         return written(noon - timedelta(seconds=seconds))
@@ -208,7 +207,7 @@ def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
         "ends": ago(-3010),
         "unknown_times": 2,
     }
-    lines = status_show.text([sweep]).splitlines()
+    lines = status_files.text([sweep]).splitlines()
     assert lines == [
         "sweep 7 on here into /b.db, for 10 min",
         "10 of 20 runs ended: 9 done, 1 failed",

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tune_fakes import EPOCHS, ROUNDS, costly, tuning
-from tune_studies import finished, room
+from tune_toys import EPOCHS, ROUNDS, finished, room, tuning, warm
 
 from bench.errors import RequestError
 from bench.grids import Planned
@@ -344,6 +343,6 @@ def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shippe
 
 
 def test_a_costly_study_is_whole_too(tmp_path: Path) -> None:
-    made = finished(tmp_path, tuning(trials=5), costly)
+    made = finished(tmp_path, tuning(trials=5), warm)
     assert (made.used.trials, made.used.client_epochs) == (3, 108.0)  # of 120, a trial takes 36
     assert parse((tmp_path / "tuned" / NAME).read_bytes(), NAME) == made

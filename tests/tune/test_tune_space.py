@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from tune_fakes import tuning
+from tune_toys import tuning
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
@@ -40,7 +40,7 @@ def test_every_method_searches_few_parameters_around_its_default(method: str) ->
 def test_shared_settings_have_the_same_values_for_all() -> None:
     shared = {
         "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
-        "client.weight_decay": (0.0, 0.0005, 0.005),
+        "client.weight_decay": (0.0, 1e-6, 0.0005, 0.005),
         "client.dropout": (0.0, 0.3, 0.5),
     }
     assert search_space(resolve("cora", "non-overlapping", 3, "local", 0)) == shared
@@ -86,7 +86,7 @@ def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
 def test_budget_and_name() -> None:
     study = tuning("local", 8)
     assert study.budget == 8 * 6 * 2 * 2  # trials, rounds, local epochs, seeds
-    assert study.size == 4 * 3 * 3
+    assert study.size == 4 * 4 * 3
     assert math.isclose(study.budget, tuning("fedsheafhn", 8).budget)
     same = replace(study, trials=20, spec=study.spec.model_copy(update={"seed": 3}))
     assert same.name == study.name, "a study goes on with a larger total"

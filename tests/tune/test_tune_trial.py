@@ -1,108 +1,133 @@
-"""One trial in this process, on toy federations."""
+"""A trial's run: it goes on from the one of fewer rounds, and no test item is in it or decides it."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from toy_federations import linked, make_spec, play, random_federation
 
-from bench.contract.toys import linked, make_spec, play, random_federation
-from bench.engine.evaluation import Evaluator
-from bench.engine.run import Run
+from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation
 from bench.spec import RunSpec
-from bench.tune import trial
-from bench.tune.trial import TrialOrder, TrialResult, execute
+from bench.sweep import workers
+from bench.sweep.workers import Checkpoints, Order
+from bench.tune.trial import CLIENT_EPOCHS, execute, rung_path, without_test_labels
 
-FEDERATION = random_federation(sizes=(20, 31, 26), seed=3)
+FEDERATION = random_federation()
 ROUNDS = 4
 
 
 @pytest.fixture(autouse=True)
-def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def any_key(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, FEDERATION)
-    yield
-    trial._federation.cache_clear()
 
 
 def use(monkeypatch: pytest.MonkeyPatch, federation: Federation) -> None:
     """Whatever is asked for is this federation, with all its labels."""
     monkeypatch.setattr("bench.federation.build.build", lambda *key, roots: federation)
-    trial._federation.cache_clear()
+    workers._federation.cache_clear()
 
 
-def specs(method: str, **protocol: Any) -> list[RunSpec]:
+def spec_of(method: str, rounds: int = ROUNDS, **protocol: Any) -> RunSpec:
     hyper = {"warm_up_epochs": 5} if method == "fedsheafhn" else {}
-    return [
-        make_spec(method, FEDERATION, seed=seed, hyper=hyper, rounds=ROUNDS, **protocol)
-        for seed in (1000, 1001)
-    ]
+    return make_spec(method, FEDERATION, seed=1000, hyper=hyper, rounds=rounds, **protocol)
 
 
-def order(some: list[RunSpec], **changes: Any) -> TrialOrder:
-    first, *others = (spec.canonical() for spec in some)
-    whole = {"thresholds": (0.0,) * ROUNDS, "allowance": 1e9, **changes}
-    return TrialOrder(first, (), "cpu", 1, others=tuple(others), **whole)
+def run(spec: RunSpec, folder: Path | None = None) -> RunResult:
+    checkpoints = None if folder is None else Checkpoints(folder, 1e9)
+    return execute(Order(spec, (), "cpu", 1, checkpoints=checkpoints))
 
 
-def played(some: RunSpec) -> list[float]:
-    """Best mean validation accuracy so far of the trained models, from a run of its own."""
-    it = play(some, FEDERATION)
-    best, curve = 0.0, []
-    rows = it.counts["trained"]
-    for row in rows:
-        each = []
-        for client, member in enumerate(FEDERATION.clients):
-            samples = int((member.roles == VALIDATION).sum())
-            if samples:
-                each.append(row[VALIDATION, client] / samples)
-        best = max(best, sum(each) / len(each))
-        curve.append(best)
-    step = len(rows) // some.protocol.rounds
-    return curve[step - 1 :: step]
-
-
-@pytest.mark.parametrize("method", ["fedavg", "fedpub"])
-def test_the_curve_is_the_mean_over_seeds_of_the_best_round_so_far(method: str) -> None:
-    some = specs(method)
-    result = execute(order(some))
-    assert isinstance(result, TrialResult)
-    expected = np.mean([played(spec) for spec in some], axis=0)
-    np.testing.assert_allclose(result.curve, expected, rtol=1e-12)
-    assert (result.state, result.stopped) == ("done", "")
-    assert not result.correct
-    assert not result.samples, "no counts leave the worker"
-
-
-def test_rounds_that_are_looked_at_after_every_epoch() -> None:
-    some = specs("local", evaluate="epoch")
-    result = execute(order(some))
-    assert isinstance(result, TrialResult)
-    assert len(result.curve) == ROUNDS
-    np.testing.assert_allclose(result.curve, np.mean([played(spec) for spec in some], axis=0))
+def assert_equal(one: RunResult, other: RunResult) -> None:
+    assert (one.state, one.client_epochs, one.bytes_up) == (other.state, other.client_epochs, other.bytes_up)
+    assert one.correct.keys() == other.correct.keys()
+    for key, counts in one.correct.items():
+        np.testing.assert_array_equal(counts, other.correct[key])
+    np.testing.assert_array_equal(one.loss, other.loss)
 
 
 @pytest.mark.parametrize(
-    ("method", "each"),
+    ("method", "protocol"),
+    [
+        ("fedavg", {}),
+        ("fedsheafhn", {}),
+        ("fedpub", {"participation": 0.6}),
+        ("local", {"evaluate": "epoch"}),
+    ],
+)
+def test_more_rounds_go_on_from_fewer_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, protocol: dict[str, Any]
+) -> None:
+    whole = run(spec_of(method, **protocol))
+    played: list[int] = []
+    step = "bench.engine.run.Run.step"
+    from bench.engine.run import Run
+
+    once = Run.step
+    monkeypatch.setattr(step, lambda self, round: (played.append(round), once(self, round))[1])
+    for rounds in (2, 3, ROUNDS):
+        last = run(spec_of(method, rounds, **protocol), tmp_path)
+    assert played == list(range(ROUNDS)), "every round was made once"
+    assert_equal(last, whole)
+    assert_equal(run(spec_of(method, 3, **protocol), tmp_path), run(spec_of(method, 3, **protocol)))
+    assert [path.name for path in tmp_path.iterdir()] == [
+        rung_path(tmp_path, spec_of(method, **protocol)).name
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "method", ["fedprox", "fedper", "fedsage_plus", "pfedhn", "fggp", "pfedgraph", "flow"]
+)
+def test_methods_of_the_study_go_on_with_the_same_bits(tmp_path: Path, method: str) -> None:
+    run(spec_of(method, 2), tmp_path)
+    assert_equal(run(spec_of(method), tmp_path), run(spec_of(method)))
+
+
+def test_what_cannot_go_on_begins_anew(tmp_path: Path) -> None:
+    run(spec_of("cfl", 2), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedpub"])
+def test_the_score_is_the_validation_accuracy_of_the_best_round(method: str) -> None:
+    result = run(spec_of(method))
+    rows = play(spec_of(method), FEDERATION).counts["trained"]
+    samples = [int((client.roles == VALIDATION).sum()) for client in FEDERATION.clients]
+    np.testing.assert_array_equal(result.correct["trained", "val"], rows[:, VALIDATION])
+    np.testing.assert_array_equal(result.samples["val"], samples)
+    assert result.state == "searched"
+
+
+@pytest.mark.parametrize(
+    ("method", "used"),
     [("local", ROUNDS * 2), ("fedprox", ROUNDS * 2), ("fedsheafhn", 5 + ROUNDS * 2), ("flow", ROUNDS * 2)],
 )
-def test_client_epochs_are_counted(method: str, each: int) -> None:
-    result = execute(order(specs(method)))
-    assert isinstance(result, TrialResult)
-    assert result.client_epochs == pytest.approx(2 * each, abs=1e-9)
+def test_client_epochs_are_counted(method: str, used: int) -> None:
+    assert run(spec_of(method)).artefacts == {CLIENT_EPOCHS: pytest.approx(used, abs=1e-9)}
 
 
 def test_what_flow_does_with_all_nodes_costs_twice_as_much() -> None:
-    some = [spec.model_copy(update={"hyper": {"data": "all"}}) for spec in specs("flow")]
-    result = execute(order(some))
-    assert isinstance(result, TrialResult)
-    assert result.client_epochs == 2 * 2 * ROUNDS * 2
+    result = run(spec_of("flow").model_copy(update={"hyper": {"data": "all"}}))
+    assert result.artefacts[CLIENT_EPOCHS] == 2 * ROUNDS * 2
+
+
+def test_a_run_that_diverged_says_what_it_used() -> None:
+    wild = make_spec(
+        "local", FEDERATION, seed=1000, rounds=ROUNDS, client={"optimizer": "sgd", "learning_rate": 1e30}
+    )
+    result = run(wild)
+    assert result.state == "diverged"
+    assert 0 < float(result.artefacts[CLIENT_EPOCHS]) <= ROUNDS * 2
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedsheafhn", "fedpub"])
-def test_test_labels_are_never_read(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = execute(order(specs(method)))
+def test_test_labels_decide_nothing(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = run(spec_of(method))
     rng = np.random.default_rng(0)
     poisoned = tuple(
         replace(
@@ -113,91 +138,40 @@ def test_test_labels_are_never_read(method: str, monkeypatch: pytest.MonkeyPatch
         )
         for client in FEDERATION.clients
     )
-    use(monkeypatch, replace(FEDERATION, clients=poisoned))
     assert any((a.labels != b.labels).any() for a, b in zip(poisoned, FEDERATION.clients, strict=True))
-    other = execute(order(specs(method)))
-    assert isinstance(honest, TrialResult)
-    assert isinstance(other, TrialResult)
-    assert honest.curve == other.curve
-
-
-def test_test_counts_are_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = execute(order(specs("fedavg")))
-    count = Evaluator.block
-
-    def poisoned(self: Evaluator, *arguments: Any) -> Any:
-        counts = count(self, *arguments)
-        counts[TEST] = 1_000_000 + counts[TEST]
-        return counts
-
-    monkeypatch.setattr(Evaluator, "block", poisoned)
-    other = execute(order(specs("fedavg")))
-    assert isinstance(honest, TrialResult)
-    assert isinstance(other, TrialResult)
-    assert honest.curve == other.curve
+    use(monkeypatch, replace(FEDERATION, clients=poisoned))
+    assert_equal(run(spec_of(method)), honest)
 
 
 @pytest.mark.parametrize("federation", [FEDERATION, linked(FEDERATION)], ids=["graph", "linked"])
-def test_a_run_under_trial_has_no_test_label(federation: Federation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_test_item_reaches_the_engine_or_the_outcome(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(monkeypatch, federation)
     given: list[Federation] = []
+    import bench.engine.execute as engine
 
-    class Seen(Run):
-        def __init__(self, spec: RunSpec, federation: Federation, *others: Any, **named: Any) -> None:
-            given.append(federation)
-            super().__init__(spec, federation, *others, **named)
+    original = engine.run
 
-    monkeypatch.setattr("bench.engine.run.Run", Seen)
-    execute(order(specs("fedavg")))
-    assert len(given) == 2, "a run a seed"
-    for each in given:
-        assert len(each) == len(federation)
-        for hidden, client in zip(each.clients, federation.clients, strict=True):
-            test = client.roles == TEST
-            assert test.any()
-            assert (hidden.labels[test] == -1).all()
-            assert (hidden.labels[~test] == client.labels[~test]).all()
+    def seen(spec: RunSpec, federation: Federation, *rest: Any) -> RunResult:
+        given.append(federation)
+        return original(spec, federation, *rest)
 
-
-def test_a_trial_stops_below_its_threshold() -> None:
-    whole = execute(order(specs("fedavg")))
-    assert isinstance(whole, TrialResult)
-    at = (0.0, whole.curve[1], whole.curve[2] + 1e-9, 0.0)
-    result = execute(order(specs("fedavg"), thresholds=at))
-    assert isinstance(result, TrialResult)
-    assert result.stopped == "pruned"
-    assert result.curve == whole.curve[:3], "equal is not below"
-    assert result.client_epochs == 2 * 3 * 2
+    monkeypatch.setattr(engine, "run", seen)
+    result = run(spec_of("fedavg"))
+    (hidden,) = given
+    assert hidden.hash == federation.hash
+    for mine, client in zip(hidden.clients, federation.clients, strict=True):
+        test = client.roles == TEST
+        assert test.any()
+        assert (mine.labels[test] == -1).all()
+        assert (mine.labels[~test] == client.labels[~test]).all()
+    assert not result.samples["test"].any()
+    assert not any(counts.any() for (_, split), counts in result.correct.items() if split == "test")
 
 
-@pytest.mark.parametrize(
-    ("method", "allowance", "rounds", "used"),
-    [
-        ("local", 8.0, 2, 8.0),  # two rounds of two epochs of two runs
-        ("local", 11.0, 2, 10.0),  # the first run begins a third round
-        ("local", 3.0, 0, 2.0),
-        ("fedsheafhn", 9.0, 0, 5.0),  # one warm-up of five
-        ("fedsheafhn", 14.0, 1, 14.0),
-        ("fedsheafhn", 4.0, 0, 0.0),
-    ],
-)
-def test_a_trial_never_uses_more_than_it_may(method: str, allowance: float, rounds: int, used: float) -> None:
-    whole = execute(order(specs(method)))
-    result = execute(order(specs(method), allowance=allowance))
-    assert isinstance(whole, TrialResult)
-    assert isinstance(result, TrialResult)
-    assert (result.stopped, result.client_epochs) == ("cut", used)
-    assert result.curve == whole.curve[:rounds]
-
-
-def test_a_configuration_that_diverges_says_so() -> None:
-    wild = [
-        make_spec(
-            "local", FEDERATION, seed=seed, rounds=ROUNDS, client={"optimizer": "sgd", "learning_rate": 1e30}
-        )
-        for seed in (1000, 1001)
-    ]
-    result = execute(order(wild))
-    assert isinstance(result, TrialResult)
-    assert result.state == "diverged"
-    assert result.reason.endswith(f"after {len(result.curve)} rounds")
+def test_the_view_leaves_the_original_as_it_is() -> None:
+    before = [client.labels.copy() for client in FEDERATION.clients]
+    without_test_labels(FEDERATION)
+    for labels, client in zip(before, FEDERATION.clients, strict=True):
+        np.testing.assert_array_equal(labels, client.labels)

@@ -1,28 +1,41 @@
-"""Two studies as a process: python tune_script.py HOME LOG SECONDS TRIALS SLOTS."""
+"""Two searches as a process: python tune_script.py HOME LOG SECONDS TRIALS SLOTS."""
 
 import os
 import signal
 import sys
+import time
 from pathlib import Path
+
+from bench.engine.result import RunResult
+from bench.sweep.workers import Order
+
+
+def logged(order: Order) -> RunResult:
+    """Leaves a file for every run in the first data root, and takes the seconds that the second names."""
+    from tune_toys import answer
+
+    (Path(order.roots[0]) / f"{time.monotonic_ns()}-{os.getpid()}").write_text(order.spec.canonical())
+    time.sleep(float(order.roots[1]))
+    return answer(order)
 
 
 def main(home: str, log: str, seconds: str, trials: str, slots: str) -> None:
-    os.fsync = lambda descriptor: None  # a killed process loses nothing that it has written
     # Imported here: worker processes import this file, too.
-    from tune_fakes import any_federation, cpu, logged, tuning
+    from tune_toys import any_federation, cpu, tuning
 
     from bench.tune.run import tune
 
-    studies = [tuning("local", int(trials)), tuning("fedprox", int(trials))]
     tuned = tune(
-        studies,
+        [tuning("local", int(trials)), tuning("fedprox", int(trials))],
+        f"sqlite:///{Path(home) / 'tuning.db'}",
         Path(home),
         (Path(log), Path(seconds)),
         cpu(int(slots)),
-        lambda text: print(text, flush=True),
-        lambda ledger, trial: print("ended", trial.number, flush=True),
-        logged,
-        any_federation,
+        1,
+        print,
+        lambda search, where, trial: print("ended", trial.number, flush=True),
+        execute=logged,
+        build=any_federation,
     )
     print(len(tuned.records), tuned.failed)
 

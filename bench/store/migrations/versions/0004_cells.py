@@ -20,7 +20,8 @@ def _cell(spec: str) -> str:
 
 def upgrade() -> None:
     """Add ``runs.cell`` and fill it from the specs."""
-    # Not in a batch, as in 0002. SQLite takes a new column that is never NULL with a default alone.
+    # Not in a batch: that would replace the table `runs`, and dropping the old one would take every result
+    # with it, as the foreign keys to it say. A new column that is never NULL needs a default in SQLite.
     op.add_column("runs", sa.Column("cell", sa.String(), nullable=False, server_default=""))
     runs = sa.table("runs", sa.column("id", sa.Integer), sa.column("spec"), sa.column("cell", sa.String))
     fill = runs.update().where(runs.c.id == sa.bindparam("run")).values(cell=sa.bindparam("digest"))

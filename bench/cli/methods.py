@@ -1,0 +1,99 @@
+"""``bench methods``: the methods, or one of them with its hyper-parameters."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import textwrap
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from bench.cli.options import AsJson
+from bench.cli.output import console, say, table
+
+if TYPE_CHECKING:
+    from bench.engine.method import Method
+
+ANY = "any"
+"""What stands for every family of data."""
+
+
+def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
+    """List the methods, or describe one: its paper, what it does, its hyper-parameters.
+
+    Methods of your own are listed, too (BENCH_PLUGINS, docs/extending.md).
+
+    Parameters
+    ----------
+    name
+        A method; default: a line for each.
+    """
+    from bench.engine.methods import METHODS
+
+    if name is not None:
+        _describe(METHODS.named(name), as_json)
+        return
+    rows = [_row(kind) for kind in METHODS.all().values()]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    families: dict[str, list[list[str]]] = {}
+    for row in rows:
+        entry = [row["name"], row["title"], row["reference"]]
+        families.setdefault(f"{_families(row['families'])} data", []).append(entry)
+    widest_first = dict(sorted(families.items(), key=lambda part: (not part[0].startswith(ANY), part[0])))
+    console().print(table(("method", "title", "paper"), widest_first, whole={"method", "paper"}))
+    say(f"{len(rows)} methods; bench methods NAME describes one")
+
+
+def _row(kind: type[Method]) -> dict[str, Any]:
+    return {
+        "name": kind.name,
+        "title": kind.title,
+        "reference": kind.reference,
+        "families": list(kind.families),
+        "summary": " ".join(_description(kind).split("\n\n")[0].split()),
+    }
+
+
+def _description(kind: type[Method]) -> str:
+    return inspect.cleandoc(vars(kind).get("__doc__") or "")
+
+
+def _families(families: list[str]) -> str:
+    from bench.data import FAMILIES
+
+    return ANY if set(families) == set(FAMILIES) else ", ".join(families)
+
+
+def _describe(kind: type[Method], as_json: bool) -> None:
+    from bench.hyper import hyper_parameters
+
+    parameters = [asdict(parameter) for parameter in hyper_parameters(kind.Hyper)]
+    if as_json:
+        row = {**_row(kind), "description": _description(kind), "hyper_parameters": parameters}
+        print(json.dumps(row, indent=1))
+        return
+    screen = console()
+    say(f"{kind.title} ({kind.name}): {kind.reference or 'no paper of its own'}", screen)
+    say(f"{_families(list(kind.families))} data; deploys the {kind.stage} model", screen)
+    for paragraph in _description(kind).split("\n\n"):
+        say("", screen)
+        for item in re.split(r"\n(?=- |\d+\. )", paragraph):
+            mark = re.match(r"(- |\d+\. )?", item)
+            wrapped = textwrap.fill(
+                " ".join(item.split()),
+                screen.width - 1,
+                subsequent_indent=" " * (mark.end() if mark else 0),
+                break_on_hyphens=False,
+            )
+            say(wrapped, screen)
+    if not parameters:
+        say("\nno hyper-parameters of its own")
+        return
+    columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
+    rows = [list(parameter.values()) for parameter in parameters]
+    screen.print(table(columns, rows, whole={"hyper-parameter"}))
+    first = parameters[0]
+    say(f"bench sweep ... --set method.{first['name']}={first['default']} sets one", screen)

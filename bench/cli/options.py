@@ -1,0 +1,181 @@
+"""Options that several commands share: each has one name, one unit and one meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter, Token
+
+from bench.sweep.policy import Engine
+
+if TYPE_CHECKING:
+    from bench.grids import Filters
+    from bench.sweep.policy import Request
+
+MOST_SEEDS = 10_000
+"""Seeds of one range; more is a slip of the finger."""
+
+
+def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    """``3`` is one seed, ``20-39`` are twenty; a seed that is named twice counts once.
+
+    Raises:
+        ValueError: a word is neither; cyclopts puts the option's name before it.
+    """
+    seeds: dict[int, None] = {}
+    for token in tokens:
+        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", token.value, re.ASCII)
+        if match is None:
+            raise ValueError(f"expected a number from 0 on or a range such as 0-4, got '{token.value}'")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not first <= last < first + MOST_SEEDS:
+            raise ValueError(f"expected up to {MOST_SEEDS} seeds in ascending order, got '{token.value}'")
+        seeds.update(dict.fromkeys(range(first, last + 1)))
+    return tuple(seeds)
+
+
+def _several(*names: str) -> Parameter:
+    """An option that may be given several times."""
+    return Parameter(name=names, negative="", show_default=False)
+
+
+DATASET = Parameter(name=("--dataset", "-d"))
+SCENARIO = Parameter(name=("--scenario", "-s"))
+CLIENTS = Parameter(name=("--clients", "-k"))
+
+Seeds = Annotated[tuple[int, ...], _several("--seed"), Parameter(converter=_seeds)]
+Settings = Annotated[tuple[str, ...], _several("--set")]
+Flag = Annotated[bool, Parameter(negative="", show_default=False)]
+AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
+Database = Annotated[
+    str | None, Parameter(name="--db", help="Database URL; default: sqlite:///BENCH_HOME/bench.db.")
+]
+DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
+Own = Annotated[
+    Flag, Parameter(name="--own", help="Only the database: leave out the results that come with the suite.")
+]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FederationFilters:
+    """Which federations; an option that is left out lets all through.
+
+    Parameters
+    ----------
+    dataset
+        Only this data set; may be given several times, as may -s and -k.
+    scenario
+        Only this scenario.
+    clients
+        Only this number of clients.
+    """
+
+    dataset: Annotated[tuple[str, ...], _several("--dataset", "-d")] = ()
+    scenario: Annotated[tuple[str, ...], _several("--scenario", "-s")] = ()
+    clients: Annotated[tuple[int, ...], _several("--clients", "-k")] = ()
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...] | tuple[int, ...]]:
+        """The values let through, by the column of stored runs that has them; none of them: all."""
+        return {name: value for name, value in vars(self).items() if value}
+
+    def of_grid(self) -> Filters:
+        """The same for the runs of a grid."""
+        from bench.grids import Filters
+
+        values = vars(self)
+        return Filters(
+            self.dataset, self.scenario, self.clients, values.get("method", ()), values.get("seed", ())
+        )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class CellFilters(FederationFilters):
+    """Which cells.
+
+    Parameters
+    ----------
+    method
+        Only this method; may be given several times.
+    """
+
+    method: Annotated[tuple[str, ...], _several("--method", "-m")] = ()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RunFilters(CellFilters):
+    """Which runs.
+
+    Parameters
+    ----------
+    seed
+        Only this seed, or a range such as 0-4; may be given several times.
+    """
+
+    seed: Seeds = ()
+
+
+ALL_FEDERATIONS, ALL_CELLS, ALL_RUNS = FederationFilters(), CellFilters(), RunFilters()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Machine:
+    """What of this machine runs may use.
+
+    Parameters
+    ----------
+    jobs
+        Runs at a time over all devices; default: one for each core, on GPUs at most four for each of them.
+    threads
+        Threads of one run; default 1, which two runs side by side use best. It may change last digits.
+    devices
+        cpu, cuda, or GPUs such as cuda:0,cuda:1; default: every visible GPU, else cpu.
+    """
+
+    jobs: int | None = None
+    threads: int | None = None
+    devices: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Machines(Machine):
+    """Where runs are made, and what they may use there.
+
+    Parameters
+    ----------
+    backend
+        Where runs are made: local (this machine), ray (a Ray cluster, with as many --jobs as it has room for)
+        or slurm (a Slurm job each, 32 at a time). On a cluster --devices is cpu or cuda.
+    address
+        Address of the Ray cluster; without it Ray is started on this machine and ended with the command.
+    slurm
+        What Slurm is to give every job, such as partition=gpu or timeout_min=60; may be given several times.
+    """
+
+    backend: Engine = "local"
+    address: str | None = None
+    slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
+
+    def checked(self) -> Request:
+        """The same for a sweep.
+
+        Raises:
+            RequestError: options that do not go together, or an extra that is not installed.
+        """
+        from bench.sweep.policy import Request, check
+
+        request = Request(self.backend, self.address, self.slurm, self.devices, self.jobs, self.threads)
+        check(request)
+        return request
+
+
+THIS_MACHINE, LOCAL = Machine(), Machines()

@@ -1,0 +1,51 @@
+"""What commands print: tables that end where the terminal does, and lines that are not folded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]] | Mapping[str, Iterable[Sequence[object]]],
+    right: Collection[str] = (),
+    whole: Collection[str] = (),
+    title: str = "",
+    gap: int = 2,
+) -> Table:
+    """A table of texts, None as an empty one; rows by heading are set below their headings.
+
+    Columns named ``right`` are set to the right, those named ``whole`` keep on one line;
+    ``gap`` blanks are between two.
+    """
+    grid = Table(box=SIMPLE_HEAD, padding=(0, gap - 1, 0, 0), pad_edge=False)
+    grid.title, grid.title_justify = title or None, "left"
+    for column in columns:
+        grid.add_column(column, overflow="fold", no_wrap=column in whole)
+        grid.columns[-1].justify = "right" if column in right else "left"
+    groups = rows if isinstance(rows, Mapping) else {"": rows}
+    for heading, members in groups.items():
+        if heading:
+            if grid.row_count:
+                grid.add_row()
+            grid.add_row(Text(heading, style="bold"))
+        for row in members:
+            grid.add_row(*("" if entry is None else Text(str(entry)) for entry in row))
+    return grid
+
+
+def console(width: int = 0, errors: bool = False) -> Console:
+    """Standard output, or error, of at least so many columns, also where there is no terminal."""
+    shown = Console(stderr=errors, highlight=False)
+    shown.width = max(shown.width, width)
+    return shown
+
+
+def say(text: str, where: Console | None = None) -> None:
+    """Print a line as it is."""
+    (where or Console()).print(text, markup=False, highlight=False, soft_wrap=True)

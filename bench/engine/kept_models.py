@@ -1,0 +1,99 @@
+"""Every client's trained model at the round that a rule selects, kept while a run is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.engine.batch import Stack
+from bench.engine.conditions import run_conditions
+from bench.engine.run import Run
+from bench.errors import NotApplicableError
+from bench.federation.types import SPLITS, TEST, VALIDATION
+from bench.selection import RULES
+from bench.spec import RunSpec
+
+
+def refuse(spec: RunSpec) -> None:
+    """Refuse a spec whose trained models at the selected round are not those of the end of a round.
+
+    Raises:
+        NotApplicableError: it has newcomers, whose models alone are evaluated, or is evaluated after every
+            local epoch.
+    """
+    if spec.newcomers is not None:
+        raise NotApplicableError("models are not kept of runs with newcomers")
+    if spec.protocol.evaluate == "epoch":
+        raise NotApplicableError("models are not kept of runs that are evaluated after every local epoch")
+
+
+class KeptModels:
+    """``stack`` has a row for each client: the model of the round in ``rounds`` (``[clients]``, from 0).
+
+    ``rule`` is one of ``bench.selection.RULES``. What a client keeps is kept whole, also what its method adds
+    to the client model. ``method`` has, by round, the attributes that the method predicts with.
+    """
+
+    def __init__(self, rule: str) -> None:
+        self.rule = rule
+        self.stack: Stack = {}
+        self.rounds: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.method: dict[int, dict[str, Any]] = {}
+        self._run: Run | None = None
+
+    def begin(self, run: Run) -> None:
+        """Follow this run from now on; raises as ``refuse``."""
+        refuse(run.spec)
+        self._run = run
+        run.after_training = self._note
+
+    def _note(self, last: int) -> None:
+        """Keep the models of those clients of which the rule selects the ``last`` round."""
+        assert self._run is not None
+        run, counts = self._run, self._run.counts["trained"][: last + 1]
+        samples = run.evaluator.samples
+        validation, test = counts[:, VALIDATION], counts[:, TEST]
+        self.rounds = RULES[self.rule](validation, samples["val"], test, samples["test"])
+        now = np.flatnonzero(self.rounds == last)
+        if not len(now):
+            return
+        rows = torch.from_numpy(now).to(run.device)
+        latest = {name: value.detach().clone() for name, value in run.own.items()}
+        if len(now) < len(self.rounds):
+            latest = {name: kept.index_copy(0, rows, latest[name][rows]) for name, kept in self.stack.items()}
+        self.stack = latest
+        known = vars(run.method)  # some are there after the first round alone
+        state = {name: deepcopy(known[name]) for name in run.method.predicts_with if name in known}
+        earlier = {at: self.method[at] for at in set(self.rounds.tolist()) - {last}}
+        self.method = {**earlier, last: state}
+
+    def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
+        """Correct predictions ``[splits, clients]`` of such models, with the method's attributes by round, in
+        the run that made them.
+        """
+        assert self._run is not None
+        run = self._run
+        here = {name: value.to(run.device) for name, value in stack.items()}
+        correct = np.zeros((len(SPLITS), len(self.rounds)), np.int32)
+        for at in np.unique(self.rounds):
+            for name, value in method[int(at)].items():
+                setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
+            with run_conditions():
+                counts = run.evaluator.all(run.method, run.clients, here)
+            chosen = self.rounds == at
+            correct[:, chosen] = counts[:, chosen]
+        return correct
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"stack": dict(self.stack), "rounds": self.rounds, "method": self.method}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from what a checkpoint has kept."""
+        self.stack, self.rounds, self.method = state["stack"], state["rounds"], state["method"]

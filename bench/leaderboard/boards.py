@@ -1,0 +1,261 @@
+"""What a study has on the site: its boards as frames of rows, its ranking, its grades and what is covered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, read_as
+from bench.report.collect import collect
+from bench.report.frame import frame
+from bench.report.measures import Measure, Measured
+from bench.report.parts import verdict_counts
+from bench.report.ranking import Ranking, cell_groups, rank
+from bench.report.results import Aggregate, Results
+from bench.report.settings import PARTITION, Settings, special
+from bench.report.source import Source
+from bench.report.spread import MEASURES
+from bench.report.study import Study
+from bench.report.wording import printed
+
+TRUSTED = ("", "verified")
+"""States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
+
+PUBLISHED = "published"
+"""Trust in a row that has a paper's number alone."""
+
+ACCURACY = "accuracy"
+"""Metric of measures that can stand in the column of measured test accuracies."""
+
+
+@dataclass(frozen=True)
+class RunLink:
+    """A run of a row."""
+
+    seed: int
+    spec_hash: str
+    state: str
+
+
+@dataclass(frozen=True, eq=False)
+class StudyBoards:
+    """A study: its main tables and its experiments with runs, and its ranking.
+
+    ``waiting`` are methods that are no part of the suite and are not ranked, because a run of theirs is
+    unverified or contradicted.
+    """
+
+    study: Study
+    experiments: Sequence[Cells]
+    every: Sequence[Cells]
+    ranking: Ranking | None
+    waiting: Collection[str]
+    results: Results
+
+    @cached_property
+    def boards(self) -> dict[str, list[dict[str, Any]]]:
+        """Data set -> the rows of its board, in the order of the study's tables."""
+        columns = [column for cells in self.experiments for column in cells.columns]
+        return {dataset: self._rows(dataset) for dataset in dict.fromkeys(c.dataset for c in columns)}
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        """The cells that verdicts rest on."""
+        return (cell for cells in self.experiments for cell in cells.primary)
+
+    @cached_property
+    def measured(self) -> int:
+        """Number of rows of main tables with numbers, in the usual settings."""
+        return sum(row["usual"] and row["mean"] is not None for rows in self.boards.values() for row in rows)
+
+    @cached_property
+    def grades(self) -> Mapping[str, Counter[str]]:
+        """Paper -> how many of its published values have each verdict, every value once."""
+        return verdict_counts(self.study, self.every, whole=True)
+
+    @cached_property
+    def _groups(self) -> Mapping[Any, Mapping[str, int]]:
+        tasks = self.ranking.tasks if self.ranking else ()
+        return {(task.column, task.point): cell_groups(task) for task in tasks}
+
+    def _rows(self, dataset: str) -> list[dict[str, Any]]:
+        """The cells on one data set: main tables first, then experiments. In each table by column, settings
+        (default, tuned, others) and measured mean, the best first; cells without numbers come last.
+        """
+        shown: list[tuple[Cells, Cell]] = []
+        for cells in self.experiments:
+            for column in cells.columns if cells.experiment.main else cells.ran:
+                if column.dataset == dataset:
+                    here = [cell for cell in _accuracies(cells) if cell.column == column]
+                    here.sort(key=_order)
+                    shown += [(cells, cell) for cell in here]
+        table = records(frame(cell for _, cell in shown))
+        return [{**row, **self._more(cells, cell)} for row, (cells, cell) in zip(table, shown, strict=True)]
+
+    def _more(self, cells: Cells, cell: Cell) -> dict[str, Any]:
+        """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
+        ``spread.MEASURES`` and under the study's other readings, ``usual`` marks a cell of a paper's main
+        table in its usual settings, ``group`` is its group of ties there.
+        """
+        study, group, line = self.study, cell.group, cell.line
+        usual = cells.experiment.competes and not line.setting
+        over: dict[str, float | None] = {}
+        others: dict[str, float | None] = {}
+        if group is not None and cell.measured is not None:
+            # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
+            baseline = None if special(group.settings) else cell.baseline
+            measured = Measured(self.results, group, cell.stage, cell.rule, study.average, baseline)
+            over = {_title(measure, study): _mean(measure, measured) for measure in MEASURES}
+            for reading in study.readings:
+                read = read_as(study, reading, line)
+                found = read and self.results.aggregate(group, read.stage, read.rule, study.average)
+                others[f"{reading.stage}, {reading.rule}"] = found.mean if found else None
+        name = study.settings.get(cell.setting, "")
+        return {
+            "cell": cell,
+            "title": line.title if cells.experiment.main else cell.title,
+            "settings": f"{name} ({cell.setting})" if name else cell.setting,
+            "usual": usual,
+            "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
+            if usual
+            else None,
+            "published": printed(cell.target),
+            "over": over,
+            "others": others,
+            "protocol": _protocol(cell.settings),
+            "trust": _trust(cell),
+            "runs": links(group.runs) if group else (),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Boards:
+    """All studies over one source of results, those with most numbers first."""
+
+    results: Results
+    studies: tuple[StudyBoards, ...]
+
+    @property
+    def elsewhere(self) -> list[tuple[str, int]]:
+        """Columns with runs that no table or experiment of any study has, and how many runs."""
+        every = (cells for study in self.studies for cells in study.experiments)
+        shown = {column for cells in every for column in cells.columns}
+        counts = Counter(column for column in self.results.runs["column"] if column not in shown)
+        return [(column.described(column.dataset), count) for column, count in sorted(counts.items())]
+
+
+def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Boards:
+    """Every study, with or without runs. ``suite`` are the methods that come with the suite.
+
+    Raises:
+        RequestError: the source has no runs.
+    """
+    collected = collect(source, [study() for study in studies.values()])
+    every = [_study(study, cells, collected.results, suite) for study, cells in collected.studies]
+    every.sort(key=lambda study: -study.measured)
+    return Boards(collected.results, tuple(every))
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame by column, None where a number is missing."""
+    known = table.astype(object).where(table.notna(), None)
+    return [{str(column): value for column, value in row.items()} for row in known.to_dict("records")]
+
+
+def links(runs: pd.DataFrame) -> tuple[RunLink, ...]:
+    """Some runs by seed."""
+    columns = zip(runs["seed"].tolist(), runs["spec_hash"], runs["state"], strict=True)
+    return tuple(sorted((RunLink(*run) for run in columns), key=lambda run: (run.seed, run.spec_hash)))
+
+
+def coverage(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, list[tuple[str, int]]]:
+    """Of a board's rows in main tables and usual settings: how many have numbers, how many there are, and
+    what became of the others.
+    """
+    usual = [row for row in rows if row["usual"]]
+    lost = Counter(row["verdict"] for row in usual if row["mean"] is None)
+    return len(usual) - lost.total(), len(usual), sorted(lost.items())
+
+
+def _study(study: Study, every: Sequence[Cells], results: Results, suite: Collection[str]) -> StudyBoards:
+    tables = [cells for cells in every if cells.experiment.competes]
+    guests, waiting = _guests(study, tables, suite)
+    # A selection by methods only adds them to the competitors here: the tables are made already.
+    ranking = rank(study, tables, results, Selection(methods=frozenset(guests)))
+    experiments = [cells for cells in every if cells.experiment.main or cells.ran]
+    return StudyBoards(study, experiments, every, ranking, waiting, results)
+
+
+def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:
+    """Methods beyond the study's rows and the suite: those that compete, and those that do not yet."""
+    own = {line.method for line in study.lines} | set(suite)
+    trusted: dict[str, bool] = {}
+    for table in tables:
+        for group in table.groups:
+            if group.method not in own:
+                states = set(group.runs["bundle_state"])
+                trusted[group.method] = trusted.get(group.method, True) and states <= set(TRUSTED)
+    return sorted(name for name in trusted if trusted[name]), sorted(n for n in trusted if not trusted[n])
+
+
+def _accuracies(cells: Cells) -> Iterator[Cell]:
+    """The cells of an experiment beside its first comparison, read by its first test accuracy."""
+    first = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
+    for cell in cells.own:
+        if cell.measure is first and cell.comparison is cells.experiment.comparisons[0]:
+            yield cell
+
+
+def _order(cell: Cell) -> tuple[int, bool, float]:
+    kinds = (DEFAULT, TUNED)
+    kind = kinds.index(cell.tuning) if cell.tuning in kinds else len(kinds)
+    return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
+
+
+def _title(measure: Measure, study: Study) -> str:
+    return measure.title.replace("Local", study.title_of(study.baseline))
+
+
+def _mean(measure: Measure, measured: Measured) -> float | None:
+    values = measure.of(measured)
+    return Aggregate(values).mean if values else None
+
+
+def _trust(cell: Cell) -> str:
+    """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs (``own``,
+    ``shipped``, or the state of an imported bundle, with the day of its last verification); several where
+    those are several.
+    """
+    if cell.group is None:
+        return PUBLISHED if cell.target else ""
+    names = ["bundle_state", "bundle_checked", "origin"]
+    runs = cell.group.runs[names].drop_duplicates().itertuples(index=False)
+    return ", ".join(
+        sorted(
+            {
+                f"{state} on {checked:%Y-%m-%d}" if pd.notna(checked) else state or _made_by(origin)
+                for state, checked, origin in runs
+            }
+        )
+    )
+
+
+def _made_by(origin: str) -> str:
+    return "shipped" if origin else "own"
+
+
+def _protocol(settings: Settings) -> str:
+    """``100 rounds, 3 local epochs, split 40/30/30, partition seed 123``; empty without settings."""
+    if not settings:
+        return ""
+    split = "/".join(f"{share:g}" for share in settings["protocol.split"])
+    rounds, epochs = settings["protocol.rounds"], settings["protocol.local_epochs"]
+    return (
+        f"{rounds} round{'s' if rounds != 1 else ''}, {epochs} local epoch{'s' if epochs != 1 else ''}, "
+        f"split {split}, partition seed {settings[PARTITION]}"
+    )

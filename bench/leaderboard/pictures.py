@@ -1,0 +1,44 @@
+"""Places of numbers in pictures: inline SVG in percent of its width, beside text that keeps its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MARGIN = 0.03
+"""Share of a picture's width that stays free at either end."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """An axis from ``low`` to ``high``."""
+
+    low: float
+    high: float
+
+    def at(self, value: float) -> float:
+        """Where a value stands, in percent of the width; values beyond an end stand at it."""
+        width = self.high - self.low or 1.0
+        share = min(1.0, max(0.0, (value - self.low) / width))
+        return round(100 * (MARGIN + (1 - 2 * MARGIN) * share), 2)
+
+    def between(self, first: float, second: float) -> float:
+        """The distance of two values."""
+        return round(self.at(second) - self.at(first), 2)
+
+    def ticks(self, values: NDArray[np.float64]) -> str:
+        """The values as upright strokes of a path in a box of 100 by 12, each where ``at`` says."""
+        shares = np.clip((values - self.low) / (self.high - self.low or 1.0), 0.0, 1.0)
+        places = np.round(100 * (MARGIN + (1 - 2 * MARGIN) * shares), 2)
+        return "".join(f"M{place:g} 1v10" for place in places.tolist())
+
+
+def scale(values: Iterable[float | None], least: float = 0.0) -> Scale:
+    """An axis that holds the values, and is at least so wide."""
+    known = [value for value in values if value is not None] or [0.0]
+    low, high = min(known), max(known)
+    spare = max(0.0, least - (high - low)) / 2
+    return Scale(low - spare, high + spare)

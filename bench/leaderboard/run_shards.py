@@ -1,0 +1,228 @@
+"""Single runs as records for the page of a run, in files that the page loads one at a time.
+
+The runs are ordered by spec hash and cut into shards; a page finds the shard of a hash from the first hash
+of each. A shard is a call with JSON, deflated and in Base64, which needs no escapes. Results and curves are
+read a block of runs at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bench.dataset import DATASETS
+from bench.engine.methods import METHODS
+from bench.errors import RequestError
+from bench.report.source import Source
+from bench.spec import RunSpec
+from bench.store.queries import COUNTS
+from bench.sweep.show import command
+
+BLOCK = 1000
+"""Runs whose results are in memory at a time."""
+
+SHARD = 2_000_000
+"""Bytes of JSON after which a shard ends."""
+
+POINTS = 200
+"""Rows of a curve that a record keeps; of a longer one every k-th and the last."""
+
+SPLITS = ("val", "test")
+
+CODE = ("code_version", "source_hash", "method_numerics", "engine_numerics")
+COSTS = (
+    "seconds_total",
+    "seconds_client",
+    "seconds_server",
+    "seconds_evaluation",
+    "peak_memory",
+    "bytes_up",
+    "bytes_down",
+)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How the runs are spread over files: the first spec hash of each, and the number of runs."""
+
+    first: tuple[str, ...]
+    runs: int
+
+
+def write(source: Source, folder: Path, titles: Mapping[str, str], pages: Mapping[str, str]) -> Shards:
+    """Write ``runs-0000.js``, ... with every run of the source.
+
+    ``titles`` and ``pages`` are the methods' titles and the addresses of their pages, by name.
+    """
+    rows = source.environments()
+    environments = dict(zip(map(str, rows["id"]), rows["description"], strict=True))
+    first: list[str] = []
+    shard: dict[str, str] = {}
+    size = number = 0
+    for digest, record in _records(source, titles, pages):
+        if not shard:
+            first.append(digest)
+        shard[digest] = record
+        size += len(shard[digest])
+        number += 1
+        if size > SHARD:
+            _write_shard(folder, len(first) - 1, shard, environments)
+            shard, size = {}, 0
+    if shard:
+        _write_shard(folder, len(first) - 1, shard, environments)
+    return Shards(tuple(first), number)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _object(texts: Mapping[str, str]) -> str:
+    """A JSON object of values that are JSON already."""
+    return "{" + ",".join(f"{_json(key)}:{text}" for key, text in texts.items()) + "}"
+
+
+def _write_shard(
+    folder: Path, number: int, shard: Mapping[str, str], environments: Mapping[str, str]
+) -> None:
+    """A call with the runs and the environments of the source."""
+    text = _object({"runs": _object(shard), "environments": _object(environments)})
+    packed = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+    (folder / f"runs-{number:04d}.js").write_text(f'benchRuns("{packed}");\n', encoding="ascii", newline="\n")
+
+
+def _records(
+    source: Source, titles: Mapping[str, str], pages: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Spec hash and record, as JSON, of every run."""
+    every = source.runs().sort_values("spec_hash", ignore_index=True)
+    commands: dict[str, str] = {}
+    for start in range(0, len(every), BLOCK):
+        block = every.iloc[start : start + BLOCK]
+        ids = block.loc[block["state"] == "done", "id"].tolist()
+        tested = _tested(source.counts(ids))
+        curves = _curves(source, ids, tested)
+        for run in block.to_dict("records"):
+            number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
+            if cell not in commands:
+                commands[cell] = _command(run["spec"])
+            parts = {
+                # Canonical JSON, as everything here is JSON already.
+                "spec": run["spec"],
+                **{name: _json(value) for name, value in _record(run).items()},
+                "command": _json(commands[cell].replace("--seed -1", f"--seed {run['seed']}")),
+                "title": _json(titles.get(method, method)),
+                "page": _json(pages.get(method, "")),
+                "counts": _object({split: part.json for split, part in tested.get(number, {}).items()}),
+                "curves": _object({stage: _object(by) for stage, by in curves.get(number, {}).items()}),
+            }
+            yield run["spec_hash"], _object(parts)
+
+
+def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
+    """What is stored of a run beside its spec and its results."""
+    environment = run["environment_id"]
+    return {
+        "state": run["state"],
+        "reason": run["reason"],
+        "origin": run["origin"],
+        "bundle": run["bundle"],
+        "trust": run["bundle_state"],
+        "partition": run["partition_hash"],
+        "environment": None if environment is None or isnan(environment) else int(environment),
+        "started": run["started"].isoformat(sep=" ", timespec="seconds"),
+        "device": run["device"],
+        "code": {name: run[name] for name in CODE},
+        "costs": {name: run[name] for name in COSTS},
+    }
+
+
+def _command(text: str) -> str:
+    """The command that makes the runs of a cell, with seed -1; why there is none for names not installed."""
+    names = json.loads(text)
+    return _absent(names["dataset"], names["method"]) or command(RunSpec.model_validate_json(text), [-1])
+
+
+@cache
+def _absent(dataset: str, method: str) -> str:
+    """Why there is no command for runs of these names; empty where there is one."""
+    try:
+        DATASETS.named(dataset)
+        METHODS.named(method)
+    except RequestError as error:
+        return f"not available here: {error}"
+    return ""
+
+
+@dataclass
+class _Tested:
+    """The clients of a run with samples in a split, and how many each has, as numbers with commas between;
+    and how many are right by stage and rule, as JSON.
+    """
+
+    clients: str
+    samples: str
+    right: list[str]
+
+    @property
+    def json(self) -> str:
+        right = ",".join(self.right)
+        return f'{{"clients":[{self.clients}],"samples":[{self.samples}],"right":[{right}]}}'
+
+
+def _tested(counts: pd.DataFrame) -> dict[int, dict[str, _Tested]]:
+    """Run -> split -> what was tested there, from ``Source.counts``."""
+    tested: dict[int, dict[str, _Tested]] = {}
+    names: dict[tuple[str, str], str] = {}
+    columns = (counts[name].tolist() for name in COUNTS)
+    for run, split, stage, rule, clients, samples, right in zip(*columns, strict=True):
+        splits = tested.setdefault(run, {})
+        if split not in splits:
+            splits[split] = _Tested(clients, samples, [])
+        if (stage, rule) not in names:
+            names[stage, rule] = f"{_json(stage)},{_json(rule)}"
+        splits[split].right.append(f"[{names[stage, rule]},[{right}]]")
+    return {run: {split: by[split] for split in SPLITS if split in by} for run, by in tested.items()}
+
+
+def _curves(
+    source: Source, ids: Sequence[int], tested: Mapping[int, Mapping[str, _Tested]]
+) -> dict[int, dict[str, dict[str, str]]]:
+    """Run -> stage -> split -> its curve as JSON. Runs of the same clients are averaged at once."""
+    curves: dict[int, dict[str, dict[str, str]]] = {}
+    for split in SPLITS:
+        alike: dict[tuple[str, str, int], list[tuple[int, str, NDArray[np.int32]]]] = {}
+        for (run, stage), correct in source.curves(ids, split).items():
+            if split in tested.get(run, {}):
+                part = tested[run][split]
+                alike.setdefault((part.clients, part.samples, len(correct)), []).append((run, stage, correct))
+                curves.setdefault(run, {}).setdefault(stage, {})
+        for (clients, samples, _), kept in alike.items():
+            correct = np.stack([counts for _, _, counts in kept])
+            here, sizes = (np.array(text.split(","), np.int64) for text in (clients, samples))
+            for (run, stage, _), curve in zip(kept, thinned(correct[:, :, here], sizes), strict=True):
+                curves[run][stage][split] = _json(curve)
+    return curves
+
+
+def thinned(correct: NDArray[np.int32], samples: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """The curves of some runs with as many rows, ``[runs, rows, clients]``: accuracy in hundredths of a
+    percent, mean over clients, by row. ``every`` says which rows were kept, ``rows`` how many there are.
+    """
+    rows = correct.shape[1]
+    every = -(-rows // POINTS)
+    kept = [*range(0, rows - 1, every), *([rows - 1] if rows else [])]
+    share = (correct[:, kept] / samples).mean(axis=2)
+    for values in np.rint(10_000 * share).astype(int).tolist():
+        yield {"rows": rows, "every": every, "values": values}

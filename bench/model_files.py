@@ -1,0 +1,286 @@
+"""Trained models as files: those of a run's clients as safetensors, with a manifest."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bench.errors import RequestError
+from bench.grids import Planned
+from bench.pages.folder import check_folder, replaced
+from bench.report.source import OWN, Source
+from bench.spec import RunSpec
+from bench.store import open_store
+from bench.store.bundle_import import run_name
+from bench.sweep import workers
+from bench.sweep.plan import make_plan
+from bench.sweep.policy import Slots
+from bench.sweep.run import sweep
+from bench.sweep.show import Reporter, rows_of_cell
+from bench.sweep.workers import Order
+
+if TYPE_CHECKING:
+    from bench.engine.batch import Stack
+    from bench.engine.kept_models import KeptModels
+    from bench.engine.result import RunResult
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+
+Tested = dict[int, tuple[int, int]]
+"""Client -> correct predictions and items of its test split."""
+
+
+def check_installed() -> None:
+    """Refuse where models cannot be written; raises ``RequestError``."""
+    if find_spec("safetensors") is None:
+        raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
+
+
+def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
+    """The models of a run's folder, a row for each client; and, by round, what its method predicts with.
+
+    Raises:
+        OSError: a file is not there.
+        safetensors.SafetensorError: a file is damaged.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    manifest = json.loads((folder / MANIFEST).read_text())
+    models = [load_file(folder / client["file"]) for client in manifest["clients"]]
+    method = {
+        part["round"]: {**part["values"], **(load_file(folder / part["file"]) if part["file"] else {})}
+        for part in manifest["method"]
+    }
+    return {name: torch.stack([model[name] for model in models]) for name in models[0]}, method
+
+
+def write_models(folder: Path, spec: RunSpec, result: RunResult, kept: KeptModels) -> None:
+    """Write the kept models of a finished run; an earlier folder is replaced once the new one is whole.
+
+    Every client's test accuracy is counted with the model that was read back, and set beside the run's.
+
+    Raises:
+        RequestError: the folder cannot be written.
+    """
+    from safetensors.torch import save
+    from torch import Tensor
+
+    from bench.federation.types import TEST
+
+    check_folder(folder)
+    digits = len(str(len(kept.rounds) - 1))
+    samples = result.samples["test"]
+    clients: list[dict[str, Any]] = [
+        {"client": client, "file": f"client-{client:0{digits}}.safetensors", "round": int(at)}
+        for client, at in enumerate(kept.rounds)
+    ]
+    tensors = {
+        at: {name: value for name, value in state.items() if isinstance(value, Tensor)}
+        for at, state in sorted(kept.method.items())
+    }
+    manifest = {
+        "format": FORMAT,
+        "spec": json.loads(spec.canonical()),
+        "spec_hash": spec.hash,
+        "partition_hash": result.partition_hash,
+        "stage": "trained",
+        "rule": kept.rule,
+        "clients": clients,
+        "method": [
+            {
+                "round": at,
+                "file": f"method-{at}.safetensors" if held else None,
+                "values": {name: value for name, value in kept.method[at].items() if name not in held},
+            }
+            for at, held in tensors.items()
+        ],
+    }
+    with replaced(folder) as new:
+        for client in clients:
+            row = client["client"]
+            model = {name: value[row].cpu().contiguous().clone() for name, value in kept.stack.items()}
+            (new / client["file"]).write_bytes(save(model, {"spec_hash": spec.hash}))
+        for at, held in tensors.items():
+            if held:
+                plain = {name: value.cpu().contiguous().clone() for name, value in held.items()}
+                (new / f"method-{at}.safetensors").write_bytes(save(plain))
+        _write(new, manifest)
+        correct = kept.correct(*read_models(new))[TEST]
+        for client in clients:
+            row = client["client"]
+            client |= {"test_correct": int(correct[row]), "test_samples": int(samples[row])}
+        _compare(
+            manifest,
+            {
+                row: (int(result.correct["trained", "test"][kept.rounds[row], row]), int(samples[row]))
+                for row in range(len(clients))
+            },
+        )
+        _write(new, manifest)
+
+
+def _write(folder: Path, manifest: dict[str, Any]) -> None:
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+
+
+def _compare(manifest: dict[str, Any], stored: Tested) -> int:
+    """Set the stored accuracies beside those of the files; returns how many clients have others."""
+    for client in manifest["clients"]:
+        correct, samples = client["test_correct"], client["test_samples"]
+        stored_correct, stored_samples = stored.get(client["client"], (0, 0))
+        client["test_accuracy"] = correct / samples if samples else None
+        client["stored_test_accuracy"] = stored_correct / stored_samples if stored_samples else None
+        client["as_stored"] = not samples or (correct, samples) == (stored_correct, stored_samples)
+    return sum(not client["as_stored"] for client in manifest["clients"])
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run, and what every client's trained model scores where the rule reads it."""
+
+    name: str
+    spec: RunSpec
+    partition_hash: str
+    tested: Tested
+
+
+@dataclass(frozen=True)
+class SavedModels:
+    """What came of a run's models. ``as_stored``: they are those that the stored numbers are of."""
+
+    run: str
+    folder: str
+    as_stored: bool
+    text: str
+
+
+def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], rule: str) -> list[StoredRun]:
+    """The finished runs of some cells (``DATASET/SCENARIO/CLIENTS/METHOD``) or with some ids.
+
+    Raises:
+        RequestError: there is no such cell or id, none of its runs is done, or models of one are not kept.
+    """
+    from bench.engine.kept_models import refuse
+    from bench.errors import NotApplicableError
+
+    runs = source.runs()
+    chosen = []
+    for cell in cells:
+        if cell.isdecimal():
+            rows = runs[(runs["id"].astype(str) == cell) & (runs["origin"] == OWN)]
+        else:
+            rows = rows_of_cell(runs, cell)
+        if rows.empty:
+            raise RequestError(f"no run {cell}: 'bench runs list' prints the ids")
+        rows = rows[rows["seed"].isin(seeds)] if seeds else rows
+        finished = rows[rows["state"] == "done"]
+        if finished.empty:
+            states = ", ".join(f"{count} {state}" for state, count in Counter(rows["state"]).items())
+            raise RequestError(f"{cell}: expected a finished run, got {states or 'none of these seeds'}")
+        chosen.append(finished)
+    stored = []
+    for run in pd.concat(chosen).drop_duplicates("spec_hash").to_dict("records"):
+        spec = RunSpec.model_validate_json(run["spec"])
+        try:
+            refuse(spec)
+        except NotApplicableError as error:
+            raise RequestError(f"{run_name(run)}: {error}") from None
+        results = source.client_results([run["id"]], stage="trained", split="test", rule=rule)
+        values = zip(results["client"], results["value"], results["samples"], strict=True)
+        tested = {int(client): (round(value * samples), int(samples)) for client, value, samples in values}
+        stored.append(StoredRun(run_name(run), spec, run["partition_hash"], tested))
+    return stored
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Makes runs as a sweep's worker does, and writes the models of those that finish below ``folder``, each
+    run's in a folder called by its spec's hash.
+    """
+
+    folder: Path
+    rule: str = "best_val"
+
+    def __call__(self, order: Order) -> RunResult:
+        """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""
+        from bench.engine.kept_models import KeptModels
+
+        kept = KeptModels(self.rule)
+        result = workers.execute(order, kept=kept)
+        if result.state == "done":
+            spec = order.spec
+            try:
+                write_models(self.folder / spec.hash, spec, result, kept)
+            except RequestError as error:
+                print(f"no models of {spec.hash}: {error}", file=sys.stderr)
+        return result
+
+    def summary(self, specs: Sequence[RunSpec]) -> str:
+        """How many of some runs have their models here."""
+        present = sum((self.folder / spec.hash / MANIFEST).exists() for spec in specs)
+        rest = "" if present == len(specs) else "; bench runs save-models writes those of stored runs"
+        return f"models of {present:,} of {len(specs):,} runs are in {self.folder}{rest}"
+
+    def again(
+        self, runs: Sequence[StoredRun], roots: tuple[Path, ...], slots: Slots, reporter: Reporter
+    ) -> Iterator[SavedModels]:
+        """Make stored runs again, write their models, and say of each whether they score what is stored.
+
+        Raises:
+            RequestError: the folder cannot be written, or a federation cannot be what a spec says.
+        """
+        specs = [run.spec for run in runs]
+        planned = [
+            Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec) for spec in specs
+        ]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            scratch = tempfile.TemporaryDirectory(prefix=".", dir=self.folder)
+        except OSError as error:
+            raise RequestError(
+                f"--out {self.folder}: cannot write there: {error.strerror or error}"
+            ) from None
+        with scratch as name:
+            new = Saving(Path(name), self.rule)
+            url = f"sqlite:///{Path(name, 'again.db')}"
+            sweep(make_plan(planned, {}, lambda dataset: ""), url, roots, slots, reporter, new)
+            with open_store(url, create=False) as store:
+                ended = store.runs().set_index("spec_hash")[["state", "reason"]].to_dict("index")
+            for run in runs:
+                folder = new.folder / run.spec.hash
+                if not (folder / MANIFEST).exists():
+                    outcome = ended.get(run.spec.hash, {"state": "not made", "reason": ""})
+                    text = f"no models: {outcome['state']} {outcome['reason']}".strip()
+                    yield SavedModels(run.name, "", False, text)
+                    continue
+                yield self._put(folder, run)
+
+    def _put(self, folder: Path, run: StoredRun) -> SavedModels:
+        """Compare the models in a folder with what is stored of their run, and put them in their place."""
+        manifest = json.loads((folder / MANIFEST).read_text())
+        others = _compare(manifest, run.tested)
+        clients = len(manifest["clients"])
+        place = self.folder / run.spec.hash
+        _write(folder, manifest)
+        with replaced(place) as new:
+            for path in folder.iterdir():
+                path.rename(new / path.name)
+        text = f"{clients} models in {place}"
+        if manifest["partition_hash"] != run.partition_hash:
+            return SavedModels(run.name, str(place), False, f"{text}, of other clients than the stored run's")
+        if others:
+            return SavedModels(
+                run.name, str(place), False, f"{text}, {others} with another test accuracy than stored"
+            )
+        return SavedModels(run.name, str(place), True, f"{text}, test accuracies as stored")

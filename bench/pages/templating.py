@@ -1,0 +1,37 @@
+"""Jinja environments that know the common elements, and the files that every page needs beside it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from bench.pages.grades import grade_look
+
+
+def environment(package: str) -> Environment:
+    """An environment over ``package/templates`` and the common ``elements.html.j2``; HTML is escaped, an
+    unknown name is an error.
+    """
+    templates = Environment(
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("bench.pages")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.globals["grade_look"] = grade_look
+    return templates
+
+
+def style_sheet() -> str:
+    """The text of ``site.css``, for a page that carries its style in itself."""
+    return files("bench.pages").joinpath("assets", "site.css").read_text(encoding="utf-8")
+
+
+def write_assets(folder: Path) -> None:
+    """Write ``site.css`` and ``logo.svg`` into a folder that exists."""
+    for asset in sorted(files("bench.pages").joinpath("assets").iterdir(), key=lambda file: file.name):
+        (folder / asset.name).write_bytes(asset.read_bytes())

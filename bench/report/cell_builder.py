@@ -1,0 +1,253 @@
+"""Builds the cells of an experiment from what is planned, published and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from bench.report.cells import Cell, Cells, Key, Selection, read_as
+from bench.report.experiment import Comparison, Line, Plan, Point
+from bench.report.grading import Graded, Grader
+from bench.report.measures import Measure
+from bench.report.planned import PlannedCell
+from bench.report.published import Published, values
+from bench.report.results import Group, Results
+from bench.report.settings import Column, Reading, difference
+from bench.report.study import Study
+from bench.report.verdicts import NOT_COMPARABLE, Verdict, missing
+
+
+def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -> Cells:
+    """Every selected cell of an experiment."""
+    columns = tuple(column for column in plan.columns if selection.has_column(column))
+    lines = plan.lines
+    if plan.experiment.main:
+        lines = _with_found(study, lines, results, columns, selection)
+    lines = tuple(line for line in lines if selection.has_method(line.method))
+    builder = CellBuilder(study, plan, results)
+    by_key = {
+        key: cell
+        for key in _keys(plan, builder.measures, columns, lines)
+        if (cell := builder.cell(*key)) is not None
+    }
+    further = results.beside(columns, {line.runs for line in lines}) if plan.experiment.main else 0
+    return Cells(study, plan.experiment, builder.measures, columns, lines, by_key, further)
+
+
+def _keys(
+    plan: Plan, measures: Collection[Measure], columns: Collection[Column], lines: Collection[Line]
+) -> Iterator[Key]:
+    experiment = plan.experiment
+    for comparison in experiment.comparisons:
+        if experiment.main:
+            for measure in measures:
+                for line in lines:
+                    for column in columns:
+                        yield comparison, measure, column, line, experiment.points[0]
+        else:
+            for column in columns:
+                for where, line, point in plan.runs:
+                    if where == column and line in lines:
+                        for measure in measures:
+                            yield comparison, measure, column, line, point
+
+
+def _with_found(
+    study: Study, rows: tuple[Line, ...], results: Results, columns: tuple[Column, ...], selection: Selection
+) -> tuple[Line, ...]:
+    """The lines of a main table: its own, those of other methods, and of other settings that were run."""
+    known = {line.method for line in rows}
+    found = sorted({method for column in columns for method in results.methods(column)} - known)
+    own = known | (selection.methods or frozenset())
+    lines: list[Line] = []
+    for line in (*rows, *(Line(name, study.title_of(name), own=name in own) for name in found)):
+        settings = {group.setting for column in columns for group in results.lines(column, line.runs)}
+        lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
+    return tuple(lines)
+
+
+class CellBuilder:
+    """Makes the cells of one experiment."""
+
+    def __init__(self, study: Study, plan: Plan, results: Results) -> None:
+        self._study, self._plan, self._results = study, plan, results
+        self._experiment = plan.experiment
+        self._grader = Grader(study, results)
+        self.measures = plan.experiment.measures or study.measures
+        self._groups: dict[tuple[Column, Line, Point], Group | None] = {}
+        self._baselines: dict[int, Group | None] = {}
+
+    def cell(
+        self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
+    ) -> Cell | None:
+        """The cell at a place; None where nothing is planned, published or run."""
+        reading = read_as(self._study, measure.reading or self._study.primary, line)
+        if reading is None:
+            return None
+        planned, group = self._planned(column, line, point), self._group(column, line, point)
+        target = self._target(comparison, measure, column, line, point)
+        if group is None and planned is None and (target is None or line.setting):
+            return None
+        if target is None and comparison is not self._experiment.comparisons[0]:
+            return None
+        planned = planned or PlannedCell()
+        baseline = self._baseline(group, point) if group else None
+        if group is None:
+            graded = Graded(missing(planned.state, planned.reason))
+        elif group.done.empty:
+            graded = Graded(missing(*group.failure()))
+        else:
+            barred = self._barred(target, measure, line, point, group) if target else ""
+            readings = self._readings(reading, line) if target and not barred else (reading,)
+            graded = self._grader.grade(
+                measure, group, readings, target, barred, baseline=baseline, point=point.label
+            )
+            verdict = graded.verdict
+            if target is None and (datasets := self._printed_on(comparison, measure, line, point)):
+                verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")
+            if graded.measured:
+                reason = _with_missing_seeds(verdict.reason, group, planned.seeds)
+                graded = replace(graded, verdict=replace(verdict, reason=reason))
+        label = comparison.label
+        return Cell(
+            study=self._study.name,
+            document=self._experiment.name,
+            title=self._study.line_title(line),
+            table=label if measure is self.measures[0] or measure.other else f"{label} ({measure.title})",
+            comparison=comparison,
+            measure=measure,
+            column=column,
+            line=line,
+            point=point,
+            setting=line.setting or difference({**line.settings, **point.settings}, {}),
+            stage=reading.stage,
+            rule=reading.rule,
+            measured=graded.measured,
+            target=target,
+            verdict=graded.verdict.name,
+            reason=graded.verdict.reason,
+            group=group,
+            settings=group.settings if group else planned.settings,
+            baseline=baseline,
+            control=graded.control,
+            spread=graded.spread,
+            evidence=graded.verdict.evidence,
+            planned=len(planned.seeds),
+        )
+
+    def _readings(self, reading: Reading, line: Line) -> tuple[Reading, ...]:
+        """How a line is read, and all else that its published values may be."""
+        stages = () if line.stage else self._study.row(line).printed_stages
+        return reading, *(Reading(stage, reading.rule) for stage in stages if stage != reading.stage)
+
+    def _planned(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
+        if not self._experiment.main:
+            return self._plan.runs.get((column, line, point))
+        return None if line.setting else self._results.usual(column, line.runs)
+
+    def _group(self, column: Column, line: Line, point: Point) -> Group | None:
+        """The runs of a cell: those that are planned for it or, in a main table, all of its setting."""
+        place = column, line, point
+        if place not in self._groups:
+            if self._experiment.main:
+                groups = {group.setting: group for group in self._results.lines(column, line.runs)}
+                self._groups[place] = groups.get(line.setting)
+            else:
+                planned = self._plan.runs.get(place)
+                stored = self._results.stored(planned.hashes if planned else ())
+                settings = planned.settings if planned else {}
+                self._groups[place] = None if stored.empty else Group(column, line.runs, settings, "", stored)
+        return self._groups[place]
+
+    def _baseline(self, group: Group, point: Point) -> Group | None:
+        """The baseline's runs of the same seeds on the same clients: those at the same point, or the usual
+        ones where the experiment has none.
+        """
+        if id(group) not in self._baselines:
+            lines = self._plan.lines if not self._experiment.main else ()
+            own = (
+                self._group(group.column, line, point)
+                for line in lines
+                if line.method == self._study.baseline and not line.settings
+            )
+            usual = (
+                other
+                for other in self._results.groups(group.column, self._study.baseline)
+                if not other.setting
+            )
+            found = next((other for other in (*own, *usual) if other is not None), None)
+            self._baselines[id(group)] = found and found.alongside(group)
+        return self._baselines[id(group)]
+
+    def _target(
+        self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
+    ) -> Published | None:
+        """The first published value of a cell; None where no table has one."""
+        if point.grid:
+            return None
+        for target in comparison.targets:
+            key = self._study.key(target, column, self._study.row(line))
+            key = key._replace(dataset=point.datasets.get(column.dataset, key.dataset))
+            for setting in _printed_settings(line, point, measure):
+                value = values(target.paper, self._study.published).get((key, setting, measure.metric))
+                if value:
+                    return value
+        return None
+
+    def _printed_on(self, comparison: Comparison, measure: Measure, line: Line, point: Point) -> list[str]:
+        """Titles of the data sets on which the published tables have this line, point and measure."""
+        if point.grid:
+            return []
+        study, settings = self._study, _printed_settings(line, point, measure)
+        name = study.row(line).published_name
+        datasets = {
+            key.dataset
+            for target in comparison.targets
+            for (key, setting, metric) in values(target.paper, study.published)
+            if (key.table, key.method, metric) == (target.table, name, measure.metric) and setting in settings
+        }
+        # Of several data sets that one name stands for, the main tables' own gives it its title.
+        here = {column.dataset for table in study.experiments for column in table.columns}
+        titles = {study.datasets.get(dataset, dataset): study.title_of(dataset) for dataset in here}
+        return sorted(titles.get(dataset, study.title_of(dataset)) for dataset in datasets)
+
+    def _barred(self, target: Published, measure: Measure, line: Line, point: Point, group: Group) -> str:
+        """Why a published value is no target for these runs; empty where it is one."""
+        return (
+            self._experiment.reduced
+            or measure.barred
+            or self._study.barred(target, group.column, group.settings)
+            or _protocol_differs(self._study, target, group, {*line.settings, *point.settings})
+        )
+
+
+def _printed_settings(line: Line, point: Point, measure: Measure) -> list[str]:
+    """The settings under which published tables may have a cell."""
+    return [";".join(part for part in (own, point.printed, measure.printed) if part) for own in line.printed]
+
+
+def _protocol_differs(study: Study, target: Published, group: Group, varied: Collection[str]) -> str:
+    """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty if not at all."""
+    paper_has = {
+        key: value
+        for key, value in study.paper_protocol(target, group.column).items()
+        if key in group.settings and key not in varied
+    }
+    run = {key: group.settings[key] for key in paper_has}
+    other = difference(run, paper_has)
+    if not other:
+        return ""
+    return f"protocol differs: run with {other}, the paper has {difference(paper_has, run)}"
+
+
+def _with_missing_seeds(reason: str, group: Group, planned: Collection[int]) -> str:
+    """A reason that also says how many seeds have no numbers: planned and never run, or lost."""
+    notes = [reason] if reason else []
+    run = set(group.runs["seed"]).intersection(planned)
+    if len(run) < len(planned):
+        notes.append(f"{len(run)} of {len(planned)} planned seeds")
+    lost = len(group.runs) - len(group.done)
+    if lost:
+        state, why = group.failure()
+        notes.append(f"{lost} of {len(group.runs)} runs without numbers ({state}, {why})")
+    return "; ".join(notes)

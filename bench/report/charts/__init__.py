@@ -1,1 +1,0 @@
-"""From an experiment's cells to figures, a module a question."""

@@ -1,0 +1,133 @@
+"""A study's tables of data sets as a document: published statistics beside measured ones, with verdicts.
+
+The measured ones are those of ``results/dataset_statistics.json``, which ``bench data stats --json`` prints.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from importlib.resources import files
+from itertools import groupby
+
+import pandas as pd
+from scipy.stats import t
+
+from bench.report.dataset_tables import SHARES, Statistic
+from bench.report.published import Published, published
+from bench.report.statistic import Records
+from bench.report.statistic import Statistic as Numbers
+from bench.report.study import Study
+from bench.report.table import Document, listing
+from bench.report.verdicts import LEVEL, STATES
+
+CLOSE = 0.02
+"""Share by which a statistic of drawn clients may be off where only one draw was measured."""
+
+LEGEND = (
+    "Reproduced: equal in all printed digits. Compatible, of drawn clients: in the 95 % interval in which "
+    f"one more draw would lie; where one draw was measured, within {100 * CLOSE:g} %. Else above or below."
+)
+
+
+def judge_statistic(row: Statistic | None, target: float, partitions: int) -> str:
+    """The verdict on a statistic; ``partitions`` draws stand behind one with a deviation."""
+    if row is None or row.measured is None:
+        return STATES["no_data"]
+    difference = row.measured - target
+    unit = 1e-3 if row.quantity in SHARES else 1.0
+    if abs(difference) <= unit / 2 * (1 + 1e-9):
+        return "reproduced"
+    allowed = 0.0 if row.scenario == "global" else CLOSE * abs(target)
+    if row.deviation is not None and partitions > 1:
+        quantile = float(t.ppf((1 + LEVEL) / 2, partitions - 1))
+        allowed = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
+    return "compatible" if abs(difference) <= allowed else "above" if difference > 0 else "below"
+
+
+@cache
+def shipped_statistics() -> tuple[Statistic, ...]:
+    """The measured statistics that come with the suite."""
+    rows = json.loads((files("bench.results") / "dataset_statistics.json").read_text(encoding="utf-8"))
+    return tuple(Statistic(**row) for row in rows)
+
+
+def _targets(study: Study) -> list[Published]:
+    """The published statistics of the study's papers."""
+    papers = dict.fromkeys(
+        target.paper
+        for experiment in study.experiments
+        for comparison in experiment.comparisons
+        for target in comparison.targets
+    )
+    return [
+        value
+        for paper in papers
+        for value in published(paper, study.published)
+        if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
+    ]
+
+
+def dataset_document(study: Study) -> Numbers | None:
+    """The document of a study that describes its data sets; None of one whose papers print no statistics."""
+    described = study.data_table
+    targets = _targets(study) if described else []
+    if described is None or not targets:
+        return None
+    measured: dict[tuple[str, str, int, str], Statistic] = {}
+    for row in shipped_statistics():
+        if row.paper == described.paper:
+            name = described.names.get(row.dataset, row.dataset)
+            measured.setdefault((name, row.scenario, row.clients, row.quantity), row)
+    partitions = getattr(described, "partitions", 1)
+    records, views = [], []
+    for (paper, table), values in groupby(targets, lambda value: (value.paper, value.table)):
+        rows = []
+        for value in values:
+            assert value.mean is not None
+            match = measured.get((value.dataset, value.scenario, value.clients or 1, value.metric))
+            verdict = judge_statistic(match, value.mean, partitions)
+            ours = match.measured if match else None
+            where = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
+            difference = None if ours is None or not value.mean else 100 * (ours / value.mean - 1)
+            texts = (
+                "-" if ours is None else _text(ours, value.metric),
+                _text(value.mean, value.metric),
+                "-" if difference is None else f"{difference:+.1f} %",
+                verdict,
+            )
+            title = study.title_of(match.dataset if match else value.dataset)
+            rows.append((f"{title}, {where}, {value.metric.replace('_', ' ')}", texts))
+            records.append(
+                {
+                    "paper": paper,
+                    "table": table,
+                    "dataset": value.dataset,
+                    "scenario": value.scenario,
+                    "clients": str(value.clients or ""),
+                    "quantity": value.metric,
+                    "measured": ours,
+                    "deviation": match.deviation if match else None,
+                    "published": value.mean,
+                    "verdict": verdict,
+                }
+            )
+        heads = ("Measured", "Published", "Difference", "Verdict")
+        name = f"{paper}_{table}".lower().replace(" ", "_")
+        views.append(listing(name, f"{paper}, {table}", "Statistic", heads, rows))
+    name = f"{study.name}_datasets"
+    caption = (
+        "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
+        "heterogeneity is a median over pairs.",
+        LEGEND,
+        "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
+    )
+    title = f"{study.title}: data sets"
+    document = Document(name, title, caption, (), tuple(views), (), tuple(views), (), ())
+    return Numbers(document, (Records(name, pd.DataFrame(records)),))
+
+
+def _text(value: float, quantity: str) -> str:
+    """A statistic with the digits that papers print."""
+    return f"{value:.3f}" if quantity in SHARES else f"{value:,.0f}"

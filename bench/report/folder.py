@@ -1,0 +1,99 @@
+"""A report's folder: replaced whole, with a list of what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from bench.errors import RequestError
+from bench.pages import folder as pages
+from bench.report.printout import Printout
+
+INDEX = "index.html"
+"""The page that everything else is reached from."""
+
+CONTENTS = ".bench-report.json"
+"""File that lists what a report wrote, and from what."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """``files`` by their paths within the folder, with hashes; ``stamp`` says what they were made from
+    (empty: nobody knows), ``printout`` what a terminal shows of them.
+    """
+
+    stamp: str
+    files: dict[str, str]
+    printout: Printout
+
+
+ADAPTER = TypeAdapter(Contents)
+
+
+def contents(out: Path) -> Contents | None:
+    """What an earlier report says that it wrote into a folder; None where there was none."""
+    try:
+        return ADAPTER.validate_json((out / CONTENTS).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def unchanged(out: Path, stamp: str) -> Printout | None:
+    """What to print of a report in a folder, if it is whole and was made from what ``stamp`` names."""
+    earlier = contents(out) if stamp else None
+    if earlier is None or earlier.stamp != stamp or _hashes(out) != earlier.files:
+        return None
+    return earlier.printout
+
+
+def check(out: Path) -> None:
+    """Raises ``RequestError`` unless ``out`` is absent or a folder in which only a report's files lie."""
+    pages.check_folder(out)
+    earlier = contents(out)
+    written = {CONTENTS, *earlier.files} if earlier else set()
+    foreign = sorted(set(_files(out)) - written)
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        raise RequestError(
+            f"--out {out}: no report wrote {foreign[0]}{more}, and a report replaces its folder: name "
+            "another folder, or move that away"
+        )
+
+
+@contextmanager
+def replaced(out: Path) -> Iterator[Path]:
+    """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
+
+    Raises:
+        RequestError: ``out`` holds other files than a report's, or cannot be written.
+    """
+    check(out)
+    with pages.replaced(out) as new:
+        yield new
+
+
+def seal(folder: Path, stamp: str, printout: Printout) -> None:
+    """Write down what lies in a folder."""
+    whole = Contents(stamp, _hashes(folder), printout)
+    (folder / CONTENTS).write_bytes(ADAPTER.dump_json(whole) + b"\n")
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Paths within a folder of all that is no folder."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_dir():
+            yield path.relative_to(folder).as_posix()
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """Path -> hash of every file in a folder, without the list itself."""
+    return {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in _files(folder)
+        if name != CONTENTS and (folder / name).is_file()
+    }

@@ -1,0 +1,124 @@
+"""What a report has of a study: its documents and figures, and what they come to in two sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import pandas as pd
+
+from bench.pages.grades import GRADES
+from bench.report.cells import Cells
+from bench.report.figures import Figure
+from bench.report.printout import Score
+from bench.report.published import published
+from bench.report.ranking import Ranking
+from bench.report.reproduction import judged
+from bench.report.statistic import Records
+from bench.report.study import Study
+from bench.report.table import Document, Table
+from bench.report.verdicts import STATES
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A study in a report. ``ranks`` is ``Ranking.table``; None where no two methods can be ranked.
+
+    ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
+    """
+
+    study: str
+    title: str
+    sentences: tuple[str, ...]
+    scores: tuple[Score, ...]
+    ranks: pd.DataFrame | None
+    maps: dict[str, Table]
+    documents: Sequence[Document]
+    figures: Sequence[Figure]
+    records: Sequence[Records]
+
+    def short(self, name: str) -> str:
+        """A document's name within its study: ``table1`` for ``fedsheafhn_table1``."""
+        return name.removeprefix(f"{self.study}_")
+
+    def file(self, document: str, name: str) -> PurePosixPath:
+        """Where a file of a document lies in the report, without its ending."""
+        return PurePosixPath(self.study, self.short(document), name.removeprefix(f"{document}_"))
+
+    def figures_of(self, document: Document) -> list[Figure]:
+        """The figures shown with a document."""
+        return [figure for figure in self.figures if figure.document == document.name]
+
+
+def verdict_counts(study: Study, experiments: Iterable[Cells], whole: bool) -> dict[str, Counter[str]]:
+    """Paper -> how many of its published values have each verdict, every value once. In a ``whole`` report,
+    which no filter narrows, accuracies count, too, that no table here has: as not run.
+    """
+    by_paper: dict[str, Counter[str]] = {}
+    cells = judged(experiments)
+    for value, cell in cells.items():
+        by_paper.setdefault(value.paper, Counter())[cell.verdict] += 1
+    for paper, counts in by_paper.items() if whole else ():
+        printed = published(paper, study.published)
+        no_table = sum(value.metric == "accuracy" and value not in cells for value in printed)
+        counts.update({STATES["not_run"]: no_table} if no_table else {})
+    return by_paper
+
+
+def scores(by_paper: Mapping[str, Counter[str]]) -> tuple[Score, ...]:
+    """The score of every paper that a study stands beside, from ``verdict_counts``."""
+    return tuple(
+        Score(paper, tuple((name, counts[name]) for name in GRADES if counts[name]), counts.total())
+        for paper, counts in by_paper.items()
+    )
+
+
+def sentences(
+    study: Study, ranking: Ranking | None, every: Iterable[Score], claims: Iterable[Document] = ()
+) -> tuple[str, ...]:
+    """Who is first, as far as anybody is, how the published values came out, and which claims hold."""
+    answers = (claim.headline for claim in claims)
+    return tuple(filter(None, (_first(study, ranking), _published(every), *answers)))
+
+
+def _first(study: Study, ranking: Ranking | None) -> str:
+    """Who has the best mean rank, and who cannot be told apart from them."""
+    if ranking is None:
+        return "No two methods were measured on the same clients yet, so that nobody has a rank."
+    table, tasks = ranking.table, len(ranking.tasks)
+    best, tested = table.iloc[0], table["group"].notna().sum()
+    where = f"{len(table)} methods over {tasks} federations"
+    if 0 < tested < len(table):
+        where = f"the {tested} methods that all {tasks} federations have"
+    how = f"mean rank {best['rank']:.1f}"
+    if pd.notna(best["low"]):
+        how += f", 95 % interval {best['low']:.1f} to {best['high']:.1f}"
+    if tasks == 1:
+        where, how = f"{len(table)} methods on one federation", "highest mean accuracy"
+    together = table[table["group"] == 1]
+    if together.empty:
+        return f"Of {where}, too few to test, {best['title']} has the best results: {how}."
+    if len(together) == 1:
+        return f"{best['title']} is first of {where}: {how}."
+    others = set(together["method"]) - {best["method"]}
+    among = f", {study.title_of(ranking.baseline)} among them" if ranking.baseline in others else ""
+    return (
+        f"Nobody is first alone: of {where}, {len(together)} cannot be told apart at the top{among}. "
+        f"{best['title']} leads them: {how}."
+    )
+
+
+def _published(every: Iterable[Score]) -> str:
+    """How much of each paper was measured, and how much of that holds."""
+    texts = []
+    for score in every:
+        counts = dict(score.counts)
+        agree = counts.get("reproduced", 0) + counts.get("compatible", 0)
+        texts.append(
+            f"{score.measured} of {score.published} values published in {score.title} are measured: "
+            f"{counts.get('reproduced', 0)} reproduced, {agree - counts.get('reproduced', 0)} compatible, "
+            f"{counts.get('above', 0)} above, {counts.get('below', 0)} below"
+        )
+    return f"{'; '.join(texts)}." if texts else ""

@@ -1,0 +1,25 @@
+"""What a report is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be reported; an empty part means everything."""
+
+    studies: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    scenarios: tuple[str, ...] = ()
+    clients: tuple[int, ...] = ()
+    methods: tuple[str, ...] = ()
+    grid: str | None = None
+
+    @property
+    def stamp(self) -> str:
+        """A hash of the request, and of what the file says that it names as its grid."""
+        content = Path(self.grid).read_bytes() if self.grid and Path(self.grid).is_file() else b""
+        return hashlib.sha256(repr(self).encode() + content).hexdigest()[:32]

@@ -1,0 +1,76 @@
+"""Filters of runs and results, the same for a database and for frames."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bench.errors import RequestError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd  # slow to import, and a database can be asked without
+
+
+def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
+    """Column -> values that are let through, from ``column=value`` or ``column=[values]``.
+
+    NumPy's numbers become Python's own: a database driver would store them as bytes.
+
+    Raises:
+        RequestError: there is no such column.
+    """
+    values = {}
+    for name, wanted in filters.items():
+        if name not in columns:
+            raise unknown("column of runs", name, columns)
+        several = isinstance(wanted, (list, tuple, set, frozenset))
+        values[name] = [
+            value.item() if isinstance(value, np.generic) else value
+            for value in (wanted if several else [wanted])
+        ]
+    return values
+
+
+def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """Rows that match every filter.
+
+    Raises:
+        RequestError: there is no such column.
+    """
+    keep = np.ones(len(runs), bool)
+    for name, values in wanted_values(filters, runs.columns).items():
+        keep &= runs[name].isin(values).to_numpy()
+    return runs[keep].reset_index(drop=True)
+
+
+def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """As ``filter_runs``, for filters that somebody typed: each value has to be that of some run.
+
+    A filter that is None or empty takes everything.
+
+    Raises:
+        RequestError: a value that no run has, or no run left.
+    """
+    given = {name: values for name, values in filters.items() if values}
+    for name, values in given.items():
+        known = set(runs[name])
+        for value in values:
+            if value not in known:
+                raise unknown(f"{name} among the stored runs:", str(value), map(str, known))
+    kept = filter_runs(runs, given)
+    if kept.empty:
+        raise RequestError("no stored run is all of what is asked for: leave one of the filters away")
+    return kept
+
+
+def filter_results(
+    results: pd.DataFrame, run_ids: Iterable[int], stage: str | None, split: str | None, rule: str | None
+) -> pd.DataFrame:
+    """Rows of some runs; a filter that is None takes everything."""
+    keep = results["run_id"].isin({int(run) for run in run_ids})
+    for name, value in (("stage", stage), ("split", split), ("rule", rule)):
+        if value is not None:
+            keep &= results[name] == value
+    return results[keep].reset_index(drop=True)

@@ -1,0 +1,166 @@
+"""Searches as their runs are stored: which trials those make up, and what a search refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from bench.errors import RequestError
+from bench.grids import Planned
+from bench.spec import RunSpec
+from bench.store import Store, open_store
+from bench.store.peek import stored_runs
+from bench.store.queries import Timing
+from bench.sweep.federations import Key
+from bench.sweep.plan import Step
+from bench.tune.proposals import place_of
+from bench.tune.record import EPSILON
+from bench.tune.search import Runs, Standing, TrialRun, standing
+from bench.tune.space import Value
+from bench.tune.trial import CLIENT_EPOCHS
+from bench.tune.tuning import STAGE, Tuning
+
+HOPELESS = ("not_applicable", "no_data")
+"""States of a run of a search that can have no number."""
+
+
+class Search:
+    """One search with its stored runs, of which ``width`` trials are made side by side.
+
+    ``clients`` is the hash of the federation that there is now; empty where that is not known.
+    """
+
+    def __init__(self, tuning: Tuning, width: int, clients: str) -> None:
+        self.tuning = tuning
+        self.clients = clients
+        self.standing = Standing()
+        self.asked: set[str] = set()
+        self.hopeless = ""
+        self._width = width
+        self._runs: dict[int, tuple[dict[str, Value], Runs]] = {}
+
+    def take(self, spec: RunSpec, run: TrialRun, clients: str) -> None:
+        """Take a stored run into account, if it is one of the search.
+
+        Raises:
+            RequestError: it is of other clients than those before.
+        """
+        configuration = self.tuning.configuration(spec)
+        if configuration is None:
+            return
+        if run.state in HOPELESS:
+            self.hopeless = run.reason if run.state == "not_applicable" or self.asked else ""
+            return
+        if clients and clients != (self.clients or clients):
+            raise RequestError(
+                f"{self.tuning.title}: its trials were made on other clients ({clients[:8]}) than there are "
+                f"now ({self.clients[:8]}): they cannot be compared; name another --db"
+            )
+        place = place_of(self.tuning.space, configuration)
+        _, runs = self._runs.setdefault(place, (configuration, {}))
+        runs.setdefault(spec.protocol.rounds, {})[spec.seed] = run
+
+    def look(self) -> Standing:
+        """Where the search stands now."""
+
+        def first(entry: tuple[dict[str, Value], Runs]) -> int:
+            return min(run.number for seeds in entry[1].values() for run in seeds.values())
+
+        self.standing = standing(self.tuning, sorted(self._runs.values(), key=first), self._width)
+        return self.standing
+
+    def check_total(self) -> None:
+        """Refuse a total that lies below what was done.
+
+        Raises:
+            RequestError: more trials are stored than are asked for, or have used more client epochs.
+        """
+        done = len(self._runs)
+        used = sum(trial.client_epochs for trial in self.standing.trials)
+        least = max(done, math.ceil((used - EPSILON) / self.tuning.run_epochs))
+        if least > self.tuning.trials:
+            raise RequestError(
+                f"{self.tuning.title}: {done} trials are done, and --trials is a total: expected {least} or "
+                f"more, got {self.tuning.trials}"
+            )
+
+    def steps(self) -> list[Step]:
+        """The runs that come next and were not asked for before."""
+        if self.hopeless:
+            return []
+        specs = [spec for spec in self.standing.to_run if spec.hash not in self.asked]
+        self.asked |= {spec.hash for spec in specs}
+        return [
+            Step(
+                Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec),
+                "missing",
+                to_run=True,
+            )
+            for spec in specs
+        ]
+
+
+def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | None = None) -> None:
+    """Give searches their stored runs, or those of some spec hashes.
+
+    Raises:
+        RequestError: a spec was changed since it was stored, or runs are by code of other numerics or on
+            other clients.
+    """
+    filters = {} if hashes is None else {"spec_hash": list(hashes)}
+    cells = {(each.tuning.spec.method, each.tuning.spec.dataset): each.tuning.numerics for each in searches}
+    frame = store.runs(**filters, method=sorted({method for method, _ in cells}))
+    scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val")
+    means = scores.groupby("run_id")["value"].mean()
+    for row in frame.to_dict("records"):
+        spec = RunSpec.model_validate_json(row["spec"])
+        if spec.hash != row["spec_hash"]:
+            raise RequestError(
+                f"run {row['id']} of {store.url}: its spec is not the one that it was stored with; "
+                "delete the run, or name another --db"
+            )
+        now = cells.get((spec.method, spec.dataset))
+        stored = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
+        if now is not None and stored != now:
+            raise RequestError(
+                f"{spec.method} {spec.dataset}: its trials in {store.url} are by code of other numerics "
+                f"({stored}, now {now}); name another --db"
+            )
+        try:
+            used = float(store.artefact(row["id"], CLIENT_EPOCHS))
+        except KeyError:
+            used = None
+        score = float(means[row["id"]]) if row["id"] in means.index else None
+        run = TrialRun(int(row["id"]), row["state"], row["reason"], score, used, row["seconds_total"])
+        for each in searches:
+            each.take(spec, run, row["partition_hash"])
+
+
+def opened(
+    database: str, home: Path, tunings: Sequence[Tuning], width: int, clients: Mapping[Key, str] | None = None
+) -> tuple[list[Search], list[Timing]]:
+    """The searches as they are stored, and what their runs took.
+
+    ``clients`` are the hashes of the federations that there are now; they are not looked at where it is None.
+
+    Raises:
+        RequestError: as ``read``; the database holds runs that are reported, or cannot be written where there
+            are ``clients``; a total lies below what was done; trials of an older version are at hand.
+    """
+    journal = home / "tuning" / "journal.log"
+    if journal.exists():
+        raise RequestError(
+            f"{journal} has trials of an older version, which cannot go on: delete it (winners in "
+            f"{home / 'tuned'} stay as they are)"
+        )
+    known = clients or {}
+    searches = [Search(each, width, known.get(each.spec.federation_key, "")) for each in tunings]
+    stored, history = stored_runs(database, write=clients is not None, searches=True)
+    if stored:
+        with open_store(database, create=False) as store:
+            read(store, searches)
+    for each in searches:
+        each.look()
+        each.check_total()
+    return searches, history

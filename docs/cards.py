@@ -1,0 +1,177 @@
+"""A page for every method and data set, from the code and from the frame of cells.
+
+A Sphinx extension: before the sources are read it writes ``methods.md``, ``datasets.md`` and the folders of
+the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import escape
+from sphinx.application import Sphinx
+
+import bench
+from bench.dataset import DATASETS, Dataset
+from bench.engine.methods import METHODS
+from bench.leaderboard.methods import About, about
+from bench.pages.grades import grade_look
+from bench.report.study import STUDIES
+
+FAMILIES = {"graph": "Graphs", "hypergraph": "Hypergraphs", "images": "Images"}
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; a cell is Markdown."""
+    head = ["{.cells}", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return [*head, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)]
+
+
+def toctree(names: Iterable[str]) -> list[str]:
+    """A list of pages for the side bar."""
+    return ["```{toctree}", ":hidden:", "", *names, "```", ""]
+
+
+def code(text: str) -> str:
+    """A name as code; nothing for nothing."""
+    return f"`{text}`" if text else ""
+
+
+def competing_cells() -> pd.DataFrame:
+    """Measured test accuracy of every table that compares methods, once for each paper that prints it."""
+    cells = bench.cells()
+    competing = {
+        (study, table.name)
+        for study in STUDIES.all()
+        for table in STUDIES.named(study).experiments
+        if table.competes
+    }
+    measured = cells[(cells["measure"] == "accuracy") & (cells["n"] > 0)]
+    return measured[[pair in competing for pair in zip(measured["study"], measured["document"], strict=True)]]
+
+
+def measured(cells: pd.DataFrame, title: str) -> list[str]:
+    """A table of cells beside their published values; lines need not repeat the page's title."""
+    rows = []
+    for cell in cells.to_dict("records"):
+        look = grade_look(cell["verdict"])
+        grade = f'<span class="grade {look.css}">{look.symbol} {escape(cell["verdict"])}</span>'
+        beside = pd.notna(cell["published_mean"])
+        rows.append(
+            (
+                cell["line"].removeprefix(title).strip(),
+                f"{cell['dataset']} {cell['scenario']} {cell['clients']}",
+                f"{cell['mean']:.2f} ± {cell['std']:.2f} ({cell['n']})",
+                f"{cell['published_mean']:.2f}" if beside else "",
+                f"{cell['difference']:+.2f}" if beside else "",
+                grade if beside else "",
+                f"{STUDIES.named(cell['study']).title}, {cell['table'] or cell['document']}",
+            )
+        )
+    names = ("Line", "Clients", "Measured (seeds)", "Published", "Diff.", "Grade", "Table")
+    if any(row[0] for row in rows):
+        return table(names, rows)
+    return table(names[1:], [row[1:] for row in rows])
+
+
+def method_page(card: About, cells: pd.DataFrame) -> list[str]:
+    """Description, hyper-parameters and measured cells of a method."""
+    facts = [card.reference, f"name in the suite: `{card.name}`", f"data: {', '.join(card.data)}"]
+    if card.preset_of:
+        facts.append(f"a variant of [{METHODS.named(card.preset_of).title}]({card.preset_of}.md)")
+    lines = [
+        f"# {card.title}",
+        "",
+        "; ".join(filter(None, facts)),
+        "",
+        "```{raw} html",
+        str(card.description),
+        "```",
+        "",
+    ]
+    if card.hyper:
+        rows = [
+            (code(f"method.{one.name}"), code(one.default), one.limits, one.search, one.meaning)
+            for one in card.hyper
+        ]
+        lines += [
+            "## Hyper-parameters",
+            "",
+            *table(("Name", "Default", "Range", "Tuning tries", "Meaning"), rows),
+            "",
+        ]
+    if len(cells):
+        lines += ["## Measured", "", *measured(cells, card.title), ""]
+    return lines
+
+
+def dataset_page(kind: type[Dataset], cells: pd.DataFrame) -> list[str]:
+    """Source, files and measured cells of a data set."""
+    at_hand = "comes with the package" if kind.embedded else "downloaded, or found in a data root"
+    facts = [
+        ("Name in the suite", code(kind.name)),
+        ("Family", FAMILIES[kind.family].lower()),
+        ("Source", f"<{kind.homepage}>"),
+        ("Licence", kind.licence or "not recorded"),
+        ("Raw files", at_hand),
+        ("Scenarios", ", ".join(map(code, kind.scenarios))),
+        ("Rounds, local epochs", f"{kind.protocol.rounds}, {kind.protocol.local_epochs}"),
+        ("Split in percent", " / ".join(f"{share:g}" for share in kind.protocol.split)),
+        ("Client model", code(kind.client.model)),
+    ]
+    lines = [f"# {kind.title}", "", *table(("", ""), facts), ""]
+    if kind.files:
+        rows = [(code(file.path), code(":".join(file.checksum or ()))) for file in kind.files]
+        lines += ["## Raw files", "", *table(("File", "Checksum"), rows), ""]
+    if len(cells):
+        lines += ["## Measured", "", *measured(cells, ""), ""]
+    return lines
+
+
+def write(path: Path, lines: Iterable[str]) -> None:
+    """Write a page where its text has changed, so that Sphinx reads no other again."""
+    text = "\n".join(lines) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def generate(source: Path) -> None:
+    """Write all pages below the folder of the sources."""
+    cells = competing_cells()
+    cards = [about(name, METHODS.all()) for name in METHODS.all()]
+    (source / "methods").mkdir(exist_ok=True)
+    for card in cards:
+        write(source / "methods" / f"{card.name}.md", method_page(card, cells[cells["method"] == card.name]))
+    rows = [
+        (
+            f"[{card.title}](methods/{card.name}.md)<br>{code(card.name)}",
+            card.summary,
+            card.reference,
+            ", ".join(card.data),
+        )
+        for card in cards
+    ]
+    lines = ["# Methods", "", *table(("Method", "What it does", "Paper", "Data"), rows), ""]
+    write(source / "methods.md", lines + toctree(f"methods/{card.name}" for card in cards))
+
+    kinds = list(DATASETS.all().values())
+    (source / "datasets").mkdir(exist_ok=True)
+    for kind in kinds:
+        write(
+            source / "datasets" / f"{kind.name}.md", dataset_page(kind, cells[cells["dataset"] == kind.name])
+        )
+    rows = [
+        (f"[{kind.title}](datasets/{kind.name}.md)", code(kind.name), FAMILIES[kind.family], kind.licence)
+        for kind in kinds
+    ]
+    lines = ["# Data sets", "", *table(("Data set", "Name", "Family", "Licence"), rows), ""]
+    write(source / "datasets.md", lines + toctree(f"datasets/{kind.name}" for kind in kinds))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Write the pages before the sources are read."""
+    app.connect("builder-inited", lambda app: generate(Path(app.srcdir)))
+    return {"parallel_read_safe": True}

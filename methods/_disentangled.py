@@ -1,0 +1,64 @@
+"""Routing of neighbours over latent factors, and how unlike two Gaussians are (FedIIH)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from bench.engine.batch import Batch
+from bench.nn.gcn import graphs
+
+Edges = tuple[Tensor, Tensor]
+"""Sources and targets of a block's edges, both directions, as places among all its items."""
+
+SMALLEST = 1e-12
+"""Norms up to this count as zero."""
+
+
+def edges_of(batch: Batch) -> Edges:
+    """The edges of a block of clients, without loops."""
+    adjacency = graphs(batch.inputs).adjacency
+    columns = adjacency.col_indices().long()
+    counts = adjacency.crow_indices().diff().long()
+    targets = torch.repeat_interleave(torch.arange(len(counts), device=columns.device), counts)
+    between = columns != targets
+    return columns[between], targets[between]
+
+
+def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
+    """A layer without parameters: ``x`` and the result are ``[items, factors, width]``, factors of norm 1.
+
+    Every step shares each neighbour out among the factors by how much it has in common with the node so far,
+    p_k = softmax_k <x_s^k, u_t^k>, and lets u_t^k = x_t^k + sum_s p_k x_s^k, normalised.
+    """
+    source, target = edges
+    x = normalised(x)
+    neighbours = x[source]
+    u = x
+    for _ in range(steps):
+        p = (neighbours * u[target]).sum(dim=2).softmax(dim=1)
+        u = normalised(x.index_add(0, target, neighbours * p[:, :, None]))
+    return u
+
+
+def normalised(x: Tensor) -> Tensor:
+    """Every factor of ``x`` ``[items, factors, width]`` at norm 1; one at zero stays there, without gradient.
+
+    Dropout takes whole factors to zero, where the slope of a norm has no bound.
+    """
+    norm = torch.linalg.vector_norm(x, dim=2, keepdim=True)
+    return torch.where(norm > SMALLEST, x / norm.clamp_min(SMALLEST), 0.0)
+
+
+def divergences(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """Jensen-Shannon divergences of diagonal Gaussians ``[clients, width]`` from each other, float64.
+
+    The middle of two is the Gaussian of mean moments, so that ln 2 is no bound: half the sum of
+    KL(N_i || M) and KL(N_j || M), summed over dimensions, ``[clients, clients]``.
+    """
+    mean, variance = mean.double(), log_variance.double().exp()
+    middle = (mean[:, None] + mean[None]) / 2
+    spread = (variance[:, None] + variance[None]) / 2
+    ratio = variance[:, None] / spread
+    forward = (ratio - 1 - ratio.log() + (mean[:, None] - middle) ** 2 / spread).sum(dim=2) / 2
+    return (forward + forward.T) / 2

@@ -1,0 +1,138 @@
+"""How far a client's graph joins equals, and graphs and relations that make up for it (AdaFGL)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from bench.engine.batch import Batch, Stack
+from bench.errors import NotApplicableError
+from bench.nn.gcn import graphs
+
+from ._discriminant import parity
+from ._disentangled import edges_of
+
+ALIKE = 0.999
+"""Predictions with a greater cosine are joined."""
+
+STEPS = 10
+"""Of label propagation."""
+
+PAIRS = 2**28
+"""Pairs of nodes that a block may have."""
+
+HOPS = 4
+"""Powers of the propagation whose features are put side by side, the zeroth among them."""
+
+
+class Relations(NamedTuple):
+    """What a client knows of its nodes' pairs, ``[c, items, items]``, once the federation is over.
+
+    ``propagation`` is the normalised graph with its self-loops, ``similar`` says whose predictions are
+    alike, ``predictions`` ``[c, items, classes]`` are those of the federated model, ``reliability`` ``[c]``
+    the share of half of the training nodes that label propagation from the other half gets right.
+    """
+
+    propagation: Tensor
+    similar: Tensor
+    predictions: Tensor
+    reliability: Tensor
+
+
+def cosine(rows: Tensor) -> Tensor:
+    """Cosines of all pairs of rows, ``[c, n, k]`` -> ``[c, n, n]``; 0 on the diagonal and with zero rows."""
+    unit = functional.normalize(rows, dim=2, eps=1e-8)
+    return torch.bmm(unit, unit.transpose(1, 2)) * (1 - torch.eye(rows.shape[1], device=rows.device))
+
+
+def relations(batch: Batch, predictions: Tensor, share: float) -> Relations:
+    """Relations from the federated model's ``predictions``; own edges weigh ``share``, theirs the rest.
+
+    Raises:
+        NotApplicableError: a block has more pairs of nodes than are held at once.
+    """
+    clients, items = batch.labels.shape
+    if clients * items * items > PAIRS:
+        raise NotApplicableError(f"adafgl holds all pairs of nodes: {items:,} at a client are too many")
+    node = graphs(batch.inputs).nodes
+    pairs = node[:, :, None] * node[:, None, :]
+    similar = (cosine(predictions) > ALIKE).float() * pairs
+    source, target = edges_of(batch)
+    adjacency = torch.zeros(clients * items, items, device=node.device)
+    adjacency[target, source % items] = 1.0
+    mixture = share * adjacency.view(clients, items, items) + (1 - share) * similar
+    mixture = mixture + torch.eye(items, device=node.device)
+    scale = mixture.sum(dim=2).rsqrt()
+    propagation = scale[:, :, None] * mixture * scale[:, None, :]
+    return Relations(propagation, similar, predictions, reliability(batch))
+
+
+def reliability(batch: Batch) -> Tensor:
+    """Accuracy ``[c]`` of label propagation on every other training node of a class, from the others."""
+    classes = batch.block.classes
+    known = batch.labels >= 0
+    asked = torch.zeros_like(known)
+    for row, labels in enumerate(batch.labels):
+        asked[row, known[row]] = parity(labels[known[row]])
+    given = (known & ~asked)[:, :, None]
+    one_hot = functional.one_hot(batch.labels.clamp_min(0), classes).float()
+    start = torch.where(given, one_hot, 1 / classes)
+    y = start
+    for _ in range(STEPS):
+        y = graphs(batch.inputs).propagate(y.reshape(-1, classes)).view_as(start) / 2 + start / 2
+        y = torch.where(given, y + start, y)
+    right = (y.argmax(dim=2) == batch.labels) & asked
+    return right.sum(dim=1) / asked.sum(dim=1).clamp_min(1)
+
+
+def branches(features: int, hidden: int, classes: int) -> dict[str, Tensor]:
+    """Random parameters of the four MLPs, and the slope of the PReLU.
+
+    A first layer on X' has ``HOPS`` times as many columns, a block of them for every power.
+    """
+    wide = HOPS * hidden
+    layers = {
+        "y1": [(features, wide), (hidden, classes)],
+        "y2": [(features, hidden), (hidden, hidden), (hidden, classes)],
+        "y3": [(features, wide), (hidden, hidden), (hidden, classes)],
+        "e": [(features, wide), (hidden, hidden), (hidden, classes)],
+    }
+    drawn = {"slope": torch.full((1,), 0.25)}
+    for branch, shapes in layers.items():
+        for place, shape in enumerate(shapes):
+            drawn[f"{branch}.{place}.weight"] = nn.init.xavier_uniform_(torch.empty(shape))
+            drawn[f"{branch}.{place}.bias"] = torch.zeros(classes if place + 1 == len(shapes) else hidden)
+    return drawn
+
+
+def perceptron(w: Stack, branch: str, batch: Batch, propagation: Tensor) -> Tensor:
+    """An MLP on X, or on X' = [X, P X, P^2 X, P^3 X] where its first layer has columns for every power.
+
+    X' is never written down: X' W = X W_0 + P (X W_1 + P (X W_2 + P X W_3)).
+    """
+    layers = sum(name.startswith(f"{branch}.") for name in w) // 2
+    bias = w[f"{branch}.0.bias"]
+    first: Tensor = graphs(batch.inputs).first_layer(w[f"{branch}.0.weight"])
+    hidden: Tensor
+    *powers, hidden = first.view(*batch.labels.shape, -1).split(bias.shape[1], dim=2)
+    for columns in reversed(powers):
+        hidden = columns + torch.bmm(propagation, hidden)
+    hidden = hidden + bias[:, None, :]
+    for place in range(1, layers):
+        hidden = torch.relu(hidden)
+        hidden = batch.drop(hidden, place - 1) if batch.drop else hidden
+        hidden = torch.baddbmm(w[f"{branch}.{place}.bias"][:, None, :], hidden, w[f"{branch}.{place}.weight"])
+    return hidden
+
+
+def signed(m: Tensor, node: Tensor) -> Tensor:
+    """Relations ``[c, n, n]`` less their mean over pairs of nodes, scaled to [-1, 1], 1 on the diagonal."""
+    pairs = node[:, :, None] * node[:, None, :]
+    mean = (m * pairs).sum(dim=(1, 2), keepdim=True) / pairs.sum(dim=(1, 2), keepdim=True)
+    centred = (m - mean) * pairs
+    scaled = centred / centred.abs().amax(dim=(1, 2), keepdim=True).clamp_min(1e-8)
+    loop = torch.eye(m.shape[1], device=m.device)
+    return loop * pairs + (1 - loop) * scaled

@@ -1,0 +1,114 @@
+"""FED-PUB's protocol: every graph method on its clients, its split and its client settings.
+
+FedAux, FedIIH and CUFL took over FED-PUB's generators, split and loop: what they print can be laid beside
+each other here. FED-PUB's own table is judged in FedSheafHN's study, whose papers repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, ClassVar
+
+from bench.report.experiment import Line
+from bench.report.experiment_files import read
+from bench.report.published import Published
+from bench.report.settings import Column, Reading
+from bench.report.study import Study
+from bench.report.verdicts import PublishedRuns
+
+LINES = (
+    Line("local", "Local"),
+    Line("fedavg", "FedAvg"),
+    Line("fedprox", "FedProx"),
+    Line("fedper", "FedPer"),
+    Line("fedbabu", "FedBABU"),
+    Line("fedrod", "FedRoD"),
+    Line("pfedfda", "pFedFDA"),
+    Line("fedsage_plus", "FedSage+"),
+    Line("pfedhn", "pFedHN"),
+    Line("pefll", "PeFLL"),
+    Line("fggp", "FGGP"),
+    Line("pfedgraph", "pFedGraph"),
+    Line("fedpub", "FED-PUB"),
+    Line("flow", "Flow"),
+    Line("fedgta", "FedGTA"),
+    Line("fedgta_labels", "FedGTA (labels alone)"),
+    Line("adafgl", "AdaFGL"),
+    Line("fedsheafhn", "FedSheafHN"),
+    Line("fedaux", "FedAux"),
+    Line("fedaux_control", "FedAux (control)"),
+    Line("fediih", "FedIIH"),
+    Line("fediih_average", "FedIIH (control)"),
+    Line("majority", "Majority class"),
+)
+"""The graph methods of the suite; a control stands below the method whose part it leaves out."""
+
+EXPERIMENTS = ("fedpub_protocol", "fedpub_protocol_large")
+"""Files of experiments, in the order of their documents."""
+
+COMMITTED = "committed runs"
+"""Table of the runs that FedAux's repository holds, of FedAux and of FED-PUB, seed 42 each."""
+
+SPLIT: Mapping[str, Any] = {"protocol.split": [20.0, 40.0, 40.0]}
+
+FEDIIH: Mapping[str, Mapping[str, Any]] = {
+    "citeseer": {
+        "client.hidden": 512,
+        "client.dropout": 0.35,
+        "client.learning_rate": 0.01,
+        "client.weight_decay": 1e-6,
+        "method.layers": 3,
+    },
+    "pubmed": {"method.factors": 4, "client.weight_decay": 0.0045},
+    "computers": {"method.factors": 6, "protocol.rounds": 200, "protocol.local_epochs": 3},
+    "photo": {"protocol.rounds": 200, "protocol.local_epochs": 2},
+}
+"""What FedIIH's release tunes by data set, as far as it is known (its main.py and read-me)."""
+
+
+class FedPubProtocol(Study):
+    """Every graph method under the protocol that most papers of the field share."""
+
+    name = "fedpub"
+    title = "FED-PUB's protocol"
+    grids = ()  # FedSheafHN's say what is usual on these clients
+    lines = LINES
+    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES)
+    primary = Reading("trained", "best_val")
+    readings = (Reading("received", "best_val"),)
+    cost_reference = "fedavg"
+    scenarios: ClassVar[Mapping[str, str]] = {"published": "non-overlapping"}
+    titles: ClassVar[Mapping[str, str]] = {
+        "cora": "Cora",
+        "citeseer": "CiteSeer",
+        "pubmed": "PubMed",
+        "computers": "Computer",
+        "photo": "Photo",
+    }
+    remarks = (
+        "Cora without overlap is on the clients and the split that papers share; other clients are drawn.",
+        "FedAux's table is known from a reading note of the paper, not from the paper itself.",
+    )
+
+    def published_runs(self, target: Published, column: Column) -> PublishedRuns:
+        """Three behind the values that are FED-PUB's own; of FedAux's the number is not known."""
+        taken_over = target.table != COMMITTED and target.method != "fedaux"
+        return PublishedRuns(3 if taken_over else 1)
+
+    def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
+        """The released loop; of FedAux also its width, of the committed run of FED-PUB its sharpness."""
+        if target.method == "fediih":
+            return {**SPLIT, "protocol.initial": "common", **FEDIIH.get(target.dataset, {})}
+        stated: dict[str, Any] = {
+            **SPLIT,
+            "protocol.rounds": 100,
+            "protocol.local_epochs": 1,
+            "protocol.initial": "common",
+            "client.weight_decay": 1e-6,
+        }
+        if target.method == "fedaux":
+            stated["client.hidden"] = 256
+        if target.method == "fedpub" and target.table == COMMITTED:
+            stated["method.tau"] = 10.0
+        return stated

@@ -1,0 +1,72 @@
+"""``bench import``: what it says and leaves, and that a sweep goes on from what it took."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from stored_runs import context_of, database, done, opened, spec_of
+
+from bench.cli.main import main
+from bench.engine.result import RunResult
+from bench.resolve import resolve
+from bench.store import open_store
+from bench.store.bundle import write_bundle
+from bench.sweep import fingerprint
+
+
+def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
+    with opened(tmp_path / "theirs.db", runs) as store:
+        return write_bundle(store, store.runs(), tmp_path / "theirs").folder
+
+
+def test_the_command(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = database(
+        tmp_path / "own.db", [(spec_of(seed=1), done(shift=4)), (spec_of(seed=2), RunResult("oom"))]
+    )
+    code, text, error = bench(capsys, "import", str(bundle), "--db", url)
+    lines = text.splitlines()
+    assert (code, error, len(lines)) == (0, "", 2)
+    assert lines[0].startswith("conflict: local on cora, non-overlapping, 2 clients, seed 1 (")
+    assert lines[1] == (
+        "theirs: 1 runs added, 0 in place of failed ones, 1 equal to stored ones, "
+        "1 in conflict with stored ones, which stay"
+    )
+    _, text, _ = bench(capsys, "import", str(bundle), "--db", url, "--json")
+    told = json.loads(text)
+    assert (told["added"], told["equal"], len(told["conflicts"])) == (0, 2, 1)
+    (bundle / "runs.parquet").write_bytes(b"")
+    before = (tmp_path / "own.db").read_bytes()
+    code, text, error = bench(capsys, "import", str(bundle), "--db", url)
+    assert (code, text, error.count("\n")) == (2, "", 1)
+    assert (tmp_path / "own.db").read_bytes() == before
+
+
+def test_a_sweep_goes_on_from_an_imported_bundle(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = fingerprint.code("local")
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=True) as store:
+        for seed, older in ((0, 0), (1, 0), (2, 1)):
+            context = replace(
+                context_of(),
+                method_numerics=code.method_numerics,
+                engine_numerics=code.engine_numerics - older,
+            )
+            store.save(resolve("cora", "non-overlapping", 3, "local", seed), done(clients=3), context)
+        write_bundle(store, store.runs(), tmp_path / "theirs")
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    assert bench(capsys, "import", str(tmp_path / "theirs"))[0] == 0
+    seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
+    asked = ("sweep", "-d", "cora", "-s", "non-overlapping", "-k", "3", "-m", "local", *seeds)
+    _, text, _ = bench(capsys, *asked, "--dry-run", "--json")
+    assert json.loads(text)["counts"] == {"done": 2, "stale": 1, "missing": 1}

@@ -1,0 +1,134 @@
+"""``bench runs``: what filters leave, which are refused, and the models of stored runs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import paths
+from bench.cli.main import main
+from bench.engine.result import RunResult, State
+from bench.resolve import resolve
+from bench.store import Context, open_store
+
+from .conftest import Bench
+
+RUNS: tuple[tuple[str, int, State], ...] = (
+    ("local", 0, "done"),
+    ("local", 1, "failed"),
+    ("fedavg", 0, "no_data"),
+    ("fedavg", 1, "done"),
+)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database of four runs."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    samples = {split: np.full(3, 5, np.int32) for split in ("train", "val", "test")}
+    with open_store(paths.default_database(), create=True) as store:
+        for method, seed, state in RUNS:
+            spec = resolve("cora", "non-overlapping", 3, method, seed, {"protocol.rounds": 1})
+            right = {("trained", split): np.full((1, 3), 2, np.int32) for split in samples}
+            numbers = {"correct": right, "samples": samples} if state == "done" else {}
+            result = RunResult(state, partition_hash="p", **numbers)
+            store.save(spec, result, Context(datetime(2026, 1, 1), {"python": "3.11"}, "0", 1, 1))
+
+
+def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["runs", *words])
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("", [0, 1, 2, 3]),
+        ("--state done", [0, 3]),
+        ("--state no_data --state failed", [1, 2]),
+        ("--state oom", []),
+        ("-m local", [0, 1]),
+        ("-m fedavg --seed 0-1 --state done", [3]),
+        ("-d cora -s non-overlapping -k 3 --seed 1", [1, 3]),
+        ("-m local --state no_data", []),
+    ],
+)
+def test_what_filters_leave(words: str, left: list[int], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = outcome(capsys, "list", "--json", *words.split())
+    assert code == 0
+    found = [(run["method"], run["seed"], run["state"]) for run in json.loads(out)]
+    assert found == [RUNS[place] for place in left]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("list --state filed", 'Did you mean "failed"?'),
+        ("list -d coar", "dataset among the stored runs: 'coar': did you mean 'cora'?"),
+        ("list -m fedprox", "method among the stored runs: 'fedprox'"),
+        ("list -s overlapping", "did you mean 'non-overlapping'?"),
+        ("list -k 4", "clients among the stored runs: '4'"),
+        ("list --seed 0-2", "seed among the stored runs: '2'"),
+        ("show 99999999999999999999999", "no run 99999999999999999999999"),
+        ("show 9223372036854775808", "no run 9223372036854775808"),
+        ("show 999999999999999999", "no run 999999999999999999 in"),
+        ("show 5", "no run 5 in"),
+    ],
+)
+def test_what_no_run_has_is_refused_in_one_line(
+    words: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, error = outcome(capsys, *words.split())
+    assert (code, out, error.count("\n")) == (2, "", 1)
+    assert message in error
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("safetensors") is None, reason="the extra 'models' is not installed")
+def test_models_are_saved_by_a_sweep_and_again_from_what_is_stored(tmp_path: Path, bench: Bench) -> None:
+    """Both ways write the same files; a stored number that another run made is found out."""
+    where = "-d cora -k 3 -m fedper --set protocol.rounds=2 --jobs 1 --devices cpu"
+    swept = bench("sweep", where, "--seed 7 --save-models")
+    assert swept.code == 0
+    assert "models of 1 of 1 runs" in swept.out
+    (folder,) = (tmp_path / "models").iterdir()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert len(before) == 3 + 1
+
+    cell = "cora/non-overlapping/3/fedper"
+    saved = bench("run save-models", cell, f"--seed 7 --out {tmp_path / 'again'} --jobs 1 --json")
+    (model,) = json.loads(saved.out)
+    assert (saved.code, model["as_stored"], Path(model["folder"]).name) == (0, True, folder.name)
+    assert {path.name: path.read_bytes() for path in Path(model["folder"]).iterdir()} == before
+
+    with sqlite3.connect(tmp_path / "bench.db") as database:
+        database.execute("update client_results set value = 0.5 where stage = 'trained' and split = 'test'")
+    differs = bench("runs save-models", cell, "--seed 7 --jobs 1")
+    assert differs.code == 1
+    assert "3 with another test accuracy than stored" in differs.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "expected a cell"),
+        ("cora/non-overlapping/3/fedavgg", "unknown cell"),
+        ("cora/non-overlapping/3/local --rule best_test", "--rule"),
+        ("1 --data-root /nowhere", "--data-root"),
+    ],
+)
+def test_models_of_what_is_not_there_are_refused(
+    words: str, message: str, tmp_path: Path, bench: Bench
+) -> None:
+    ended = bench("runs save-models", words)
+    assert ended.refused
+    assert message in ended.err
+    assert not (tmp_path / "models").exists()

@@ -1,0 +1,124 @@
+"""``bench sweep``, and ``bench runs`` and ``bench db`` on what it stored: what they say, return and write."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.engine.methods import METHODS
+from bench.grids.published import published_names
+
+from .conftest import Bench
+
+PUBLISHED_ONLY = min(published_names("method") - set(METHODS.all()))
+"""A method of some paper's table that the suite does not have yet."""
+
+CORA = "sweep -d cora -k 3 --set protocol.rounds=2 -m local"
+LOCAL = f"{CORA} --jobs 1 --devices cpu"
+BOTH = f"{LOCAL} -m majority"
+
+
+@pytest.mark.parametrize(("dataset", "clients"), [("cora", 30), ("citeseer", 10)])
+def test_published_clients_that_nobody_published_are_refused(
+    home: Path, bench: Bench, dataset: str, clients: int
+) -> None:
+    ended = bench(f"sweep -d {dataset} -s published -k {clients} -m local --jobs 1")
+    assert ended.refused
+    assert "published" in ended.err
+    assert not list(home.rglob("*.db")), "nothing is stored"
+
+
+def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
+    planned = bench(BOTH, "--dry-run")
+    assert planned.code == 0
+    assert "2 runs: 2 missing" in planned.out
+    assert "2 to run, time unknown" in planned.out
+    assert not home.exists(), "a dry run writes nothing"
+
+    first = bench(BOTH)
+    assert first.code == 0
+    assert "[2/2] majority cora non-overlapping 3 seed 0: done" in first.out
+    assert "[1/2] local cora non-overlapping 3 seed 0: done" in first.out
+    assert "all 2 runs" not in first.out
+
+    assert bench(BOTH) == (0, "all 2 runs are done\n", "")
+    assert json.loads(bench(BOTH, "--json").out) == {"counts": {"done": 2}, "ran": 0, "left": {}}
+    assert bench(LOCAL) == (0, "the only run is done\n", "")
+
+    plan = json.loads(bench(BOTH, "--seed 1 --dry-run --json").out)
+    assert plan["counts"] == {"missing": 2}
+    assert plan["unknown_times"] == 0, "like runs are stored"
+
+    (run,) = json.loads(bench("runs list -m local --json").out)
+    assert (run["dataset"], run["clients"], run["seed"], run["rounds"]) == ("cora", 3, 0, 2)
+    assert 0 < run["test"] <= 100
+    assert "2 runs" in bench("runs list").out
+
+    detail = json.loads(bench(f"runs show {run['id']} --json").out)
+    assert detail["command"] == (
+        "bench sweep -d cora -s non-overlapping -k 3 -m local --seed 0 --set protocol.rounds=2"
+    )
+    assert detail["spec"]["protocol"]["rounds"] == 2
+    assert detail["accuracy"]["trained test best_val"]["mean"] == pytest.approx(run["test"] / 100, abs=1e-4)
+    text = json.dumps(detail["environment"])
+    assert str(Path.home()) not in text
+    assert str(home) not in text
+    assert detail["spec_hash"] in bench(f"runs show {run['id']}").out
+    assert "no run 77" in bench("runs show 77").err
+
+    assert "no damage" in bench("db check").out
+    assert "nothing to do" in bench("db upgrade").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sweep --grid quickstrat", "did you mean 'quickstart'"),
+        ("sweep --grid quickstart -d citeseer", "dataset in this grid"),
+        ("sweep -d cora", "--grid"),
+        ("sweep -d cora -m fedvg", "did you mean 'fedavg'"),
+        ("sweep -d cor -m fedavg", "did you mean 'cora'"),
+        (f"sweep -d cora -m {PUBLISHED_ONLY}", "not implemented"),
+        (f"{CORA} --set protocol.round=3", "did you mean 'rounds'"),
+        (f"{CORA} --set rounds=3", "--set expects"),
+        (f"{CORA} -k 100000", "100000"),
+        (f"{CORA} -k 99 --set protocol.split=[1,49,50]", "to train on"),
+        (f"{CORA} -k 0", "--clients expects 1 or more, got 0"),
+        (f"{CORA} -s overlaping", "did you mean 'overlapping'"),
+        (f"{CORA} --db mysql://x/y", "sqlite:///PATH"),
+        (f"{CORA} --jobs 0", "--jobs"),
+        (f"{CORA} --devices tpu", "--devices"),
+        (f"{CORA} --timeout-seconds 0", "--timeout-seconds expects more than 0, got 0"),
+        (f"{CORA} --budget-hours -1", "--budget-hours"),
+        (f"{CORA} --max-failures 0", "--max-failures"),
+        (f"{CORA} --max-failures 2 --fail-fast", "exclude each other"),
+        (f"{CORA} --save-models --backend ray", "--save-models"),
+    ],
+)
+def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str, message: str) -> None:
+    ended = bench(words)
+    assert ended.refused
+    assert message in ended.err
+    assert not (home / "bench.db").exists()
+
+
+def test_a_probe_says_what_unknown_kinds_take_and_stores_nothing(home: Path, bench: Bench) -> None:
+    ended = bench(BOTH, "--set protocol.rounds=60 --seed 0-1 --dry-run --probe --json")
+    plan = json.loads(ended.out)
+    assert plan["unknown_times"] == 0
+    times = {(run["method"], run["seed"]): run["seconds"] for run in plan["runs"]}
+    assert times["local", 0] == times["local", 1] > 0
+    assert plan["seconds"] == pytest.approx(sum(times.values()))
+    assert plan["device_hours"] == pytest.approx(sum(times.values()) / 3600)
+    # Two, one and three rounds of one run of local were run, of sixty; majority has one round anyway.
+    assert len([line for line in ended.err.splitlines() if ": done" in line]) == 4
+    assert not (home / "bench.db").exists()
+    assert not (home / "sweeps").exists()
+
+
+@pytest.mark.parametrize("words", ["runs list", "db check", "db upgrade"])
+def test_reading_without_a_database(home: Path, bench: Bench, words: str) -> None:
+    ended = bench(words)
+    assert ended.refused
+    assert "no database at" in ended.err
+    assert not home.exists()

@@ -1,0 +1,113 @@
+"""``bench tune``: what it prints, returns, writes and draws."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.errors import RequestError
+from bench.grids import Filters, ad_hoc, expand
+from bench.report.shipped import opened
+from bench.resolve import parse_overrides
+from bench.tune.apply import configurations, tuned
+
+from .conftest import Bench
+
+SETTINGS = ("protocol.rounds=2", "client.hidden=8")
+WHERE = f"-d cora -k 3 --set {SETTINGS[0]} --set {SETTINGS[1]}"
+SEARCH = f"tune -m local {WHERE} --jobs 1 --devices cpu"
+LOCAL = f"{SEARCH} --trials 2"
+
+
+def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
+    assert "1 search, 1 to do; the time of 1 is unknown" in bench(LOCAL, "--dry-run").out
+    assert not home.exists(), "a dry run writes nothing"
+
+    code, out, _ = bench(LOCAL)
+    assert code == 0
+    assert "[1/2] local cora non-overlapping 3: complete, validation " in out
+    assert "after 2 of 2 trials and 24 of 24 client epochs" in out  # 2 trials x 2 rounds x 3 epochs x 2 seeds
+
+    outcome = json.loads(bench(LOCAL, "--json").out)
+    (study,) = outcome["finished"]
+    assert Path(study["file"]) == home / "tuned" / "local-cora-non-overlapping-3.json"
+    assert study["winner"]["validation"] >= study["default_validation"] > 0
+    assert outcome["failed"] == {}
+
+    (row,) = json.loads(bench(LOCAL, "--dry-run --json").out)["studies"]
+    assert row["trials"] == {"done": 2, "asked": 2}
+    assert row["client_epochs"] == {"used": 24.0, "asked": 24}
+    assert row["ended"] == "trials"
+    (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["studies"]
+    spent = [
+        trial.seconds
+        for trial in configurations(home).by_file["local-cora-non-overlapping-3.json"][0].record.trials
+    ]
+    assert row["seconds"] == pytest.approx(sum(spent) / 24 * 48), "by the study's own trials"
+
+    grid = ad_hoc(Filters(("cora",), (), (3,), ("local",)))
+    planned = expand(grid, overrides=parse_overrides(SETTINGS))
+    (made,) = tuned(planned, configurations(home))
+    assert made.spec is not None
+    assert made.spec.client.learning_rate == study["winner"]["overrides"]["client.learning_rate"]
+    assert made.spec.client.hidden == 8
+    assert made.seed == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (f"-m locl {WHERE}", "did you mean 'local'"),
+        (f"-m local {WHERE} -d corra", "did you mean 'cora'"),
+        (f"-m majority {WHERE}", "nothing to tune: majority"),
+        (WHERE, "--grid"),
+        (f"-m local {WHERE} --grid tuning_fedsheafn", "did you mean 'tuning_fedsheafhn'"),
+        (f"-m local {WHERE} --trials 0", "--trials expects at least 1"),
+        (f"-m local {WHERE} --trials=-3", "--trials expects at least 1"),
+        (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
+        (f"-m local {WHERE} -k 100000", "100000"),
+        (f"-m local {WHERE} --set attack.ratio=0.4", "an attack"),
+        (f"-m local {WHERE} --set protocol.round=4", "did you mean 'rounds'"),
+        (f"-m local {WHERE} --devices tpu", "--devices"),
+        (f"-m local {WHERE} --jobs 0", "--jobs"),
+        (f"-m local {WHERE} --batch 0", "--batch expects at least 1"),
+        (f"-m local {WHERE} --address here:1", "--address goes with --backend ray"),
+        (f"-m local {WHERE} --plots drawn", "has a trial yet"),
+    ],
+)
+def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, message: str) -> None:
+    ended = bench("tune", words)
+    assert ended.refused
+    assert message in ended.err
+    assert not (home / "tuning.db").exists()
+    assert not (home / "tuned").exists()
+    assert not Path("drawn").exists()
+
+
+def test_figures_and_the_dashboards_file_show_the_trials(home: Path, tmp_path: Path, bench: Bench) -> None:
+    assert bench(LOCAL).code == 0
+    before = sorted(home.rglob("*"))
+    code, out, _ = bench(LOCAL, f"--plots {tmp_path / 'plots'} --optuna {tmp_path / 'searches.log'}")
+    assert code == 0
+    stem = "local-cora-non-overlapping-3"
+    written = [Path(line).name for line in out.splitlines()]
+    assert written == [
+        f"{stem}-trials.csv",
+        *(f"{stem}-{name}.{kind}" for name in ("history", "slice") for kind in ("pdf", "png")),
+        "searches.log",
+    ]
+    rows = list(csv.DictReader((tmp_path / "plots" / written[0]).read_text().splitlines()))
+    record = configurations(home).by_file[f"{stem}.json"][0].record
+    assert [row["state"] for row in rows] == [trial.state for trial in record.trials]
+    assert [float(row["validation"]) for row in rows] == [trial.validation for trial in record.trials]
+    assert sorted(home.rglob("*")) == before, "nothing was run"
+
+
+def test_a_report_refuses_a_database_of_searches(home: Path, bench: Bench) -> None:
+    assert bench(LOCAL).code == 0
+    with (
+        pytest.raises(RequestError, match="searches"),
+        opened(f"sqlite:///{home / 'tuning.db'}", own=True),
+    ):
+        pass

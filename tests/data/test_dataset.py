@@ -1,0 +1,43 @@
+"""The data sets as they are declared."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from bench.dataset import DATASETS
+
+
+def test_finding_the_data_sets_loads_no_torch() -> None:
+    code = "import sys; from bench.dataset import DATASETS; DATASETS.all(); print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
+
+
+@pytest.mark.parametrize("name", list(DATASETS.all()))
+def test_every_data_set_is_completely_described(name: str) -> None:
+    kind = DATASETS.named(name)
+    assert kind.title
+    assert kind.homepage.startswith("https://")
+    assert kind.scenarios
+    assert kind.embedded == (not kind.files)
+    for file in kind.files:
+        assert file.checksum or (file.archive and file.archive.sha256)
+
+
+# Final FedSheafHN paper, facts 2.1 and 2.2.
+@pytest.mark.parametrize(
+    ("name", "rounds", "epochs"),
+    [
+        ("cora", 100, 3),
+        ("citeseer", 100, 3),
+        ("pubmed", 100, 15),
+        ("computers", 100, 10),
+        ("photo", 150, 10),
+        ("ogbn-arxiv", 150, 10),
+    ],
+)
+def test_protocol_of_the_subgraph_study(name: str, rounds: int, epochs: int) -> None:
+    protocol = DATASETS.named(name).protocol
+    assert (protocol.rounds, protocol.local_epochs, protocol.split) == (rounds, epochs, (40, 30, 30))

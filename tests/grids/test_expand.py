@@ -1,0 +1,395 @@
+"""Grid files and how they become runs."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.engine.methods import METHODS
+from bench.errors import RequestError
+from bench.grids import Filters, Grid, ad_hoc, expand, grid_names, load_grid
+from bench.grids.files import parse_grid
+from bench.spec import difference
+
+SMALL = """
+title = "small"
+methods = ["local", "fedavg"]
+references = ["majority"]
+seeds = [0, 1]
+
+[protocol]
+rounds = 7
+
+[[settings]]
+datasets = ["cora", "citeseer"]
+scenario = "non-overlapping"
+clients = [3, 5]
+
+[[settings]]
+datasets = "cora"
+scenario = "overlapping"
+clients = 10
+methods = "local"
+
+[[override]]
+match = { method = "local", dataset = "cora" }
+set = { "protocol.local_epochs" = 2, "client.dropout" = 0.25 }
+
+[[override]]
+match = { scenario = "overlapping" }
+set = { "protocol.local_epochs" = 9 }
+"""
+
+
+@pytest.fixture
+def small() -> Grid:
+    return parse_grid(SMALL, "small")
+
+
+def test_product_order_and_overrides(small: Grid) -> None:
+    planned = expand(small)
+    assert len(planned) == 2 * (2 * 2 * 3 + 1)
+    assert [plan.seed for plan in planned] == [0] * 13 + [1] * 13
+    specs = {plan.names: plan.spec for plan in planned}
+    local = specs["cora", "non-overlapping", 5, "local", 1]
+    assert local is not None
+    assert (local.protocol.rounds, local.protocol.local_epochs, local.client.dropout) == (7, 2, 0.25)
+    other = specs["citeseer", "non-overlapping", 5, "local", 1]
+    assert other is not None
+    assert (other.protocol.rounds, other.protocol.local_epochs, other.client.dropout) == (7, 3, 0.5)
+    last = specs["cora", "overlapping", 10, "local", 0]
+    assert last is not None
+    assert (last.protocol.local_epochs, last.client.dropout) == (9, 0.25), "later blocks win"
+
+
+def test_every_run_is_made_once_for_each_variant() -> None:
+    text = """
+title = "variants"
+methods = ["fedprox", "local"]
+seeds = [0]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+methods = ["fedprox"]
+variants = [{}, { "method.mu" = 0.5 }, { "method.mu" = 0.001 }]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+"""
+    plans = expand(parse_grid(text, "variants"))
+    # mu = 0.001 is the default, so the third variant is the plain run, which the second setting repeats
+    assert [(plan.method, plan.spec.hyper.get("mu")) for plan in plans if plan.spec] == [
+        ("fedprox", 0.001),
+        ("fedprox", 0.5),
+        ("local", None),
+    ]
+
+
+def test_an_override_may_be_for_the_runs_of_one_client_model() -> None:
+    text = """
+title = "models"
+methods = ["fedprox", "local"]
+seeds = [0]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+variants = [{}, { "client.model" = "sage" }]
+[[override]]
+match = { model = "sage", method = "fedprox" }
+set = { "method.mu" = 0.5 }
+[[override]]
+match = { model = "gcn" }
+set = { "protocol.rounds" = 3 }
+"""
+    plans = expand(parse_grid(text, "models"))
+    specs = {(plan.method, plan.spec.client.model): plan.spec for plan in plans if plan.spec}
+    assert specs["fedprox", "sage"].hyper["mu"] == 0.5 != specs["fedprox", "gcn"].hyper["mu"]
+    rounds = {names: spec.protocol.rounds for names, spec in specs.items()}
+    assert rounds["local", "gcn"] == rounds["fedprox", "gcn"] == 3, "cora's own model"
+    assert rounds["local", "sage"] == rounds["fedprox", "sage"] != 3
+    with pytest.raises(RequestError, match="did you mean 'gcn'"):
+        parse_grid(text.replace('{ model = "gcn" }', '{ model = "gnc" }'), "models")
+
+
+def test_command_line_overrides_come_last(small: Grid) -> None:
+    planned = expand(small, overrides={"protocol.rounds": 2, "protocol.local_epochs": 1})
+    trained = [plan.spec for plan in planned if plan.spec and plan.method != "majority"]
+    assert {(spec.protocol.rounds, spec.protocol.local_epochs) for spec in trained} == {(2, 1)}
+
+
+def test_partition_per_seed(small: Grid) -> None:
+    fixed = {plan.spec.protocol.partition_seed for plan in expand(small) if plan.spec}
+    assert fixed == {123}
+    redrawn = small.model_copy(update={"partition_per_seed": True})
+    assert {(p.seed, p.spec.protocol.partition_seed) for p in expand(redrawn) if p.spec} == {(0, 0), (1, 1)}
+    forced = expand(redrawn, overrides={"protocol.partition_seed": 5})
+    assert {plan.spec.protocol.partition_seed for plan in forced if plan.spec} == {5}
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [
+        (Filters(datasets=("citeseer",)), 12),
+        (Filters(datasets=("citeseer",), seeds=(1,)), 6),
+        (Filters(methods=("local", "majority"), clients=(3,)), 8),
+        (Filters(scenarios=("overlapping",)), 2),
+        (Filters(datasets=("citeseer",), seeds=(7, 1, 8)), 18),
+    ],
+)
+def test_filters(small: Grid, filters: Filters, count: int) -> None:
+    planned = expand(small, filters)
+    assert len(planned) == count
+    assert {each.seed for each in planned} == set(filters.seeds or (0, 1)), "named seeds replace the grid's"
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        (Filters(datasets=("citeser",)), "dataset in this grid: 'citeser': did you mean 'citeseer'"),
+        (Filters(methods=("fedvg",)), "method in this grid: 'fedvg': did you mean 'fedavg'"),
+        (Filters(methods=("fedprox",)), "copy it, add the method, and give the file to --grid"),
+        (Filters(clients=(4,)), "number of clients in this grid: '4'"),
+        (Filters(scenarios=("overlaping",)), "did you mean 'overlapping'"),
+        (Filters(datasets=("citeseer",), scenarios=("overlapping",)), "matches all filters together"),
+    ],
+)
+def test_filters_that_match_nothing(small: Grid, filters: Filters, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        expand(small, filters)
+    assert message in str(caught.value)
+
+
+BAD = {
+    "not TOML": ("title = ", "not valid TOML"),
+    "line of the mistake": ('title = "x"\nseeds = [0,,]', "line 2"),
+    "unknown key": (SMALL.replace("seeds =", "seed ="), "did you mean 'seeds'"),
+    "unknown key of a setting": (SMALL.replace("scenario =", "scenarios =", 1), "did you mean 'scenario'"),
+    "unknown key of a match": (
+        SMALL.replace("match = { method", "match = { methods"),
+        "did you mean 'method'",
+    ),
+    "missing key": (SMALL.replace('title = "small"', ""), "the key 'title' is missing"),
+    "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
+    "no client": (SMALL.replace("clients = [3, 5]", "clients = [0]"), "clients.0: "),
+    "nothing": (SMALL.replace("seeds = [0, 1]", "seeds = []"), "seeds: "),
+    "a match that is not in the grid": (
+        SMALL.replace('match = { method = "local"', 'match = { method = "locl"'),
+        "override.0.match.method of grid bad.toml: 'locl': did you mean 'local'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_grid_files(tmp_path: Path, case: str) -> None:
+    text, message = BAD[case]
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(RequestError) as caught:
+        load_grid(str(tmp_path / "bad.toml"))
+    assert message in str(caught.value).replace(f"{tmp_path}/", "")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"fedavg"]', '"fedavgg"]', "unknown method 'fedavgg': did you mean 'fedavg'"),
+        ('"citeseer"]', '"citesear"]', "unknown dataset 'citesear': did you mean 'citeseer'"),
+        ('"overlapping"', '"overlaping"', "did you mean 'overlapping'"),
+        ('"overlapping"', '"dirichlet0.1"', "images"),
+        ('"client.dropout" = 0.25', '"client.dropuot" = 0.25', "did you mean 'dropout'"),
+        ('"client.dropout" = 0.25', '"client.dropout" = 1.5', "client.dropout: "),
+        ("rounds = 7", "round = 7", "did you mean 'rounds'"),
+    ],
+)
+def test_names_and_values_are_checked_when_a_grid_is_expanded(old: str, new: str, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        expand(parse_grid(SMALL.replace(old, new), "small"))
+    assert message in str(caught.value)
+
+
+def test_unknown_grids() -> None:
+    with pytest.raises(RequestError, match="did you mean 'quickstart'"):
+        load_grid("quickstrat")
+    with pytest.raises(RequestError, match="no such file"):
+        load_grid("./nowhere.toml")
+
+
+def test_published_methods_and_data_that_do_not_exist_yet_are_planned_without_a_spec(
+    small: Grid, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(METHODS.all(), "fedaghn")
+    grid = small.model_copy(update={"methods": ("local", "fedaghn"), "override": ()})
+    planned = [plan for plan in expand(grid) if plan.method == "fedaghn"]
+    assert len(planned) == 8
+    assert {plan.spec for plan in planned} == {None}
+    assert {plan.reason for plan in planned} == {
+        "method 'fedaghn' is not implemented; a method of your own: BENCH_PLUGINS=FILE"
+    }
+
+    with pytest.raises(
+        RequestError, match=r"unknown method 'mine': .*; a method of your own: BENCH_PLUGINS=FILE"
+    ):
+        expand(small.model_copy(update={"methods": ("mine",), "override": ()}))
+
+
+def test_paper_tables_is_both_tables_of_the_paper() -> None:
+    grid = load_grid("paper_tables")
+    planned = expand(grid)
+    cells = {plan.names[:4] for plan in planned if plan.method not in grid.references}
+    # 2 tables of 6 data sets, 2 client counts and 11 methods, counted in the paper.
+    assert len(cells) == 264
+    assert len([plan for plan in planned if plan.method not in grid.references]) == 1320
+    from bench.report.published import published
+
+    paper = {
+        (value.dataset, value.scenario, value.clients, value.method)
+        for value in published("fedsheafhn_final")
+        if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
+    }
+    assert cells == paper
+
+
+@pytest.mark.parametrize("name", grid_names())
+def test_every_shipped_grid_expands(name: str) -> None:
+    planned = expand(load_grid(name))
+    assert planned
+    assert len({(plan.names, plan.spec and plan.spec.hash) for plan in planned}) == len(planned)
+    if name != "paper_tables":
+        assert all(plan.spec for plan in planned)
+
+
+def test_fedhgn_grid_redraws_clients_and_trains_the_global_model_longer() -> None:
+    planned = expand(load_grid("fedhgn_tables"))
+    specs = [plan.spec for plan in planned if plan.spec]
+    assert {spec.protocol.partition_seed - spec.seed for spec in specs} == {0}
+    whole = [spec for spec in specs if spec.method == "global_hgnn"]
+    assert {(spec.clients, spec.protocol.rounds) for spec in whole} == {(1, 600)}
+    assert {spec.clients for spec in specs if spec.method == "fedhgn"} == {3, 6, 9}
+    assert {spec.client.model for spec in specs} == {"hgnn_relu"}
+
+
+def test_dblp_with_repeats_runs_as_dblp_does() -> None:
+    tables = [plan.spec for plan in expand(load_grid("fedhgn_tables")) if plan.spec]
+    expected = {spec.hash for spec in tables if spec.dataset == "dblp4k"}
+    repeats = [plan.spec for plan in expand(load_grid("fedhgn_repeats")) if plan.spec]
+    assert {spec.dataset for spec in repeats} == {"dblp4k-repeats"}
+    assert {spec.model_copy(update={"dataset": "dblp4k"}).hash for spec in repeats} == expected
+
+
+def test_ad_hoc_grids() -> None:
+    planned = expand(ad_hoc(Filters(datasets=("cora",), methods=("local",))))
+    assert [plan.names for plan in planned] == [("cora", "non-overlapping", 10, "local", 0)]
+    grid = ad_hoc(Filters(("cora",), ("overlapping",), (5, 10), ("local", "fedavg"), (3, 4)))
+    assert len(expand(grid)) == 8
+    with pytest.raises(RequestError, match="--grid"):
+        ad_hoc(Filters(datasets=("cora",)))
+
+
+def test_method_overrides_go_to_the_methods_that_have_them() -> None:
+    grid = ad_hoc(Filters(datasets=("cora",), methods=("fedavg", "fedprox")))
+    specs = {plan.method: plan.spec for plan in expand(grid, overrides={"method.mu": 0.5})}
+    assert specs["fedprox"] is not None
+    assert specs["fedprox"].hyper["mu"] == 0.5
+    assert specs["fedavg"] == expand(ad_hoc(Filters(datasets=("cora",), methods=("fedavg",))))[0].spec
+    with pytest.raises(RequestError, match=r"method\.nu"):
+        expand(grid, overrides={"method.nu": 0.5})
+    with pytest.raises(RequestError, match="did you mean 'protocol'"):
+        expand(grid, overrides={"protocl.rounds": 5})
+
+
+def test_every_variant_is_run_with_every_combination_of_what_varies() -> None:
+    text = """
+title = "vary"
+methods = ["fedprox"]
+seeds = [0]
+[[settings]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [5]
+variants = [{}, { "client.dropout" = 0.25 }]
+vary = { "method.mu" = [0.1, 0.2], "protocol.local_epochs" = [1, 2, 4] }
+"""
+    plans = expand(parse_grid(text, "vary"))
+    have = [
+        (plan.spec.client.dropout, plan.spec.hyper["mu"], plan.spec.protocol.local_epochs)
+        for plan in plans
+        if plan.spec
+    ]
+    assert have == [(d, mu, epochs) for d in (0.5, 0.25) for mu in (0.1, 0.2) for epochs in (1, 2, 4)]
+    with pytest.raises(RequestError, match=r"settings\.0\.vary"):
+        parse_grid(text.replace("[0.1, 0.2]", "[]"), "vary")
+
+
+def test_a_share_of_no_malicious_clients_is_run_once() -> None:
+    plans = [plan for plan in expand(load_grid("malicious")) if plan.names[:5] == MALICIOUS_CELL]
+    # 2 kinds x 2 tau x 4 shares, and the plain run
+    assert len(plans) == 17
+    assert len([plan for plan in plans if plan.spec and plan.spec.attack is None]) == 1
+
+
+MALICIOUS_CELL = ("cora", "non-overlapping", 20, "fedpub", 0)
+
+
+def test_fed_pubs_protocol_is_that_of_its_release_everywhere() -> None:
+    specs = [
+        plan.spec
+        for plan in expand(load_grid("fedpub_split"))
+        if plan.spec and plan.spec.method != "majority"
+    ]
+    for spec in specs:
+        arxiv = spec.dataset == "ogbn-arxiv"
+        assert spec.protocol.split == ((5.0, 47.5, 47.5) if arxiv else (20.0, 40.0, 40.0))
+        assert (spec.protocol.rounds, spec.protocol.local_epochs, spec.protocol.initial) == (100, 1, "common")
+        assert spec.client.weight_decay == 1e-6
+        assert spec.client.learning_rate == (0.01 if spec.dataset == "cora" else 0.001)
+    assert {spec.scenario for spec in specs if spec.dataset == "cora"} == {"published", "overlapping"}
+    taus = {(spec.scenario, spec.hyper["tau"]) for spec in specs if spec.method == "fedpub"}
+    assert taus == {
+        ("published", 3.0),
+        ("non-overlapping", 3.0),
+        ("overlapping", 5.0),
+        *((scenario, 10.0) for scenario in ("published", "non-overlapping", "overlapping")),
+    }
+
+
+def test_weight_decay_varies_one_factor_and_keeps_the_main_tables_runs() -> None:
+    key = ("dataset", "scenario", "clients", "method", "seed")
+    main = {
+        tuple(getattr(plan.spec, name) for name in key): plan.spec
+        for plan in expand(load_grid("paper_tables"))
+        if plan.spec
+    }
+    changed: dict[str, int] = {}
+    for plan in expand(load_grid("weight_decay")):
+        assert plan.spec
+        other = difference(plan.spec, main[tuple(getattr(plan.spec, name) for name in key)])
+        assert len(other) <= 1
+        (setting,) = other or ("",)
+        changed[setting] = changed.get(setting, 0) + 1
+    places = 3 * 2  # federations, seeds; the majority class has nothing to vary
+    assert changed == {
+        "": 9 * places,
+        "client.weight_decay": 2 * 8 * places,
+        "protocol.initial": 3 * places,
+        "client.optimizer_state": 8 * places,
+    }
+
+
+def test_released_settings_change_decay_and_initial_models_alone() -> None:
+    key = ("dataset", "clients", "method", "seed")
+    main = {
+        tuple(getattr(plan.spec, name) for name in key): plan.spec
+        for plan in expand(load_grid("paper_tables"))
+        if plan.spec
+    }
+    for plan in expand(load_grid("released_settings")):
+        assert plan.spec
+        other = difference(plan.spec, main[tuple(getattr(plan.spec, name) for name in key)])
+        expected = {"client.weight_decay", "protocol.initial"}
+        if plan.spec.method in ("fedsheafhn", "majority"):
+            expected = set()
+        if plan.spec.method == "local":
+            expected = {"client.weight_decay"}
+        assert set(other) == expected

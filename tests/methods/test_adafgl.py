@@ -1,0 +1,192 @@
+"""AdaFGL: what clients learn of their graphs, its two steps and its branches, against explicit matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from toy_federations import both_ways, copied, furthest, make_spec, play
+
+from bench.engine.run import Run
+from bench.engine.stacks import part
+from bench.federation.types import TRAIN, Client, Federation
+from bench.methods._homophily import (
+    HOPS,
+    Relations,
+    cosine,
+    perceptron,
+    relations,
+    reliability,
+    signed,
+)
+from bench.methods.adafgl import PERSONAL, AdaFGL
+from bench.nn.gcn import graphs, normalised_adjacency
+
+
+def whole(federation: Federation, **settings: object) -> tuple[Run, AdaFGL]:
+    it = Run(make_spec("adafgl", federation, **settings), federation)  # type: ignore[arg-type]
+    assert isinstance(it.method, AdaFGL)
+    return it, it.method
+
+
+def known_of(it: Run, share: float) -> Relations:
+    batch = it.clients.blocks[0].evaluation
+    logits = 3 * torch.randn(*batch.labels.shape, 3, generator=torch.Generator().manual_seed(1))
+    return relations(batch, logits.softmax(dim=2), share)
+
+
+def test_with_its_own_edges_alone_a_client_has_its_own_graph(federation: Federation) -> None:
+    it, _ = whole(federation)
+    known = known_of(it, 1.0)
+    for row, client in enumerate(federation.clients):
+        n = len(client.ids)
+        expected = normalised_adjacency(client.edges, n).toarray()  # type: ignore[arg-type]
+        np.testing.assert_allclose(known.propagation[row, :n, :n], expected, atol=1e-6)
+
+
+def test_like_predictions_are_joined(federation: Federation) -> None:
+    """Symmetric, without loops and padding; every pair by its own cosine."""
+    it, _ = whole(federation)
+    known = known_of(it, 0.3)
+    for row, client in enumerate(federation.clients):
+        n = len(client.ids)
+        q = known.predictions[row, :n].double().numpy()
+        lengths = np.linalg.norm(q, axis=1)
+        alike = (q @ q.T / np.outer(lengths, lengths) > 0.999) & ~np.eye(n, dtype=bool)
+        assert np.array_equal(known.similar[row, :n, :n].numpy() > 0, alike)
+        assert not known.similar[row, n:].any()
+        a = np.zeros((n, n))
+        a[client.edges[0], client.edges[1]] = 1  # type: ignore[index]
+        mixture = 0.3 * a + 0.7 * alike + np.eye(n)
+        scale = 1 / np.sqrt(mixture.sum(axis=1))
+        np.testing.assert_allclose(
+            known.propagation[row, :n, :n], scale[:, None] * mixture * scale, atol=1e-5
+        )
+    assert known.similar.any()
+
+
+def path(labels: list[int], apart: bool) -> Federation:
+    """Eight training nodes: two paths of four nodes each, or every node joined to one of another class."""
+    pairs = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7)] if apart else [(0, 5), (1, 4), (2, 7), (3, 6)]
+    features = np.eye(8, dtype=np.float32)
+    client = Client(np.arange(8), np.array(labels), np.full(8, TRAIN, np.int8), features, both_ways(pairs))
+    return Federation("toy", "random", "graph", 3, (client, client), "paths")
+
+
+def test_reliability_is_one_among_equals_and_none_among_others() -> None:
+    labels = [0, 0, 0, 0, 1, 1, 1, 1]
+    for apart, expected in ((True, 1.0), (False, 0.0)):
+        it, _ = whole(path(labels, apart))
+        assert reliability(it.clients.blocks[0].evaluation).tolist() == [expected] * 2
+
+
+def test_reliability_by_plain_propagation(federation: Federation) -> None:
+    it, _ = whole(federation)
+    found = reliability(it.clients.blocks[0].evaluation)
+    for row, client in enumerate(federation.clients):
+        a = normalised_adjacency(client.edges, len(client.ids)).toarray().astype(np.float64)  # type: ignore[arg-type]
+        training = np.flatnonzero(client.roles == TRAIN)
+        seen: dict[int, int] = {}
+        asked = []
+        for v in training:
+            label = int(client.labels[v])
+            if seen.get(label, 0) % 2:
+                asked.append(v)
+            seen[label] = seen.get(label, 0) + 1
+        given = [v for v in training if v not in asked]
+        start = np.full((len(client.ids), 3), 1 / 3)
+        start[given] = np.eye(3)[client.labels[given]]
+        y = start.copy()
+        for _ in range(10):
+            y = a @ y / 2 + start / 2
+            y[given] += start[given]
+        right = [y[v].argmax() == client.labels[v] for v in asked]
+        assert float(found[row]) == pytest.approx(np.mean(right) if right else 0.0)
+
+
+def test_the_first_step_is_fedavg_and_the_second_sends_nothing(federation: Federation) -> None:
+    it, method = whole(federation, rounds=4, initial="common")
+    average = Run(make_spec("fedavg", federation, rounds=4, initial="common"), federation)
+    model = sum(int(np.prod(shape)) for shape in method.task.shapes.values()) * 4 * len(federation)
+    for one in (it, average):
+        one.warm_up()
+    branches = copied(part(PERSONAL, it.own))
+    for index in range(2):
+        it.step(index)
+        average.step(index)
+        assert furthest({name: it.own[name] for name in average.own}, average.own) == 0
+        assert furthest(part(PERSONAL, it.own), branches) == 0
+    assert furthest(method.model, average.method.model) == 0  # type: ignore[attr-defined]
+    ended = copied(method.model)
+    for index in (2, 3):
+        it.step(index)
+    assert furthest(method.model, ended) == 0
+    assert furthest(part(PERSONAL, it.own), branches) > 1e-3
+    assert (it.traffic.bytes_up, it.traffic.bytes_down) == (2 * model, 3 * model)
+
+
+def test_a_perceptron_on_all_powers_is_one_on_the_written_out_features(tiny: Federation) -> None:
+    it, _ = whole(tiny)
+    batch = it.clients.blocks[0].evaluation
+    known = relations(batch, torch.ones(*batch.labels.shape, 2) / 2, 0.5)
+    w = {name: torch.randn(value.shape) for name, value in part(PERSONAL, it.own).items()}
+    found = perceptron(w, "y3", batch, known.propagation)
+    for row, client in enumerate(tiny.clients):
+        n = len(client.ids)
+        p, x = known.propagation[row, :n, :n], torch.from_numpy(client.dense())
+        powers = torch.cat([torch.linalg.matrix_power(p, hop) @ x for hop in range(HOPS)], dim=1)
+        blocks = w["y3.0.weight"][row].chunk(HOPS, dim=1)
+        hidden = torch.relu(powers @ torch.cat(blocks) + w["y3.0.bias"][row])
+        hidden = torch.relu(hidden @ w["y3.1.weight"][row] + w["y3.1.bias"][row])
+        expected = hidden @ w["y3.2.weight"][row] + w["y3.2.bias"][row]
+        torch.testing.assert_close(found[row, :n], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_signed_relations_by_hand() -> None:
+    """The mean over four pairs is 0.25; the largest deviation, 0.75, becomes 1. Padding stays 0."""
+    m = torch.tensor([[[0.0, 1.0, 7.0], [0.0, 0.0, 7.0], [7.0, 7.0, 7.0]]])
+    found = signed(m, torch.tensor([[1.0, 1.0, 0.0]]))
+    expected = torch.tensor([[[1.0, 1.0, 0.0], [-1 / 3, 1.0, 0.0], [0.0, 0.0, 0.0]]])
+    torch.testing.assert_close(found, expected)
+
+
+def test_homophily_chooses_between_the_branches(federation: Federation) -> None:
+    it, method = whole(federation, hyper={"choice": "threshold"})
+    it.warm_up()
+    it.method.broadcast(0)
+    batch = it.clients.blocks[0].evaluation
+    method.round = method.first_alone
+    known = method.relations[batch]
+    w = part(PERSONAL, it.own)
+    y1, *others = (y.softmax(dim=2) for y in method.outputs(w, batch, known))
+    homophilic = (y1 + known.predictions.softmax(dim=2)) / 2
+    heterophilic = sum(others) / 3
+    for value, choice, expected in (
+        (0.95, "threshold", homophilic),
+        (0.85, "threshold", heterophilic),
+        (0.85, "blend", 0.85 * homophilic + 0.15 * heterophilic),
+    ):
+        reliable = torch.full_like(known.reliability, value)
+        method.relations._values[batch.block] = known._replace(reliability=reliable)
+        method.hyper = method.hyper.model_copy(update={"choice": choice})
+        torch.testing.assert_close(method.logits(it.own, batch), expected)
+
+
+def test_cosines_have_no_diagonal_and_bear_zero_rows() -> None:
+    rows = torch.tensor([[[3.0, 4.0], [0.0, 0.0], [4.0, 3.0]]])
+    expected = torch.zeros(1, 3, 3)
+    expected[0, 0, 2] = expected[0, 2, 0] = 24 / 25
+    torch.testing.assert_close(cosine(rows), expected)
+
+
+def test_padding_is_no_node(tiny: Federation) -> None:
+    it, _ = whole(tiny)
+    assert graphs(it.clients.blocks[0].evaluation.inputs).nodes.tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
+
+
+def test_both_branches_learn(federation: Federation) -> None:
+    it = play(
+        make_spec("adafgl", federation, rounds=8, local_epochs=5, client={"learning_rate": 0.02}), federation
+    )
+    right = it.correct()["trained", "train"].sum(axis=1)
+    assert right[-1] > right[0]

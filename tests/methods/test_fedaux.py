@@ -1,0 +1,170 @@
+"""FedAux: the readout, the weights of the server and both limits, against loops and other methods."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from toy_federations import copied, furthest, make_spec, play
+
+from bench.engine.method import Stack
+from bench.engine.run import Run
+from bench.federation.types import Federation
+from bench.methods._readout import kernel_means, mean
+from bench.methods.fedaux import PROJECTION, READOUT, FedAux
+from bench.methods.fedpub import MASK
+
+PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout": 0.0}
+
+
+def random_models(it: Run, seed: int = 0) -> dict[str, torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    return {name: torch.randn(value.shape, generator=rng) for name, value in it.own.items()}
+
+
+def outputs(it: Run, models: Stack) -> torch.Tensor:
+    return it.method.logits(models, it.clients.blocks[0].evaluation)
+
+
+def test_logits_of_two_clients_node_by_node(tiny: Federation) -> None:
+    it = Run(make_spec("fedaux", tiny, client={"hidden": 4}, hyper={"sigma": 0.4}), tiny)
+    models = random_models(it)
+    logits = outputs(it, models)
+    for row, client in enumerate(tiny.clients):
+        w = {name: value[row].double().numpy() for name, value in models.items()}
+        used = {name: value * w[MASK + name] for name, value in w.items() if MASK + name in w}
+        a = np.eye(len(client.ids))
+        a[client.edges[0], client.edges[1]] = 1  # type: ignore[index]
+        scale = 1 / np.sqrt(a.sum(axis=1))
+        a = scale[:, None] * a * scale
+        h = np.maximum(a @ client.dense() @ used["conv1.weight"] + w["conv1.bias"], 0)
+        h = np.maximum(a @ h @ used["conv2.weight"] + w["conv2.bias"], 0)
+        length = np.maximum(np.linalg.norm(h, axis=1) * np.linalg.norm(w[PROJECTION]), 1e-8)
+        scores = h @ w[PROJECTION] / length
+        for v in range(len(client.ids)):
+            k = [math.exp(-((scores[u] - scores[v]) ** 2) / 0.4**2) for u in range(len(client.ids))]
+            z = sum(weight * h[u] for u, weight in enumerate(k)) / sum(k)
+            expected = h[v] @ used["head.weight"] + z @ used[READOUT] + w["head.bias"]
+            np.testing.assert_allclose(logits[row, v], expected, rtol=1e-3, atol=1e-4)
+
+
+def test_the_readout_at_both_ends_of_sigma_and_in_pieces() -> None:
+    rng = torch.Generator().manual_seed(1)
+    h = torch.rand(2, 5, 3, generator=rng, requires_grad=True)
+    scores = torch.rand(2, 5, generator=rng)
+    node = torch.tensor([[1.0] * 5, [1.0, 1.0, 1.0, 0.0, 0.0]])
+    averages = torch.stack([h[0].mean(dim=0), h[1, :3].mean(dim=0)])
+    wide = kernel_means(h, scores, node, 1e4)
+    torch.testing.assert_close(wide, averages[:, None, :].expand_as(h))
+    torch.testing.assert_close(mean(h, node), wide)
+    narrow = kernel_means(h, scores, node, 1e-4)
+    torch.testing.assert_close(narrow[0], h[0])
+    torch.testing.assert_close(narrow[1, :3], h[1, :3])
+    assert torch.isfinite(narrow).all()
+    whole, pieces = (kernel_means(h, scores, node, 0.3, pairs) for pairs in (10**6, 7))
+    torch.testing.assert_close(whole, pieces)
+    slopes = [torch.autograd.grad(z.square().sum(), h, retain_graph=True)[0] for z in (whole, pieces)]
+    torch.testing.assert_close(*slopes)
+
+
+def test_the_length_of_the_vector_does_not_matter_and_its_direction_is_trained(tiny: Federation) -> None:
+    it = Run(make_spec("fedaux", tiny, client=PLAIN), tiny)
+    models = random_models(it)
+    torch.testing.assert_close(
+        outputs(it, models), outputs(it, {**models, PROJECTION: 2 * models[PROJECTION]})
+    )
+    it.warm_up()
+    before = it.own[PROJECTION].clone()
+    it.step(0)
+    assert (it.own[PROJECTION] != before).any(dim=1).all()
+
+
+def test_all_start_from_one_model_and_one_vector(federation: Federation) -> None:
+    it = Run(make_spec("fedaux", federation, initial="own"), federation)
+    first = it.method.broadcast(0).model
+    assert set(first) == {*it.method.task.parameters, PROJECTION, READOUT}
+    assert all(torch.equal(value[0], value[1]) for value in first.values())
+    assert 0 <= first[PROJECTION].min() <= first[PROJECTION].max() <= 1
+    bound = 1 / math.sqrt(2 * 16)
+    for name in ("head.weight", READOUT):
+        assert 0.8 * bound < float(first[name].abs().max()) <= bound
+
+
+def test_masks_stay_and_all_else_is_sent(federation: Federation) -> None:
+    it = play(make_spec("fedaux", federation), federation)
+    task = it.method.task
+    sent = sum(int(np.prod(shape)) for shape in task.shapes.values()) + 16 + 16 * 3
+    assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * len(federation) * sent * 4
+    matrices = {"conv1.weight", "conv2.weight", "head.weight", READOUT}
+    assert {name.removeprefix(MASK) for name in it.own if name.startswith(MASK)} == matrices
+    assert all((it.own[MASK + name] != 1).any() for name in matrices)
+    plain = play(make_spec("fedaux", federation, hyper={"masks": False}), federation)
+    assert set(plain.own) == {*task.parameters, PROJECTION, READOUT}
+
+
+def test_the_server_weighs_by_the_cosine_of_vectors(federation: Federation) -> None:
+    it = Run(make_spec("fedaux", federation, hyper={"alpha": 5.0}), federation)
+    it.warm_up()
+    aggregate = it.method.aggregate
+    sent: dict[str, torch.Tensor] = {}
+
+    def watched(participants: Any, received: Any, upload: Any) -> None:
+        sent.update(copied(upload.model))
+        aggregate(participants, received, upload)
+
+    it.method.aggregate = watched  # type: ignore[method-assign]
+    it.step(0)
+    a = sent[PROJECTION].double().numpy()
+    a /= np.linalg.norm(a, axis=1, keepdims=True)
+    w = np.exp(5 * a @ a.T)
+    w /= w.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(it.method.artefacts()["collaboration"], w, rtol=1e-5)
+    for name, value in it.method.broadcast(1).model.items():
+        expected = np.einsum("ij,j...->i...", w, sent[name].double().numpy())
+        np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("masks", [True, False])
+def test_the_control_is_the_limit_of_both_parts(federation: Federation, masks: bool) -> None:
+    """Alpha 0 and a kernel so wide that it is 1 everywhere."""
+    settings: dict[str, Any] = {"client": PLAIN}
+    limit = {"alpha": 0.0, "sigma": 1e4, "masks": masks}
+    it = play(make_spec("fedaux", federation, hyper=limit, **settings), federation)
+    control = play(make_spec("fedaux_control", federation, hyper={"masks": masks}, **settings), federation)
+    assert furthest(it.own, control.own) < 1e-5
+    assert isinstance(control.method, FedAux)
+
+
+def test_without_masks_readout_and_weights_it_is_fedavg(
+    federation: Federation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one model, with z = 0, which gives the readout's weights no gradient."""
+    monkeypatch.setattr(FedAux, "readout", lambda method, h, a, batch: 0 * h * a[:, None, :])
+    settings: dict[str, Any] = {"client": PLAIN, "initial": "common"}
+    it = Run(make_spec("fedaux", federation, hyper={"alpha": 0.0, "masks": False}, **settings), federation)
+    average = Run(make_spec("fedavg", federation, **settings), federation)
+    start = it.method.broadcast(0).model
+    average.method.model = {name: start[name][0].clone() for name in average.own}  # type: ignore[attr-defined]
+    for run in (it, average):
+        run.warm_up()
+        for index in range(3):
+            run.step(index)
+    assert furthest({name: it.own[name] for name in average.own}, average.own) < 1e-5
+
+
+def test_pruned_masks_are_zero_in_predictions_alone(tiny: Federation) -> None:
+    it = Run(make_spec("fedaux", tiny, hyper={"prune": 0.5}), tiny)
+    models = random_models(it)
+    name = MASK + "conv1.weight"
+    small = models[name].abs() <= 0.5
+    assert small.any()
+    by_hand = {
+        **models,
+        **{mask: models[mask] * (models[mask].abs() > 0.5) for mask in models if MASK in mask},
+    }
+    assert torch.equal(outputs(it, models), outputs(it, by_hand))
+    unpruned = it.method.masked(models, prune=0.0)  # type: ignore[attr-defined]
+    assert torch.equal(unpruned["conv1.weight"], models["conv1.weight"] * models[name])

@@ -1,0 +1,159 @@
+"""pFedFDA: the discriminant against Gaussian densities, statistics against loops, weights against search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+from toy_federations import furthest, make_spec, permuted, play
+
+from bench.engine.run import Run
+from bench.federation.types import TRAIN, Federation
+from bench.methods._discriminant import (
+    SHRINKAGE,
+    SMOOTHING,
+    Gaussians,
+    between,
+    estimate,
+    head,
+    own_weights,
+    priors,
+)
+
+
+def drawn(
+    items: int = 40, width: int = 3, classes: int = 3, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    rng = torch.Generator().manual_seed(seed)
+    labels = torch.randint(0, classes, (items,), generator=rng)
+    centres = torch.randn(classes, width, generator=rng, dtype=torch.float64)
+    return centres[labels] + torch.randn(items, width, generator=rng, dtype=torch.float64), labels
+
+
+def test_the_head_gives_log_posteriors_of_gaussians() -> None:
+    """ln pi_c + ln N(z; mu_c, Sigma') up to what no class changes."""
+    z, labels = drawn()
+    gaussians = estimate(z, labels, torch.zeros(3, 3, dtype=torch.float64), ridge=0.2)
+    shares = priors(labels, 3)
+    weights, bias = head(gaussians, shares)
+    covariance = gaussians.covariance.numpy()
+    covariance = (1 - SHRINKAGE) * covariance + SHRINKAGE * np.trace(covariance) / 3 * np.eye(3)
+    logits = (z @ weights + bias).numpy()
+    densities = np.stack(
+        [
+            np.log(float(shares[c]))
+            + multivariate_normal(gaussians.means[c].numpy(), covariance).logpdf(z.numpy())
+            for c in range(3)
+        ],
+        axis=1,
+    )
+    np.testing.assert_allclose(logits - logits[:, :1], densities - densities[:, :1], rtol=1e-8, atol=1e-8)
+
+
+def test_equal_shares_and_a_multiple_of_the_identity_is_the_nearest_mean() -> None:
+    z, _ = drawn(seed=1)
+    means = torch.randn(3, 3, dtype=torch.float64)
+    weights, bias = head(Gaussians(means, 0.7 * torch.eye(3).double()), torch.full((3,), 1 / 3).double())
+    nearest = torch.cdist(z, means).argmin(dim=1)
+    assert torch.equal((z @ weights + bias).argmax(dim=1), nearest)
+
+
+def test_statistics_of_a_client_by_loops() -> None:
+    """Class 2 has no item and keeps the others' mean."""
+    z, labels = drawn(classes=2)
+    others = torch.full((3, 3), 9.0).double()
+    means, covariance = estimate(z, labels, others, ridge=0.5)
+    expected = torch.zeros(3, 3).double()
+    for c in (0, 1):
+        own = z[labels == c]
+        torch.testing.assert_close(means[c], own.mean(dim=0))
+        for row in own:
+            expected += torch.outer(row - own.mean(dim=0), row - own.mean(dim=0))
+    torch.testing.assert_close(means[2], others[2])
+    torch.testing.assert_close(covariance, expected / 39 + 0.5 * torch.eye(3).double())
+    smoothed = torch.tensor([(labels == c).sum() / 40 + SMOOTHING for c in range(3)]).double()
+    torch.testing.assert_close(priors(labels, 3), smoothed / smoothed.sum(), rtol=1e-6, atol=1e-9)
+
+
+def test_the_weights_are_the_best_of_all_pairs() -> None:
+    """Every pair by the plain formulas: statistics in between, head, cross-entropy on the other half."""
+    z, labels = drawn(items=24, seed=3)
+    others = Gaussians(
+        torch.randn(3, 3, dtype=torch.float64), torch.diag(torch.tensor([0.5, 2.0, 1.0])).double()
+    )
+    seen = [0, 0, 0]
+    half = []
+    for label in labels.tolist():
+        half.append(seen[label] % 2 == 1)
+        seen[label] += 1
+    mask = torch.tensor(half)
+    losses = {}
+    for b in np.linspace(0, 1, 11):
+        for s in np.linspace(0, 1, 11):
+            losses[b, s] = 0.0
+            for learnt in (mask, ~mask):
+                own = estimate(z[learnt], labels[learnt], others.means, 0.3)
+                mixture = between(own, others, torch.tensor([b, s]))
+                weights, bias = head(mixture, priors(labels, 3))
+                logits = z[~learnt] @ weights + bias
+                losses[b, s] += float(
+                    torch.nn.functional.cross_entropy(logits, labels[~learnt], reduction="sum")
+                )
+    best = min(losses, key=lambda pair: losses[pair])
+    found = own_weights(z, labels, others, 0.3)
+    assert losses[tuple(np.round(found.numpy(), 1))] == pytest.approx(losses[best])  # type: ignore[index]
+    assert 0 < float(found.min()) + float(found.max()) < 2, "the example does not sit in a corner"
+
+
+def test_own_statistics_weigh_more_the_worse_the_others_are() -> None:
+    """Beside means at zero most of the own ones is taken; beside those of far more items, little."""
+    z, labels = drawn(items=300, seed=5)
+    wrong = Gaussians(torch.zeros(3, 3).double(), torch.eye(3).double())
+    right = estimate(z, labels, wrong.means, 1e-3)
+    assert float(own_weights(z, labels, wrong, 1e-3)[0]) > 0.7
+    assert float(own_weights(z[:12], labels[:12], right, 1e-3)[0]) < 0.3
+
+
+def test_without_own_statistics_all_have_the_servers(federation: Federation) -> None:
+    """Weight 0: heads differ by class shares alone, and what is sent is what came."""
+    it = Run(make_spec("pfedfda", federation, hyper={"own": 0.0}), federation)
+    it.warm_up()
+    before = {name: value.clone() for name, value in it.method.statistics.items()}  # type: ignore[attr-defined]
+    it.step(0)
+    assert furthest(before, it.method.statistics) < 1e-6  # type: ignore[attr-defined]
+    weights = it.own["head.weight"]
+    assert float((weights - weights[:1]).abs().max()) < 1e-6
+    assert float((it.own["head.bias"] - it.own["head.bias"][:1]).abs().max()) > 1e-3
+
+
+def test_own_statistics_alone_are_a_discriminant_of_the_own_features(federation: Federation) -> None:
+    it = Run(make_spec("pfedfda", federation, hyper={"own": 1.0, "ridge": 0.1}), federation)
+    it.warm_up()
+    message = it.method.broadcast(0)
+    received = it.method.adapt(it.clients, it.method.load(it.own, message), message)
+    batch = it.clients.blocks[0].evaluation
+    features = torch.relu(batch.embed(received)).double()
+    for row, client in enumerate(federation.clients):
+        chosen = torch.from_numpy(np.flatnonzero(client.roles == TRAIN))
+        labels = torch.from_numpy(client.labels)[chosen]
+        z = features[row, chosen]
+        weights, bias = head(estimate(z, labels, message.extras["means"][0].double(), 0.1), priors(labels, 3))
+        torch.testing.assert_close(received["head.weight"][row].double(), weights, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(received["head.bias"][row].double(), bias, rtol=1e-3, atol=1e-4)
+
+
+def test_equal_clients_send_what_the_server_then_has(federation: Federation) -> None:
+    clones = permuted(federation, [1, 1, 1])
+    it = play(make_spec("pfedfda", clones, client={"dropout": 0.0}), clones)
+    covariance = it.method.everybodys(it.method.broadcast(3)).covariance  # type: ignore[attr-defined]
+    assert float(torch.linalg.eigvalsh(covariance).min()) > 0
+    assert furthest({"f": it.own["conv1.weight"][:1]}, {"f": it.own["conv1.weight"][1:2]}) < 1e-6
+
+
+def test_what_travels(federation: Federation) -> None:
+    """f, a mean for every class, and half of a covariance, both ways."""
+    it = play(make_spec("pfedfda", federation), federation)
+    body = sum(int(np.prod(it.method.task.shapes[name])) for name in it.method.task.backbone)
+    numbers = body + 3 * 16 + 16 * 17 // 2
+    assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * len(federation) * numbers * 4

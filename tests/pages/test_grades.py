@@ -1,0 +1,72 @@
+"""The look of verdicts: legible, told apart, and the same in figures and pages."""
+
+import re
+
+import pytest
+
+from bench.pages.grades import GRADES, NO_GRADE, grade_look
+from bench.pages.templating import environment, style_sheet, write_assets
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance by WCAG 2.1 of ``#rrggbb``."""
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first: str, second: str) -> float:
+    """Contrast ratio by WCAG 2.1."""
+    lighter, darker = sorted((luminance(first), luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def schemes() -> list[dict[str, str]]:
+    """The colours of the light and of the dark scheme by name."""
+    blocks = re.findall(r":root \{(.*?)\}", style_sheet(), re.S)[:2]
+    return [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+
+
+@pytest.mark.parametrize("name", [*GRADES, "failed"])
+def test_a_grade_is_legible_on_its_ground_and_on_white(name):
+    look = grade_look(name)
+    assert contrast(look.colour, look.fill) >= 4.5
+    assert contrast(look.colour, "#ffffff") >= 4.5
+
+
+def test_grades_differ_without_colour():
+    looks = [*GRADES.values(), NO_GRADE]
+    assert len({look.symbol for look in looks}) == len(looks)
+    assert len({look.mark for look in looks}) == len(looks)
+    assert all(look.mark.isascii() for look in looks)
+
+
+def test_text_and_grades_are_legible_in_both_schemes():
+    for colours in schemes():
+        for text in ("ink", "soft", "link"):
+            for ground in ("ground", "card", "shade"):
+                assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+        for grade in ("reproduced", "compatible", "uninformative", "above", "below", "none"):
+            assert contrast(colours[grade], colours[f"{grade}-ground"]) >= 4.5, grade
+
+
+def test_pages_and_figures_use_the_same_colours():
+    light = schemes()[0]
+    for look in GRADES.values():
+        name = look.css.removeprefix("grade-")
+        assert (light[name], light[f"{name}-ground"]) == (look.colour, look.fill)
+
+
+def test_a_grade_is_said_in_words_and_text_is_escaped():
+    template = environment("bench.report").from_string(
+        '{% import "elements.html.j2" as elements %}{{ elements.grade(name, text) }}'
+    )
+    html = template.render(name="below", text="<b> below")
+    assert "&lt;b&gt; below" in html
+    assert GRADES["below"].css in html
+
+
+def test_assets_are_written_as_they_are_shipped(tmp_path):
+    write_assets(tmp_path)
+    assert (tmp_path / "site.css").read_text(encoding="utf-8") == style_sheet()
+    assert (tmp_path / "logo.svg").stat().st_size > 0

@@ -1,0 +1,74 @@
+"""Published statistics of data sets beside measured ones."""
+
+import math
+
+import pytest
+from scipy.stats import t
+
+from bench.report.dataset_documents import CLOSE, dataset_document, judge_statistic, shipped_statistics
+from bench.report.dataset_tables import Statistic
+from bench.reports.fedaghn import FedAGHN
+from bench.reports.fedsheafhn import FedSheafHN
+
+
+def statistic(
+    measured: float | None, quantity: str = "edges", deviation: float | None = None, scenario: str = "s"
+) -> Statistic:
+    return Statistic("cora", scenario, 10, quantity, measured, None, deviation)
+
+
+@pytest.mark.parametrize(
+    ("measured", "quantity", "target", "verdict"),
+    [
+        (890.6, "edges", 891.0, "reproduced"),
+        (0.2594, "clustering", 0.259, "reproduced"),
+        (0.2597, "clustering", 0.259, "compatible"),
+        (None, "edges", 891.0, "no data"),
+    ],
+)
+def test_equal_is_what_the_printed_digits_say(
+    measured: float | None, quantity: str, target: float, verdict: str
+) -> None:
+    assert judge_statistic(statistic(measured, quantity), target, 1) == verdict
+
+
+def test_one_draw_of_clients_may_be_off_by_a_share() -> None:
+    assert judge_statistic(statistic(1000 * (1 + CLOSE)), 1000.0, 1) == "compatible"
+    assert judge_statistic(statistic(1000 * (1 + CLOSE) + 1), 1000.0, 1) == "above"
+    assert judge_statistic(statistic(1000 * (1 - CLOSE) - 1), 1000.0, 1) == "below"
+
+
+def test_the_whole_data_set_leaves_nothing_to_chance() -> None:
+    assert judge_statistic(statistic(1001.0, scenario="global"), 1000.0, 1) == "above"
+
+
+def test_several_draws_say_where_one_more_would_lie() -> None:
+    half = t.ppf(0.975, 9) * 20 * math.sqrt(1 + 1 / 10)
+    assert judge_statistic(statistic(500.0, deviation=20.0), 500 + half - 0.1, 10) == "compatible"
+    assert judge_statistic(statistic(500.0, deviation=20.0), 500 + half + 0.1, 10) == "below"
+
+
+def test_what_was_not_measured_has_no_data() -> None:
+    assert judge_statistic(None, 5.0, 1) == "no data"
+
+
+def test_every_published_statistic_has_a_row() -> None:
+    document = dataset_document(FedSheafHN())
+    assert document is not None
+    (records,) = document.records
+    # Both versions print 2 tables of 6 graphs: 6 classes, 18 nodes, edges and clusterings, 12 distances.
+    assert len(records.rows) == 2 * 2 * (6 + 3 * 18 + 12)
+    cora = {
+        (row["scenario"], row["quantity"]): (row["measured"], row["verdict"])
+        for row in records.rows.to_dict("records")
+        if (row["paper"], row["dataset"], row["clients"]) == ("fedsheafhn_final", "cora", "")
+    }
+    assert cora["global", "nodes"] == (2485.0, "reproduced")
+
+
+def test_a_paper_without_such_numbers_has_no_document() -> None:
+    assert dataset_document(FedAGHN()) is None
+
+
+def test_shipped_statistics_name_their_paper() -> None:
+    assert {row.paper for row in shipped_statistics()} >= {"fedsheafhn_final", "fedhgn"}

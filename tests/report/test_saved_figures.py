@@ -1,0 +1,76 @@
+"""Figures as files: drawn once, kept by what they show, the same bytes from every process."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from bench.report import figures, style
+from bench.report.figures import Figure
+from bench.report.plots import Curves, Mark, with_intervals
+
+LOOKS_AT_FIGURES = True
+
+
+def figure(last: float, name: str = "curve") -> Figure:
+    """A curve that ends at a number."""
+    place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
+    rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
+    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.nth(0)),))
+    return Figure("table", name, "", [panel], "Test accuracy")
+
+
+def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    draw = figures.draw
+
+    def counted(given: Figure) -> Canvas:
+        drawn.append(given.name)
+        return draw(given)
+
+    monkeypatch.setattr(figures, "draw", counted)
+    kept = tmp_path / "kept"
+
+    def saved(last: float, folder: str) -> list[bytes]:
+        paths = figures.save_all({figure(last): tmp_path / folder / "table" / "curve"}, kept=kept)
+        assert [path.name for path in paths] == ["curve.pdf", "curve.png", "curve.csv"]
+        return [path.read_bytes() for path in paths]
+
+    first = saved(60.0, "one")
+    assert saved(60.0, "two") == first
+    assert drawn == ["curve"]
+    other = saved(61.0, "one")
+    assert drawn == ["curve"] * 2
+    assert all(one != two for one, two in zip(first, other, strict=True))
+    (tmp_path / "one" / "table" / "curve.png").write_bytes(b"damaged")
+    assert saved(61.0, "one") == other
+    next(kept.glob("*.pdf")).unlink()
+    saved(60.0, "one")
+    saved(61.0, "one")
+    assert drawn == ["curve"] * 3
+
+
+def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawings = [figure(60.0 + number, f"curve{number}") for number in range(4)]
+    alone = figures.save_all({each: tmp_path / "alone" / each.name for each in drawings})
+    monkeypatch.setattr(figures, "MANY", 2)
+    by_two = figures.save_all({each: tmp_path / "two" / each.name for each in drawings}, workers=2)
+    for one, other in zip(alone, by_two, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+
+
+def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    figures.save_all({figure(60.0): tmp_path / "a"}, kept=kept)
+    long_ago = time.time() - 2 * figures.KEPT_DAYS * 24 * 3600
+    for path in kept.iterdir():
+        os.utime(path, (long_ago, long_ago))
+    figures.save_all({figure(61.0): tmp_path / "b"}, kept=kept)
+    assert len(list(kept.iterdir())) == len(figures.KINDS)

@@ -1,0 +1,336 @@
+"""Damaged and forged bundles: each is refused in one line that names the file."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from stored_runs import change_manifest, change_table, done, opened, set_cell, sign, spec_of
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.store import bundle as bundle_module
+from bench.store.bundle import Bundle, write_bundle
+
+MANIFEST = "bundle.json"
+RUNS, RESULTS, CURVES, ARTEFACTS = (
+    f"{name}.parquet" for name in ("runs", "client_results", "curves", "artefacts")
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
+    with opened(folder / "a.db", runs) as store:
+        write_bundle(store, store.runs(), folder / "bundle")
+    return folder / "bundle"
+
+
+@pytest.fixture
+def bundle(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(whole, tmp_path / "bundle"))
+
+
+def refused(folder: Path, file: str, about: str = "") -> None:
+    """In one printable line that names the file and what it is about."""
+    with pytest.raises(RequestError) as refusal:
+        Bundle(folder)
+    text = str(refusal.value)
+    assert text.startswith(f"bundle {folder}: {file}: "), text
+    assert about in text
+    assert text.isprintable()
+    assert len(text) < 600
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def header(shape: str, data: bytes = b"") -> bytes:
+    """NPY bytes whose header is written by hand."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+CELLS: list[tuple[str, str, Any]] = [
+    (RUNS, "spec", '{"dataset":"cora"}'),
+    (RUNS, "spec_hash", "0" * 64),
+    (RUNS, "method", "fedavg"),
+    (RUNS, "seed", 77),
+    (RUNS, "clients", 5),
+    (RUNS, "rounds", 4),
+    (RUNS, "state", "failed"),
+    (RUNS, "bytes_up", -1),
+    (RUNS, "seconds_total", float("nan")),
+    (RUNS, "seconds_total", -0.5),
+    (RUNS, "environment", "e" * 64),
+    (RUNS, "partition_hash", "elsewhere"),
+    (RUNS, "device", "\x1b[31mcpu"),
+    (RUNS, "device", "a\nb"),
+    (RUNS, "code_version", "\u202e1.0"),
+    (RUNS, "reason", "a\x00b"),
+    (RUNS, "started", datetime(9999, 1, 1)),
+    (RUNS, "started", datetime(1970, 1, 1)),
+    (RESULTS, "run", 3),
+    (RESULTS, "run", -1),
+    (RESULTS, "stage", "sent"),
+    (RESULTS, "split", "all"),
+    (RESULTS, "rule", "luck"),
+    (RESULTS, "metric", "<script>"),
+    (RESULTS, "client", 2),
+    (RESULTS, "client", -1),
+    (RESULTS, "client", 1),  # a second time
+    (RESULTS, "samples", 0),
+    (RESULTS, "correct", 99),
+    (RESULTS, "correct", -1),
+    (RESULTS, "correct", None),
+    (RESULTS, "value", 0.5),  # beside a count
+    (RESULTS, "value", float("nan")),
+    (CURVES, "run", 9),
+    (CURVES, "split", "val"),
+    (CURVES, "rows", 0),
+    (CURVES, "rows", 4),
+    (CURVES, "clients", 3),
+    (CURVES, "stage", "trained"),  # a second time
+    (CURVES, "stage", "sent"),
+    (CURVES, "correct", [0, 1, 2, 0, 1, 12]),  # of 11 samples
+    (CURVES, "correct", [0, 1, -2, 0, 1, 2]),
+    (CURVES, "correct", []),
+    (ARTEFACTS, "name", "malicious"),  # a second time
+    (ARTEFACTS, "name", "a\rb"),
+    (ARTEFACTS, "data", b"\x80\x04K\x01."),
+    (ARTEFACTS, "data", npy(np.array([{"a": 1}], object))),
+    (ARTEFACTS, "data", npy(np.zeros(2**18, np.float32))),
+    (ARTEFACTS, "data", npy(np.zeros(3))[:-1]),
+    (ARTEFACTS, "data", npy(np.zeros(3)) + b"\0"),
+    (ARTEFACTS, "data", header("(0, 999999999999999999999)")),
+    (ARTEFACTS, "data", header("(-1, -1)", b"1234")),
+    (ARTEFACTS, "data", header("(" * 99)),
+]
+
+
+def test_a_wrong_value(whole: Path, tmp_path: Path) -> None:
+    for number, (file, column, value) in enumerate(CELLS):
+        folder = Path(shutil.copytree(whole, tmp_path / str(number)))
+        change_table(folder, file, set_cell(column, value))
+        refused(folder, file)
+
+
+def test_a_wrong_value_that_needs_another_beside_it(whole: Path, tmp_path: Path) -> None:
+    without = list(Bundle(whole).runs()["state"]).index("oom")
+    cases: list[tuple[str, str, list[Callable[[pa.Table], pa.Table]]]] = [
+        (RUNS, "state", [set_cell("state", "no_data", without)]),
+        (RESULTS, "samples", [set_cell("correct", 0), set_cell("samples", 0)]),
+        (RESULTS, "value", [set_cell("correct", None), set_cell("value", 1.01)]),
+        (RESULTS, "value", [set_cell("correct", None), set_cell("value", -0.01)]),
+    ]
+    for number, (file, column, changes) in enumerate(cases):
+        folder = Path(shutil.copytree(whole, tmp_path / str(number)))
+        for change in changes:
+            change_table(folder, file, change)
+        refused(folder, file, column)
+
+
+def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
+    change_table(bundle, ARTEFACTS, set_cell("data", header("(0,)")))
+    change_table(bundle, RUNS, set_cell("reason", '<b onload="x">é</b>\nsecond line'))
+    assert '<b onload="x">é</b>\nsecond line' in set(Bundle(bundle).runs()["reason"])
+
+
+def test_results_of_a_run_that_has_none(bundle: Path) -> None:
+    without = list(Bundle(bundle).runs()["state"]).index("oom")
+    for file in (RESULTS, CURVES, ARTEFACTS):
+        folder = Path(shutil.copytree(bundle, bundle.with_name(file)))
+        change_table(folder, file, set_cell("run", without))
+        refused(folder, file, "run")
+
+
+def with_spec(change: Callable[[dict[str, Any]], Any]) -> Callable[[pa.Table], pa.Table]:
+    """A change of the first spec, with its right hash."""
+
+    def changed(table: pa.Table) -> pa.Table:
+        tree = json.loads(table.column("spec")[0].as_py())
+        text = change(tree)
+        if not isinstance(text, str):
+            text = json.dumps(tree, sort_keys=True, separators=(",", ":"))
+        table = set_cell("spec", text)(table)
+        return set_cell("spec_hash", hashlib.sha256(text.encode()).hexdigest())(table)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "about"),
+    [
+        (lambda tree: tree.update(color="red"), "color"),
+        (lambda tree: {"dataset": tree.pop("dataset")}, "dataset"),
+        (lambda tree: tree.update(seed=True), "seed"),
+        (lambda tree: tree["protocol"].update(rounds=0), "protocol.rounds"),
+        (lambda tree: tree["client"].update(dropout=float("nan")), "spec"),
+        (lambda tree: tree.pop("protocol") and None, "spec"),  # a default that is not written out
+        (lambda tree: json.dumps(tree), "spec"),  # with spaces
+        (lambda tree: tree["hyper"].update(mu="a\x1b[31m"), "control character"),
+        (lambda tree: tree["hyper"].update(mu="a\u202eb"), "control character"),
+        (lambda tree: json.dumps(tree).replace('"hyper":{}', f'"hyper":{{"mu":{"9" * 5000}}}'), "spec"),
+        (lambda tree: "cora", "spec"),
+        (lambda tree: "[" * 100_000, "spec"),
+    ],
+)
+def test_a_wrong_spec(bundle: Path, change: Callable[[dict[str, Any]], Any], about: str) -> None:
+    change_table(bundle, RUNS, with_spec(change))
+    refused(bundle, RUNS, about)
+
+
+def test_a_spec_twice(bundle: Path) -> None:
+    change_table(bundle, RUNS, lambda table: table.take([0, 1, 2, 0]))
+    refused(bundle, RUNS, "spec_hash")
+
+
+@pytest.mark.parametrize("file", [RUNS, RESULTS, CURVES, ARTEFACTS])
+def test_a_wrong_table(bundle: Path, file: str) -> None:
+    def other_type(table: pa.Table) -> pa.Table:
+        name, column = table.column_names[0], table.column(0)
+        kind = pa.binary() if pa.types.is_string(column.type) else pa.int64()
+        return table.set_column(0, name, column.cast(kind))
+
+    def missing_value(table: pa.Table) -> pa.Table:
+        name, column = table.column_names[0], table.column(0)
+        return table.set_column(0, name, pa.array([None, *column.to_pylist()[1:]], column.type))
+
+    first = pq.read_schema(bundle / file).names[0]
+    cases: list[tuple[str, Callable[[pa.Table], pa.Table]]] = [
+        (first, lambda table: table.drop_columns([first])),
+        ("more", lambda table: table.append_column("more", table.column(0))),
+        (first, lambda table: table.append_column(first, table.column(0))),
+        (first, other_type),
+        (first, missing_value),
+    ]
+    for number, (about, change) in enumerate(cases):
+        folder = Path(shutil.copytree(bundle, bundle.with_name(str(number))))
+        change_table(folder, file, change)
+        refused(folder, file, about)
+
+
+def test_a_file_that_is_damaged_or_foreign(bundle: Path) -> None:
+    path = bundle / RESULTS
+    data = path.read_bytes()
+    for wrong in (data[:-1], data + b"\0", data[:50] + bytes([data[50] ^ 1]) + data[51:], b""):
+        path.write_bytes(wrong)
+        refused(bundle, RESULTS)
+    with path.open("r+b") as file:
+        file.truncate(2**40)  # a terabyte of nothing, which is not read
+    refused(bundle, RESULTS, "large")
+    path.write_text("no table")
+    sign(bundle, RESULTS, rows=0)
+    refused(bundle, RESULTS, "Parquet")
+    path.write_bytes(data)
+    sign(bundle, RESULTS, rows=7)
+    refused(bundle, RESULTS, "7")
+    path.unlink()
+    refused(bundle, RESULTS, "No such file")
+
+
+def test_what_is_no_regular_file(bundle: Path, tmp_path: Path) -> None:
+    path = bundle / CURVES
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    refused(bundle, CURVES, "link")
+    path.unlink()
+    os.mkfifo(path)
+    refused(bundle, CURVES, "regular")
+    path.unlink()
+    path.mkdir()
+    refused(bundle, CURVES, "regular")
+    path.rmdir()
+    (tmp_path / "elsewhere").rename(path)
+    Bundle(bundle)
+    (bundle / "readme\n.sh").write_text("echo")
+    refused(bundle, MANIFEST, "readme")
+
+
+@pytest.mark.parametrize(
+    ("change", "about"),
+    [
+        (lambda tree: tree.update(version=2), "version 2"),
+        (lambda tree: tree.update(format="a list"), "format"),
+        (lambda tree: tree.pop("partitions"), "partitions"),
+        (lambda tree: tree.update(more=1), "more"),
+        (lambda tree: tree.update(source="x" * 1001), "source"),
+        (lambda tree: tree.update(source="a\x1b[31m"), "source"),
+        (lambda tree: tree["files"].pop(CURVES), "files"),
+        (lambda tree: tree["files"].update({"../x": tree["files"][CURVES]}), "files"),
+        (lambda tree: tree["files"][CURVES].update(sha256="x"), f"files.{CURVES}.sha256"),
+        (lambda tree: tree["files"][RUNS].update(bytes=2**40), f"files.{RUNS}.bytes"),
+        (lambda tree: tree["environments"][0]["description"].update(threads=2), "hash"),
+        (lambda tree: tree["partitions"].append(tree["partitions"][0]), "twice"),
+        (lambda tree: tree["environments"].append(tree["environments"][0]), "twice"),
+        (lambda tree: tree["partitions"][0].update(clients=0), "partitions.0.clients"),
+        (lambda tree: tree["partitions"][0].update(clients=2**40), "partitions.0.clients"),
+        (lambda tree: tree["partitions"][0].update(scenario="a\x00b"), "partitions.0.scenario"),
+        (lambda tree: tree["partitions"][0]["provenance"].update(deep="X"), "partitions.0.provenance"),
+    ],
+)
+def test_a_wrong_table_of_contents(bundle: Path, change: Callable[[Any], Any], about: str) -> None:
+    change_manifest(bundle, change)
+    path = bundle / MANIFEST
+    path.write_text(path.read_text().replace('"X"', "[" * 400 + "]" * 400))
+    refused(bundle, MANIFEST, about)
+
+
+def test_no_json(bundle: Path) -> None:
+    path = bundle / MANIFEST
+    kept = path.read_text()
+    for text in (
+        "{",
+        '{"format": NaN}',
+        "[]",
+        "[" * 100_000,
+        "\udcff",
+        kept.replace('"threads": 1', '"threads": 1e999'),
+        kept.replace('"threads": 1', f'"threads": {"9" * 5000}'),
+        kept + " " * 4 * 2**20,
+    ):
+        assert text != kept
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+        refused(bundle, MANIFEST)
+
+
+def test_no_bundle(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(RequestError, match=r"no bundle at .*bundle\.json"):
+            Bundle(folder)
+
+
+def test_small_files_that_unpack_to_much(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array of 60,000 bytes twenty thousand times is a file of a few kilobytes and over 1 GB in memory."""
+    schema = pq.read_schema(bundle / ARTEFACTS)
+    names = pa.array([f"a{number}" for number in range(20_000)])
+    long = pa.DictionaryArray.from_arrays(np.zeros(20_000, np.int32), pa.array([b"x" * 60_000]))
+    table = pa.table({"run": pa.array([0] * 20_000, pa.int32()), "name": names, "data": long})
+    required = pa.schema([*list(schema)[:2], pa.field("data", long.type, nullable=False)])
+    pq.write_table(table.cast(required), bundle / ARTEFACTS, store_schema=False, compression="zstd")
+    assert (bundle / ARTEFACTS).stat().st_size < 200_000
+    sign(bundle, ARTEFACTS)
+    refused(bundle, ARTEFACTS, "large")
+
+
+def test_a_short_file_with_a_long_list(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zeros = set_cell("correct", [0] * 100_000)
+    pq.write_table(zeros(pq.read_table(bundle / CURVES)), bundle / CURVES, store_schema=False)
+    sign(bundle, CURVES)
+    assert (bundle / CURVES).stat().st_size < 10_000
+    refused(bundle, CURVES, "correct")
+    monkeypatch.setattr(bundle_module, "TABLE_VALUES", 75_000)
+    refused(bundle, CURVES, "values")

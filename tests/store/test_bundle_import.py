@@ -1,0 +1,286 @@
+"""Importing bundles: all or nothing, what meets what is stored, and what is refused."""
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from stored_runs import change_manifest, change_table, context_of, database, done, opened, set_cell, spec_of
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.selection import RULES
+from bench.spec import RunSpec
+from bench.store import bundle_import, migrate, open_store
+from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle_import import ImportInfo, import_bundle, is_choice_of, mark
+
+RESULTS, CURVES = "client_results.parquet", "curves.parquet"
+Pairs = list[tuple[RunSpec, RunResult]]
+
+
+def bundle_of(folder: Path, runs: Pairs) -> Path:
+    with opened(folder.with_suffix(".db"), runs) as store:
+        write_bundle(store, store.runs(), folder)
+    return folder
+
+
+def dump(path: Path) -> list[str]:
+    with sqlite3.connect(path) as raw:
+        lines = list(raw.iterdump())
+    raw.close()
+    return lines
+
+
+def take(target: Path, folder: Path) -> ImportInfo:
+    return import_bundle(f"sqlite:///{target}", Bundle(folder))
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    runs = [(spec_of(), done()), (spec_of(seed=1), done(shift=1)), (spec_of(seed=2), RunResult("oom"))]
+    return bundle_of(tmp_path / "theirs", runs)
+
+
+# What is written ----------------------------------------------------------------------------------
+
+
+def test_what_was_imported_is_exported_in_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    assert take(tmp_path / "new.db", bundle) == ImportInfo(3, 0, 0, ())
+    assert migrate.check(f"sqlite:///{tmp_path / 'new.db'}") == migrate.HEAD
+    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=False) as store:
+        write_bundle(store, store.runs(), tmp_path / "again")
+    for path in bundle.iterdir():
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+    before = dump(tmp_path / "new.db")
+    assert take(tmp_path / "new.db", bundle) == ImportInfo(0, 0, 3, ())
+    assert dump(tmp_path / "new.db") == before
+
+
+def test_an_imported_run_says_where_it_is_from(bundle: Path, tmp_path: Path) -> None:
+    change_manifest(bundle, lambda tree: tree.update(source="A. Author, <b>Lab</b>, é"))
+    url = database(tmp_path / "own.db", [(spec_of(seed=5), done())])
+    take(tmp_path / "own.db", bundle)
+    with open_store(url, create=True) as store:
+        runs = store.runs().set_index("seed")
+        assert runs["bundle"].to_dict() == {5: "", 0: "theirs", 1: "theirs", 2: "theirs"}
+        assert runs["bundle_state"].to_dict() == dict.fromkeys((0, 1, 2), "unverified") | {5: ""}
+        assert set(store.runs(bundle="theirs", state="done")["seed"]) == {0, 1}
+        (row,) = store.bundles().to_dict("records")
+        assert row["source"] == "A. Author, <b>Lab</b>, é"
+        assert row["hash"] == hashlib.sha256((bundle / "bundle.json").read_bytes()).hexdigest()
+        assert (row["name"], row["state"], row["sample"]) == ("theirs", "unverified", "{}")
+        store.save(spec_of(), done(shift=3), context_of())  # run again here: one's own from now on
+        assert store.runs(seed=0, dataset="cora")["bundle"].tolist() == [""]
+
+
+def test_numerics_versions_stay(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'theirs.db'}"
+    with open_store(url, create=True) as store:
+        store.save(spec_of(), done(), replace(context_of(), method_numerics=7, engine_numerics=8))
+        write_bundle(store, store.runs(), tmp_path / "theirs")
+    take(tmp_path / "new.db", tmp_path / "theirs")
+    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=False) as store:
+        (stored,) = store.states().values()
+    assert (stored.state, stored.method_numerics, stored.engine_numerics) == ("done", 7, 8)
+
+
+RULES_TABLE: list[tuple[str, RunResult, RunResult, tuple[int, int, int], int]] = [
+    ("equal", done(), done(), (0, 0, 1), 0),
+    ("equal but for time", done(), replace(done(), seconds={"total": 9.0}, bytes_up=1), (0, 0, 1), 0),
+    ("another number", done(), done(shift=1), (0, 0, 0), 1),
+    ("another partition", done(), replace(done(), partition_hash="q"), (0, 0, 0), 1),
+    ("failed", RunResult("failed"), done(), (0, 1, 0), 0),
+    ("no data", RunResult("no_data"), done(), (0, 1, 0), 0),
+    ("oom", RunResult("oom"), done(), (0, 1, 0), 0),
+    ("diverged", RunResult("diverged"), done(), (0, 0, 0), 1),
+    ("not applicable", RunResult("not_applicable"), done(), (0, 0, 0), 1),
+    ("failed here, oom there", RunResult("failed"), RunResult("oom"), (0, 0, 0), 1),
+    ("done here, oom there", done(), RunResult("oom"), (0, 0, 0), 1),
+    ("oom twice", RunResult("oom", reason="8 GB"), RunResult("oom", reason="16 GB"), (0, 0, 1), 0),
+]
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "imported"])
+@pytest.mark.parametrize(("name", "stored", "offered", "counts", "conflicts"), RULES_TABLE)
+def test_a_stored_run_meets_an_imported_one(
+    tmp_path: Path,
+    name: str,
+    stored: RunResult,
+    offered: RunResult,
+    counts: tuple[int, int, int],
+    conflicts: int,
+    own: bool,
+) -> None:
+    target = tmp_path / "target.db"
+    database(target if own else tmp_path / "other.db", [(spec_of(), stored)])
+    if not own:
+        if stored.state in ("failed", "no_data"):
+            pytest.skip("no bundle holds such a run")
+        take(target, bundle_of(tmp_path / "first", [(spec_of(), stored)]))
+    before = dump(target)
+    found = take(target, bundle_of(tmp_path / "second", [(spec_of(), offered)]))
+    assert (found.added, found.replaced, found.equal, len(found.conflicts)) == (*counts, conflicts)
+    if found.replaced:
+        with open_store(f"sqlite:///{target}", create=False) as store:
+            (run,) = store.runs().to_dict("records")
+            assert (run["id"], run["state"], run["bundle"]) == (1, "done", "second")
+            last = store.client_results([1], stage="trained", split="test", rule="last")
+            assert last["value"].tolist() == [2 / 10, 2 / 11]  # the third row of counts 0, 1, 2
+    else:
+        assert dump(target) == before
+    if conflicts:
+        assert found.conflicts[0].startswith("local on cora, non-overlapping, 2 clients, seed 0")
+        assert ("our own" if own else "that of bundle first") in found.conflicts[0]
+
+
+def test_a_conflict_does_not_keep_the_rest_out(bundle: Path, tmp_path: Path) -> None:
+    database(tmp_path / "own.db", [(spec_of(seed=1), done(shift=5)), (spec_of(seed=2), done())])
+    found = take(tmp_path / "own.db", bundle)
+    assert (found.added, found.replaced, found.equal, len(found.conflicts)) == (1, 0, 0, 2)
+
+
+def test_an_import_that_breaks_off_leaves_nothing(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database(tmp_path / "own.db", [(spec_of(seed=2), RunResult("failed"))])
+    before = dump(tmp_path / "own.db")
+    calls: list[int] = []
+
+    def full(array: Any) -> bytes:
+        calls.append(1)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        return b""
+
+    monkeypatch.setattr(bundle_import, "pack_array", full)
+    with pytest.raises(KeyboardInterrupt):
+        take(tmp_path / "own.db", bundle)
+    assert dump(tmp_path / "own.db") == before
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def refused(folder: Path, about: str) -> None:
+    """In one line, and without making a database."""
+    target = folder.with_name("untouched.db")
+    with pytest.raises(RequestError) as refusal:
+        take(target, folder)
+    text = str(refusal.value)
+    assert about in text
+    assert text.isprintable()
+    assert not target.exists()
+
+
+def test_a_partition_of_other_clients(bundle: Path, tmp_path: Path) -> None:
+    theirs = replace(done(clients=4), partition_hash="p2")
+    database(tmp_path / "own.db", [(spec_of(clients=4, seed=9), theirs)])
+    before = dump(tmp_path / "own.db")
+    with pytest.raises(RequestError, match=r"partition p2.* clients"):
+        take(tmp_path / "own.db", bundle)
+    assert dump(tmp_path / "own.db") == before
+
+
+def where(table: pa.Table, **wanted: Any) -> int:
+    columns = {name: table.column(name).to_pylist() for name in wanted}
+    return next(
+        row for row in range(len(table)) if all(columns[name][row] == wanted[name] for name in wanted)
+    )
+
+
+def test_numbers_that_do_not_agree_among_themselves(bundle: Path) -> None:
+    """Counts of client 0 are 0, 1, 2 of 10 in run A and 1, 2, 3 in run B; the runs' order is by hash."""
+    shift = 0 if Bundle(bundle).runs()["seed"][0] == 0 else 1
+    files = {path.name: path.read_bytes() for path in bundle.iterdir()}
+    reading = {"run": 0, "stage": "trained", "split": "test", "client": 0}
+    cases: list[tuple[str, dict[str, Any], str, Any, str]] = [
+        (RESULTS, {**reading, "rule": "last"}, "correct", 1 + shift, "rule last"),
+        (RESULTS, {**reading, "rule": "best_test"}, "correct", 1 + shift, "rule best_test"),
+        (RESULTS, {**reading, "rule": "best_val"}, "correct", 1 + shift, "rule best_val"),
+        (RESULTS, {**reading, "rule": "client_best_val"}, "correct", 9, "rule client_best_val"),
+        (RESULTS, {**reading, "rule": "last"}, "samples", 9, "samples"),
+        (RESULTS, {**reading, "rule": "last"}, "metric", "loss", "7"),
+        (CURVES, {"run": 0, "stage": "trained"}, "correct", [0] * 6, "trained"),
+    ]
+    for file, row, column, value, about in cases:
+        for name, data in files.items():
+            (bundle / name).write_bytes(data)
+        change_table(
+            bundle,
+            file,
+            lambda table, column=column, value=value, row=row: set_cell(column, value, where(table, **row))(
+                table
+            ),
+        )
+        refused(bundle, about)
+
+
+def test_a_finished_run_without_its_parts(bundle: Path, tmp_path: Path) -> None:
+    nowhere = replace(done(), partition_hash="")
+    refused(bundle_of(tmp_path / "nowhere", [(spec_of(), nowhere)]), "partition_hash")
+    empty = RunResult("done", partition_hash="p2")
+    refused(bundle_of(tmp_path / "empty", [(spec_of(), empty)]), "test split")
+    change_table(bundle, CURVES, lambda table: table.slice(1))
+    refused(bundle, "curve")
+
+
+def test_an_accuracy_that_is_no_count(tmp_path: Path) -> None:
+    url = database(tmp_path / "a.db", [(spec_of(), done())])
+    with sqlite3.connect(tmp_path / "a.db") as raw:
+        raw.execute("UPDATE client_results SET value = 0.123 WHERE client = 1 AND split = 'val'")
+    raw.close()
+    with open_store(url, create=False) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+    refused(tmp_path / "out", "count")
+
+
+def test_every_rule_has_its_test() -> None:
+    curve = np.array([[1, 5], [3, 4], [2, 6]], np.int32)
+    cases = {
+        "last": ([2, 6], [1, 5]),
+        "best_val": ([3, 4], [3, 5]),
+        "best_test": ([2, 6], [3, 4]),  # 8 of 20 is the most
+        "client_best_val": ([3, 5], [4, 5]),
+    }
+    assert cases.keys() == RULES.keys()
+    for rule, counts in cases.items():
+        choices = [is_choice_of(rule, curve, np.array(each), np.array([10, 10], np.int32)) for each in counts]
+        assert choices == [True, False]
+
+
+def test_the_name_of_the_folder(bundle: Path, tmp_path: Path) -> None:
+    renamed = bundle.rename(tmp_path / "a\x1b[31m\nb")
+    with pytest.raises(RequestError, match="control character"):
+        take(tmp_path / "untouched.db", renamed)
+    assert not (tmp_path / "untouched.db").exists()
+    take(tmp_path / "new.db", renamed.rename(tmp_path / "<b>é</b>".replace("/", "")))
+    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=False) as store:
+        assert set(store.runs()["bundle"]) == {"<b>é<b>"}
+
+
+# Trust --------------------------------------------------------------------------------------------
+
+
+def test_a_contradiction_is_not_outweighed_by_other_runs(bundle: Path, tmp_path: Path) -> None:
+    take(tmp_path / "new.db", bundle)
+    digest = Bundle(bundle).hash
+    with open_store(f"sqlite:///{tmp_path / 'new.db'}", create=True) as store:
+        assert mark(store, "0" * 64, {"a": "equal"}) is None
+        assert store.runs()["bundle_checked"].isna().all()
+        before = datetime.now(UTC).replace(tzinfo=None)
+        assert mark(store, digest, {"a": "equal", "b": "close"}) == "verified"
+        (checked,) = set(store.runs()["bundle_checked"])
+        assert before <= checked <= datetime.now(UTC).replace(tzinfo=None)
+        assert mark(store, digest, {"c": "differs"}) == "contradicted"
+        assert mark(store, digest, {"d": "equal"}) == "contradicted"
+        assert set(store.runs()["bundle_state"]) == {"contradicted"}
+        assert mark(store, digest, {"c": "equal"}) == "verified"  # the same run, made again
+        kept = json.loads(store.bundles()["sample"][0])
+        assert kept == {"a": "equal", "b": "close", "c": "equal", "d": "equal"}

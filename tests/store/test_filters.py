@@ -1,0 +1,37 @@
+"""Filters: the same runs whether a database or frames are asked."""
+
+from pathlib import Path
+
+import pytest
+from stored_runs import done, opened, spec_of
+
+from bench.errors import RequestError
+from bench.store.bundle import Bundle, write_bundle
+from bench.store.filters import filter_known_runs
+
+
+def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
+    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
+    with opened(tmp_path / "a.db", runs) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+        for source in (store, Bundle(tmp_path / "out")):
+            seeds = source.runs()["seed"]
+            assert set(source.runs(method=["fedavg"], seed=seeds[seeds == 1].iloc[0])["method"]) == {"fedavg"}
+            assert sorted(source.runs(method="fedavg")["seed"]) == [0, 1]
+            assert source.runs(method=["none"]).empty
+            ids = source.runs()["id"]
+            results = source.client_results(ids[:2], stage="trained", split="val", rule="last")
+            assert len(results) == 2 * 2  # runs, clients
+            assert set(results["run_id"]) == set(ids[:2])
+            with pytest.raises(RequestError, match="method"):
+                source.runs(metod="local")
+
+
+def test_what_no_run_has_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db", [(spec_of(), done()), (spec_of(3, method="fedavg"), done(3))]) as store:
+        runs = store.runs()
+    assert list(filter_known_runs(runs, {"method": ["local"], "seed": None, "clients": []})["clients"]) == [2]
+    with pytest.raises(RequestError, match=r"'locl'.*'local'"):
+        filter_known_runs(runs, {"method": ["local", "locl"]})
+    with pytest.raises(RequestError, match="filters"):
+        filter_known_runs(runs, {"method": ["local"], "clients": [3]})

@@ -1,0 +1,130 @@
+"""The schema's version: made new, brought up to date from an old one, and refused where it cannot be."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from stored_runs import context_of, database, done, spec_of
+
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.store import Store, migrate, open_store
+from bench.store.models import Base
+
+
+def url_of(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(url_of(tmp_path / "bench.db"), create=True)
+
+
+def old_database(path: Path) -> None:
+    """An empty database of schema 0003, by its SQL."""
+    with sqlite3.connect(path) as raw:
+        raw.executescript((Path(__file__).parent / "schema_0003.sql").read_text())
+    raw.close()
+
+
+def test_a_database_of_the_oldest_schema_is_brought_up_to_date(tmp_path: Path) -> None:
+    path, url = tmp_path / "old.db", url_of(tmp_path / "old.db")
+    old_database(path)
+    runs = [(spec_of(), done()), (spec_of(seed=1), RunResult("oom")), (spec_of(3), done(3))]
+    with sqlite3.connect(path) as raw:  # of a bundle that was verified then nobody knows when
+        raw.execute("INSERT INTO bundles VALUES (1, 'b', '', 'h', '2026-01-02 03:04:05', 'verified', '{}')")
+    raw.close()
+    new_url = database(tmp_path / "new.db", runs)
+    with sqlite3.connect(path) as raw:  # the same rows as a new database, less what it has gained
+        raw.execute("ATTACH ? AS new", [str(tmp_path / "new.db")])
+        for table in ("environments", "partitions", "runs", "client_results", "curves", "artefacts"):
+            names = ",".join(row[1] for row in raw.execute(f"PRAGMA main.table_info({table})"))
+            raw.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM new.{table}")
+    raw.close()
+    before = path.read_bytes()
+    with pytest.raises(RequestError, match=r"0003.*bench db upgrade"):
+        open_store(url, create=False)
+    assert path.read_bytes() == before
+    assert migrate.upgrade(url) == ("0003", migrate.HEAD)
+    assert migrate.check(url) == migrate.HEAD
+    with open_store(url, create=False) as old, open_store(new_url, create=False) as new:
+        assert old.runs().equals(new.runs())
+        assert old.runs()["cell"].tolist() == [spec_of().cell] * 2 + [spec_of(3).cell]  # two seeds of one
+        assert old.client_results([1, 3]).equals(new.client_results([1, 3]))
+        assert len(old.client_results([1])) == 2 * 3 * 4 * 2  # stages, splits, rules, clients
+        np.testing.assert_array_equal(
+            old.curves([1], "test")[1, "trained"], new.curves([1], "test")[1, "trained"]
+        )
+        assert old.artefact_names(1) == new.artefact_names(1) != []
+        (bundle,) = old.bundles().to_dict("records")
+        assert (bundle["name"], bundle["state"], bundle["checked"]) == ("b", "verified", None)
+
+
+def test_the_schema_is_that_of_the_models_however_it_was_made(store: Store, tmp_path: Path) -> None:
+    old_database(tmp_path / "old.db")
+    migrate.upgrade(url_of(tmp_path / "old.db"))
+    with open_store(url_of(tmp_path / "old.db"), create=False) as upgraded:
+        for each in (store, upgraded):
+            with each._engine.connect() as connection:
+                assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    assert (migrate.revisions()[0], migrate.revisions()[-1]) == (migrate.FIRST, migrate.HEAD)
+
+
+def test_a_schema_from_before_the_chain_is_refused(tmp_path: Path) -> None:
+    old_database(tmp_path / "old.db")
+    set_revision(tmp_path / "old.db", "0002")
+    before = (tmp_path / "old.db").read_bytes()
+    for attempt in (migrate.upgrade, migrate.check, lambda url: open_store(url, create=True)):
+        with pytest.raises(RequestError, match=r"0002.*bench export") as error:
+            attempt(url_of(tmp_path / "old.db"))
+        assert "\n" not in str(error.value)
+    assert (tmp_path / "old.db").read_bytes() == before
+
+
+def set_revision(path: Path, revision: str) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+    raw.close()
+
+
+def test_a_newer_schema_is_refused(store: Store, tmp_path: Path) -> None:
+    store.close()
+    url = url_of(tmp_path / "bench.db")
+    set_revision(tmp_path / "bench.db", "9999")
+    for attempt in (
+        lambda: open_store(url, create=True),
+        lambda: open_store(url, create=False),
+        lambda: migrate.upgrade(url),
+        lambda: migrate.check(url),
+    ):
+        with pytest.raises(RequestError, match="9999, newer than"):
+            attempt()
+
+
+def test_upgrade_from_empty_and_again(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    assert migrate.upgrade(url_of(path)) == (None, migrate.HEAD)
+    assert migrate.upgrade(url_of(path)) == (migrate.HEAD, migrate.HEAD)
+    assert migrate.check(url_of(path)) == migrate.HEAD
+
+
+def test_check_finds_damage(store: Store, tmp_path: Path) -> None:
+    store.save(spec_of(), done(), context_of())
+    store.close()
+    path = tmp_path / "bench.db"
+    with sqlite3.connect(path) as raw:
+        raw.execute("DELETE FROM runs")  # foreign keys are off in a plain connection
+    raw.close()
+    with pytest.raises(RequestError, match="rows without their run"):
+        migrate.check(url_of(path))
+    content = bytearray(path.read_bytes())
+    content[4096:-4096] = os.urandom(len(content) - 8192)
+    path.write_bytes(content)
+    with pytest.raises(RequestError, match=r"damaged|malformed|cannot open"):
+        migrate.check(url_of(path))

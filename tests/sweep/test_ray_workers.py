@@ -1,0 +1,214 @@
+"""Sweeps on a Ray cluster of several nodes on this machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import scripted as scripts
+from fake_runs import cpu, grid, stored_numbers
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import alive, below, wait_for
+from scripted import Scripted
+
+from bench.errors import RequestError
+from bench.grids import expand
+from bench.sweep.policy import CONTEXT_BYTES, PER_GPU, Demand, Limits, Request
+from bench.sweep.run import sweep
+
+pytest.importorskip("ray", reason="needs the extra 'ray'")
+
+from ray.cluster_utils import Cluster
+
+from bench.sweep import ray_workers
+
+GIB = 2**30
+NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), os.pathsep)  # nodes import the scripts
+    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    try:
+        yield made
+    finally:
+        made.shutdown()
+
+
+def on_ray(
+    work: Scripted, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, planned: Any, script: Any, limits: Any
+) -> Any:
+    """A scripted sweep on the cluster."""
+    there = ray_workers.ray_cluster(Request("ray", cluster.address), 100)
+    with there as (slots, make_workers), monkeypatch.context() as patch:
+        patch.setattr(scripts, "sweep", partial(sweep, make_workers=make_workers))
+        return work.sweep(planned, script, slots, limits)
+
+
+def of_node(node: Any) -> list[psutil.Process]:
+    """The processes of a node's workers."""
+    raylet = node.all_processes["raylet"][0].process.pid
+    return below(raylet)
+
+
+@pytest.mark.slow
+def test_runs_of_a_lost_node_are_made_elsewhere(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [cluster.add_node(**NODE) for _ in range(2)]
+    planned = expand(grid(seeds=tuple(range(6))))
+    for name in ("ray", "here"):
+        (tmp_path / name).mkdir()
+    work, undisturbed = Scripted(tmp_path / "ray"), Scripted(tmp_path / "here")
+    lost: list[str] = []
+    orphans: list[psutil.Process] = []
+
+    def kill_when_busy() -> None:
+        def busy() -> bool:
+            pids = {each.pid for each in of_node(nodes[0])}
+            for key in (path.name for path in (work.folder / "attempts").iterdir()):
+                tries = work.attempts(key)  # none while the file is being written
+                if tries and tries[-1]["pid"] in pids and not (work.folder / "ended" / key).exists():
+                    lost.append(key)
+                    return True
+            return False
+
+        wait_for(busy, 120)
+        orphans.extend(of_node(nodes[0]))
+        cluster.remove_node(nodes[0], allow_graceful=False)
+
+    killer = threading.Thread(target=kill_when_busy)
+    (work.folder / "attempts").mkdir()
+    killer.start()
+    outcome = on_ray(work, cluster, monkeypatch, planned, {"*": ["done 2"]}, None)
+    killer.join()
+    assert (outcome.counts, outcome.ran, outcome.exit_code) == ({"done": 12}, 12, 0)
+    assert len(lost) == 1
+    assert any("was lost" in line and "trying again" in line for line in work.lines), work.lines
+    tries = {key: len(work.attempts(key)) for key in work.stored()}
+    assert tries == {key: 2 if key == lost[0] else 1 for key in tries}
+    undisturbed.sweep(planned, slots=cpu(2))
+    assert stored_numbers(work.url) == stored_numbers(undisturbed.url)
+    assert len(stored_numbers(work.url)) == 12
+    wait_for(lambda: not alive(orphans))
+
+
+@pytest.mark.slow
+def test_every_end_of_a_run_is_the_one_that_it_has_here(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = {
+        "local 3 0": ["raise"],
+        "local 3 1": ["exit 3"],
+        "local 3 2": ["signal 9", "done"],
+        "local 3 3": ["oom", "oom", "done"],
+        "local 3 4": ["hang"],
+        "fedavg 3 0": ["signal 9"],
+    }
+    planned = expand(grid(seeds=tuple(range(5))))
+    ended = {}
+    for place in ("ray", "here"):
+        (tmp_path / place).mkdir()
+        work = Scripted(tmp_path / place)
+        if place == "ray":
+            on_ray(work, cluster, monkeypatch, planned, script, Limits(timeout=8))
+        else:
+            work.sweep(planned, script, cpu(1), Limits(timeout=8))
+        ended[place] = {key: (row["state"], row["reason"]) for key, row in work.stored().items()}
+        assert len(work.attempts("local 3 2")) == 2
+        assert len(work.attempts("fedavg 3 0")) == 4, "tried again three times"
+        assert {"ValueError: seed 0" in log.read_text() for log in (work.folder / "logs").iterdir()} == {
+            True,
+            False,
+        }
+        shrinks = [each["shrink"] for each in work.attempts("local 3 3")]
+        # On a node the second attempt has the node to itself, here there is one slot in any case.
+        assert shrinks == ([1, 1, 2] if place == "ray" else [1, 2, 4])
+    assert ended["ray"]["local 3 3"] == ended["here"]["local 3 3"] == ("done", "")
+    assert ended["ray"] == ended["here"]
+
+
+def bench(folder: Path, *more: str) -> subprocess.Popen[str]:
+    """A sweep of real runs of some seconds as a process, in a process group of its own."""
+    command = [str(Path(sys.executable).with_name("bench")), "sweep", "-d", "cora", "-k", "3", "-m", "fedavg"]
+    seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
+    return subprocess.Popen(
+        [*command, *seeds, "--set", "protocol.rounds=100", "--jobs", "1", *more],
+        env={**os.environ, "BENCH_HOME": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_what_ran_stored_and_no_process(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'bench.db'}"
+    started = bench(tmp_path, "--backend", "ray", "--devices", "cpu")
+    assert started.stdout is not None
+    wait_for(lambda: "[1/4]" in started.stdout.readline(), 120)  # type: ignore[union-attr]
+    processes = below(started.pid)
+    assert any("raylet" in process.name() for process in alive(processes))
+    os.killpg(started.pid, signal.SIGINT)  # as a terminal does
+    out = started.communicate(timeout=120)[0]
+    assert started.returncode == 130, out
+    wait_for(lambda: not alive(processes), 20)
+    kept = stored_numbers(database)
+    assert 1 <= len(kept) < 4, out
+    here = bench(tmp_path)
+    assert here.wait(120) == 0
+    with_ray, alone = stored_numbers(database), tmp_path / "alone"
+    assert len(with_ray) == 4
+    assert bench(alone).wait(120) == 0
+    assert with_ray == stored_numbers(f"sqlite:///{alone / 'bench.db'}")
+
+
+SIZES = st.integers(1, 100 * GIB)
+
+
+@given(st.lists(SIZES, min_size=1, max_size=8), st.integers(2 * GIB, 160 * GIB))
+def test_runs_that_share_a_gpu_fit_it(sizes: list[int], gpu: int) -> None:
+    shares = [ray_workers.gpu_share(Demand(size), gpu) for size in sizes]
+    for share in shares:
+        assert 1 / PER_GPU <= share <= 1
+        assert round(share * 10_000, 6).is_integer(), "Ray cannot count finer"
+    if sum(shares) <= 1 and len(shares) > 1:
+        assert len(shares) <= PER_GPU
+        assert sum(sizes) + len(sizes) * CONTEXT_BYTES <= gpu
+
+
+@given(SIZES, SIZES, st.integers(2 * GIB, 160 * GIB))
+def test_a_share_grows_with_the_memory_and_wastes_little(one: int, other: int, gpu: int) -> None:
+    small, large = sorted((one, other))
+    assert ray_workers.gpu_share(Demand(small), gpu) <= ray_workers.gpu_share(Demand(large), gpu)
+    share = ray_workers.gpu_share(Demand(small), gpu)
+    assert share <= max(1 / PER_GPU, (small + CONTEXT_BYTES) / gpu + 1 / 10_000)
+
+
+def test_what_was_never_measured_or_must_be_alone_takes_a_whole_gpu() -> None:
+    assert ray_workers.gpu_share(Demand(None), 80 * GIB) == 1
+    assert ray_workers.gpu_share(Demand(GIB, alone=True), 80 * GIB) == 1
+    assert ray_workers.gpu_share(Demand(500 * GIB), 80 * GIB) == 1
+    assert ray_workers.gpu_share(Demand(40 * GIB - CONTEXT_BYTES), 80 * GIB) == 0.5
+    assert ray_workers.gpu_share(Demand(GIB), 80 * GIB) == 0.25
+
+
+def test_a_cluster_that_is_not_there_is_refused() -> None:
+    began = time.monotonic()
+    with (
+        pytest.raises(RequestError, match=r"--address expects a Ray cluster that runs, got '127\.0\.0\.1:9'"),
+        ray_workers.ray_cluster(Request("ray", "127.0.0.1:9"), 1),
+    ):
+        pass
+    assert time.monotonic() - began < 30

@@ -1,0 +1,397 @@
+"""Running a plan in worker processes: failures, resuming, what is redone, and what is never written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fake_execute import by_other_code, faulty, instant, told
+from fake_runs import (
+    FakeFederation,
+    any_federation,
+    cpu,
+    grid,
+    no_citeseer,
+    plan_for,
+    stored_numbers,
+    too_many_clients,
+)
+from processes import workers_below
+from rich.console import Console
+from scripted import Scripted
+from toy_federations import random_federation
+
+from bench.engine.methods import METHODS
+from bench.engine.result import Code, RunResult
+from bench.errors import NoDataError, RequestError
+from bench.federation.types import Federation
+from bench.grids import Planned, expand
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.store import open_store
+from bench.store.queries import Timing
+from bench.sweep import fingerprint, workers
+from bench.sweep.plan import Estimator
+from bench.sweep.policy import Limits, Slots
+from bench.sweep.run import Outcome, _steady, sweep
+from bench.sweep.show import PlainLines
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'out' / 'bench.db'}"
+
+
+def run(
+    database: str,
+    planned: list[Planned],
+    execute=instant,
+    build=any_federation,
+    jobs: int = 2,
+    out: io.StringIO | None = None,
+) -> Outcome:
+    reporter = PlainLines(Console(file=out or io.StringIO()))
+    return sweep(plan_for(database, planned), database, (), cpu(jobs), reporter, execute, build)
+
+
+def test_first_call_runs_everything_second_call_nothing(database: str) -> None:
+    planned = expand(grid())
+    out = io.StringIO()
+    assert run(database, planned, out=out) == Outcome({"done": 4}, 4)
+    lines = out.getvalue().splitlines()
+    assert [line[:6] for line in lines] == ["[1/4] ", "[2/4] ", "[3/4] ", "[4/4] "]
+    assert sorted(line.split("]")[1].split(":")[0] for line in lines) == [
+        f" {method} cora non-overlapping 3 seed {seed}" for method in ("fedavg", "local") for seed in (0, 1)
+    ]
+    assert all("done 0.5 s, test " in line for line in lines)
+    before = stored_numbers(database)
+    assert set(before) == {plan.spec.hash for plan in planned if plan.spec}
+
+    def never(*_: object) -> RunResult:
+        raise AssertionError
+
+    assert run(database, planned, execute=never, build=never) == Outcome({"done": 4}, 0)
+    assert stored_numbers(database) == before
+
+
+def test_one_run_for_methods_that_read_the_same_run(database: str) -> None:
+    planned = expand(grid(methods=("fedavg", "fedavg_ft"), seeds=(0,)))
+    assert run(database, planned) == Outcome({"done": 2}, 1)
+
+
+def test_no_failure_ends_the_sweep(database: str) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0, 1, 2, 3, 4, 5, 10, 11, 12)))
+    outcome = run(database, planned, execute=faulty)
+    assert outcome.counts == {"failed": 4, "diverged": 1, "oom": 1, "done": 3}
+    assert outcome.exit_code == 1
+    with open_store(database, create=False) as store:
+        runs = store.runs().set_index("seed")
+        assert set(store.client_results(runs["id"])["run_id"]) == set(runs.loc[[10, 11, 12], "id"])
+    assert runs.loc[0, "reason"] == "ValueError: first line"
+    assert "second line" in runs.loc[0, "traceback"]
+    assert "raise ValueError" in runs.loc[0, "traceback"]
+    assert "exit code 3" in runs.loc[1, "reason"]
+    assert "signal 9" in runs.loc[2, "reason"]
+    assert runs.loc[3, "reason"] == "the loss is nan in round 4"
+    # What failed is tried again; what was decided is not.
+    again = run(database, planned, execute=instant)
+    assert again == Outcome({"done": 8, "diverged": 1}, 5)
+    assert again.exit_code == 0
+
+
+def test_a_wrong_request_is_refused_before_anything_is_written(database: str, tmp_path: Path) -> None:
+    planned = expand(grid(clients=(5, 20)))
+    with pytest.raises(RequestError, match="at most 10, got 20"):
+        run(database, planned, build=too_many_clients)
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_data_is_a_state_unless_there_is_nothing_else(database: str, tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match=r"citeseer\.x"):
+        run(database, expand(grid(datasets=("citeseer",))), build=no_citeseer)
+    assert not list(tmp_path.iterdir())
+    outcome = run(database, expand(grid(datasets=("cora", "citeseer"))), build=no_citeseer)
+    assert outcome == Outcome({"done": 4, "no_data": 4}, 4)
+    assert outcome.exit_code == 0
+    with open_store(database, create=False) as store:
+        assert set(store.runs(state="no_data")["reason"]) == {"missing citeseer.x"}
+    # Once the data are there, they are run.
+    assert run(database, expand(grid(datasets=("cora", "citeseer")))) == Outcome({"done": 8}, 4)
+
+
+def test_nothing_that_says_nothing_replaces_a_result(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No data for an older run that is to be redone: the older one stays, and stays to be redone."""
+    planned = expand(grid(datasets=("cora", "citeseer"), methods=("local",)))
+    assert run(database, planned).counts == {"done": 4}
+    before = stored_numbers(database)
+    method = METHODS.named("local")
+    monkeypatch.setattr(method, "numerics", method.numerics + 1)
+    fingerprint.code.cache_clear()
+    assert run(database, planned, build=no_citeseer).counts == {"done": 2, "stale": 2}
+    assert stored_numbers(database) == before
+    with open_store(database, create=False) as store:
+        assert list(store.runs(state="done")["dataset"]).count("citeseer") == 2
+    assert run(database, planned).counts == {"done": 4}
+    with open_store(database, create=False) as store:
+        assert set(store.runs()["method_numerics"]) == {method.numerics}
+    fingerprint.code.cache_clear()
+
+
+def test_what_made_a_run_is_what_its_worker_had(database: str) -> None:
+    """Files may be edited while a sweep lasts; a new worker has what is there then."""
+    assert run(database, expand(grid()), execute=by_other_code).counts == {"done": 4}
+    with open_store(database, create=False) as store:
+        made = store.runs()[["method_numerics", "engine_numerics", "source_hash"]]
+    assert {tuple(row) for row in made.itertuples(index=False)} == {(7, 8, "edited")}
+
+
+def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    plan = plan_for(database, expand(grid()))
+    reporter = PlainLines(Console(file=io.StringIO()))
+    assert sweep(plan, database, (), Slots(("cpu",), 2), reporter, told, any_federation).ran == 4
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+    with open_store(database, create=False) as store:
+        runs, environments = store.runs(), store.environments()
+    assert set(runs["device"]) == {"cpu"}
+    assert set(runs["peak_memory"]) == {2}, "the threads passed to the run"
+    assert set(runs["bytes_up"]) == {2}, "OMP_NUM_THREADS of the worker"
+    assert set(runs["bytes_down"]) == {1}, "an interrupt must reach the parent alone"
+    assert json.loads(environments["description"][0])["threads"] == 2
+
+
+class Interrupting(PlainLines):
+    """Presses Ctrl-C when the second run is stored."""
+
+    def finished(self, step, result) -> None:
+        super().finished(step, result)
+        if self._done == 2:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_stops_the_workers_and_keeps_what_is_stored(database: str) -> None:
+    planned = expand(grid(seeds=(0, 1, 2)))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        sweep(
+            plan_for(database, planned),
+            database,
+            (),
+            cpu(2),
+            Interrupting(Console(file=io.StringIO())),
+            instant,
+            any_federation,
+        )
+    assert not workers_below(os.getpid())
+    assert caught.tb, "held until here: the workers must not wait for it to be collected"
+    assert len(stored_numbers(database)) == 2
+    assert run(database, planned) == Outcome({"done": 6}, 4)
+
+
+def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.federation.build import build
+
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    database = f"sqlite:///{tmp_path / 'bench.db'}"
+    planned = expand(grid(methods=("fedavg",), seeds=(0,)), overrides={"protocol.rounds": 2})
+    assert run(database, planned, workers.execute, build, jobs=1) == Outcome({"done": 1}, 1)
+    spec = planned[0].spec
+    assert spec is not None
+    federation = build(*spec.federation_key)
+    with open_store(database, create=False) as store:
+        row = store.runs().iloc[0]
+        results = store.client_results([row["id"]], stage="trained", split="test", rule="last")
+        assert store.curves([row["id"]], "val")[row["id"], "trained"].shape == (2, 3)
+    assert row["partition_hash"] == federation.hash
+    np.testing.assert_array_equal(results["samples"], [client.count(2) for client in federation.clients])
+
+
+def test_a_federation_is_built_once_and_not_by_workers(database: str) -> None:
+    """The sweep is given clients that no worker could make from the data set that the specs name."""
+    built = []
+
+    def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
+        built.append(key)
+        return random_federation()
+
+    planned = expand(grid(clients=(5,)), overrides={"protocol.rounds": 1})
+    outcome = run(database, planned, workers.execute, build)
+    assert outcome.counts == {"done": 4}
+    assert len(built) == 1, "two methods, two seeds, two workers"
+    with open_store(database, create=False) as store:
+        assert set(store.runs()["partition_hash"]) == {random_federation().hash}
+
+
+def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """What a request makes after a federation was imported, or a data set has changed."""
+    return FakeFederation(hash="another")
+
+
+def run_on(database: str, seeds: tuple[int, ...], build: Any) -> Outcome:
+    planned = expand(grid(methods=("local",), seeds=seeds))
+    reporter = PlainLines(Console(file=io.StringIO()))
+    return sweep(plan_for(database, planned), database, (), cpu(1), reporter, instant, build)
+
+
+def test_a_sweep_does_not_mix_clients(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'bench.db'}"
+    assert run_on(database, (0,), any_federation).counts == {"done": 1}
+    with pytest.raises(RequestError, match=r"seed 0 is stored, made on other clients \(p\).*now \(another\)"):
+        run_on(database, (0, 1), other_federation)
+    with open_store(database, create=False) as store:
+        assert list(store.runs()["seed"]) == [0], "nothing is written"
+    assert run_on(database, (0, 1), any_federation).counts == {"done": 2}
+    assert run_on(database, (2,), other_federation).counts == {"done": 1}, (
+        "of a plan of its own nothing is mixed"
+    )
+
+
+SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Scripted:
+    return Scripted(tmp_path)
+
+
+def begun(work: Scripted) -> set[str]:
+    return {path.name for path in (work.folder / "attempts").iterdir()}
+
+
+def test_a_failure_does_not_replace_the_run_that_was_to_be_redone(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = SIX[:2]
+    work.sweep(planned)
+    before = stored_numbers(work.url)
+    real = fingerprint.code("local")
+    monkeypatch.setattr(fingerprint, "code", lambda *_: replace(real, source="edited"))
+    result = work.sweep(planned, {"local 3 0": ["raise"]}, rerun="changed")
+    assert (result.counts, result.failed, result.exit_code) == ({"done": 2}, 1, 1)
+    assert stored_numbers(work.url) == before
+    assert {key: row["source_hash"] for key, row in work.stored().items()} == {
+        "local 3 0": real.source,
+        "local 3 1": "edited",
+    }
+
+
+def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    planned = expand(grid(methods=("local", "fedavg", "fedprox"), seeds=(0, 1)))
+    work.sweep(planned[:5], {"local 3 1": ["raise"]})
+    # local gets a new version, fedavg other sources; one run of fedprox is missing.
+    real = fingerprint.code
+    monkeypatch.setattr(METHODS.named("local"), "numerics", METHODS.named("local").numerics + 1)
+    real.cache_clear()
+    other = {"fedavg": "other sources"}
+
+    def code(method: str, model: str) -> Code:
+        found = real(method)
+        return replace(found, source=other.get(method, found.source))
+
+    monkeypatch.setattr(fingerprint, "code", code)
+    plan = work.plan(planned)
+    assert plan.counts == {"stale": 1, "done": 3, "failed": 1, "missing": 1}
+    names = {
+        level: {f"{step.planned.method} {step.planned.seed}" for step in work.plan(planned, level).to_run}
+        for level in (None, "stale", "failed", "changed")
+    }
+    assert names == {
+        None: {"local 0", "local 1", "fedprox 1"},
+        "stale": {"local 0"},
+        "failed": {"local 1"},
+        "changed": {"fedavg 0", "fedavg 1"},
+    }
+    starts = {key: len(work.attempts(key)) for key in begun(work)}
+    assert work.sweep(planned, rerun="changed").ran == 2
+    again = {key: len(work.attempts(key)) - number for key, number in starts.items()}
+    assert {key for key, number in again.items() if number} == {"fedavg 3 0", "fedavg 3 1"}
+    assert work.plan(planned, "changed").to_run == []
+    assert work.sweep(planned, rerun="failed").ran == 1
+    assert work.sweep(planned, rerun="stale").counts == {"done": 5, "missing": 1}
+    real.cache_clear()
+
+
+def saved(home: Path) -> dict[str, float]:
+    """What the only checkpoint says of the run: the round that it follows and the seconds until then."""
+    (path,) = (home / "checkpoints").glob("*.pt")
+    state = torch.load(path, weights_only=True)
+    return {"round": state["round"], "seconds": state["total"]}
+
+
+@pytest.mark.parametrize(
+    ("word", "state", "stays"),
+    [
+        pytest.param("hang", "failed", True, marks=pytest.mark.slow),
+        ("signal 9", "failed", True),
+        ("exit 3", "failed", True),
+        ("unready", "failed", True),
+        ("disk", "failed", True),
+        pytest.param("oom", "oom", True, marks=pytest.mark.slow),
+        ("raise", "failed", False),
+        ("leave", "failed", False),
+        ("done", "done", False),
+    ],
+)
+def test_what_was_saved_stays_until_the_run_or_its_method_ends_it(
+    tmp_path: Path, word: str, state: str, stays: bool
+) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    assert planned[0].spec is not None
+    saved, half, other = files(tmp_path, planned[0].spec.hash)
+    outcome = Scripted(tmp_path).sweep(planned, {"*": [word]}, limits=Limits(timeout=5))
+    assert (outcome.counts, saved.exists()) == ({state: 1}, stays)
+    assert (half.exists(), other.exists()) == (False, True)
+
+
+def test_what_another_sweep_has_done_needs_nothing_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    work = Scripted(tmp_path)
+    before = work.plan(planned)
+    work.sweep(planned[:1])
+    assert planned[0].spec is not None
+    saved, half, other = files(tmp_path, planned[0].spec.hash)
+    monkeypatch.setattr(work, "plan", lambda *_: before)
+    assert work.sweep(planned).ran == 1
+    assert [each.exists() for each in (saved, half, other)] == [False, False, True]
+
+
+def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
+    """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
+    folder = home / "checkpoints"
+    folder.mkdir(exist_ok=True)
+    found = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
+    for each in found:
+        each.write_text("rounds of days")
+    return found
+
+
+def test_a_probe_counts_what_later_rounds_take() -> None:
+    def timing(method: str, rounds: int, seconds: float) -> Timing:
+        overrides = {"protocol.rounds": rounds, "protocol.local_epochs": 2}
+        spec = resolve("cora", "non-overlapping", 3, method, 0, overrides)
+        return Timing("cora", "non-overlapping", 3, method, spec.canonical(), seconds)
+
+    # 10 s once and 2 s a round; a first round that was held up; only one round asked for.
+    probed = [timing("local", 2, 99.0), timing("local", 1, 12.0), timing("local", 3, 16.0)]
+    probed += [timing("fedavg", 3, 6.0), timing("fedavg", 1, 7.0), timing("fedprox", 1, 4.0)]
+    estimator = Estimator(_steady(probed), "cpu")
+
+    def wanted(method: str) -> RunSpec:
+        overrides = {"protocol.rounds": 60, "protocol.local_epochs": 2}
+        return resolve("cora", "non-overlapping", 3, method, 1, overrides)
+
+    assert estimator.seconds(wanted("local")) == pytest.approx(120)
+    assert estimator.seconds(wanted("fedavg")) == pytest.approx(120)
+    assert estimator.seconds(wanted("fedprox")) == pytest.approx(240)

@@ -1,0 +1,395 @@
+"""What starts, what is tried again, when a sweep stops by itself, and what interrupts and kills do to it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fake_execute import outcome
+from fake_runs import cpu, grid, stored_numbers
+from processes import Folder, alive, below, wait_for
+from scripted import Scripted
+
+from bench.engine.result import RunResult
+from bench.grids import expand
+from bench.resolve import resolve
+from bench.store import Context, open_store
+from bench.sweep import fingerprint, workers
+from bench.sweep.policy import Limits, Slots, checked
+from bench.sweep.status import sweeps
+
+LOCAL = expand(grid(methods=("local",), seeds=(0, 1, 2), clients=(3,)))
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Scripted:
+    return Scripted(tmp_path)
+
+
+def overlaps(work: Scripted, attempt: dict[str, float], ended: float, other: str) -> bool:
+    return work.attempts(other)[0]["began"] < ended and work.ended(other) > attempt["began"]
+
+
+def test_out_of_memory_is_tried_alone_then_in_smaller_blocks(work: Scripted) -> None:
+    script = {"local 3 0": ["oom", "oom", "done 0.3"], "local 3 1": ["done 0.5"], "local 3 2": ["done 0.2"]}
+    result = work.sweep(LOCAL, script)
+    assert (result.counts, result.failed, result.exit_code) == ({"done": 3}, 0, 0)
+    tries = work.attempts("local 3 0")
+    assert [each["shrink"] for each in tries] == [1, 1, 2]
+    for other in ("local 3 1", "local 3 2"):
+        assert not overlaps(work, tries[1], tries[2]["began"], other), "the second attempt is alone"
+        assert not overlaps(work, tries[2], work.ended("local 3 0"), other), "and so is the third"
+    assert len({each["pid"] for each in tries}) == 3, "a fresh process each time"
+    assert work.stored()["local 3 0"]["reason"] == ""
+    assert work.logs() == set()
+
+
+@pytest.mark.slow
+def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: Scripted) -> None:
+    result = work.sweep(LOCAL[:2], {"local 3 0": ["oom"]})
+    assert (result.counts, result.exit_code) == ({"oom": 1, "done": 1}, 1)
+    # Three clients: blocks of all, of a half and of a quarter of them; the last is one client at most.
+    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 1, 2, 4]
+    row = work.stored()["local 3 0"]
+    assert row["peak_memory"] > 10 * 2**20
+    assert row["reason"] == (
+        f"MemoryError: no more; peak {row['peak_memory'] / 2**30:.2f} GiB; "
+        "tried beside other runs, alone on the device, in blocks of 1/2, in blocks of 1/4"
+    )
+    # The next sweep tries it again, from the start.
+    assert work.sweep(LOCAL[:2]).counts == {"done": 2}
+    assert len(work.attempts("local 3 0")) == 5
+
+
+def test_where_workers_say_how_many_clients_a_block_had_one_client_is_tried_once(work: Scripted) -> None:
+    work.sweep(LOCAL[:1], {"*": ["oom 2"]}, slots=cpu(1))  # three clients: at first a block of two and one
+    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 2]
+    reason = work.stored()["local 3 0"]["reason"]
+    assert reason.endswith("tried alone on the device, in blocks of 1 client")
+
+
+def test_a_run_that_was_alone_already_is_not_tried_alone_again(work: Scripted) -> None:
+    work.sweep(LOCAL[:1], {"*": ["oom"]}, slots=cpu(1))
+    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 2, 4]
+
+
+def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
+    work: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = iter(range(1000))
+    monkeypatch.setattr(workers, "kills_for_memory", lambda: next(kills))
+    result = work.sweep(LOCAL[:2], {"local 3 0": ["signal 9", "signal 9", "done"]})
+    assert result.counts == {"done": 2}
+    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 1, 2]
+    assert work.sweep(expand(grid(methods=("local",), seeds=(7,))), {"*": ["signal 9"]}).counts == {"oom": 1}
+    row = work.stored()["local 3 7"]
+    assert row["reason"].startswith("the system killed the worker for want of memory; peak unknown; tried")
+    # Another signal is no want of memory, whatever the counter says.
+    work.sweep(expand(grid(methods=("local",), seeds=(8,))), {"*": ["signal 15"]})
+    assert work.stored()["local 3 8"]["state"] == "failed"
+
+
+@pytest.mark.parametrize("number", [9, 11])
+def test_a_killed_worker_is_tried_three_times_more(work: Scripted, number: int) -> None:
+    script = {"local 3 0": [f"signal {number}"] * 3 + ["done"], "local 3 1": [f"signal {number}"]}
+    result = work.sweep(LOCAL, script)
+    assert (result.counts, result.failed) == ({"done": 2, "failed": 1}, 1)
+    assert len(work.attempts("local 3 0")) == 4
+    assert len(work.attempts("local 3 1")) == 4
+    row = work.stored()["local 3 1"]
+    assert row["reason"] == f"the worker process died (killed by signal {number}), 4 times"
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("raise", "ValueError: seed 0"),
+        ("exit 3", "the worker process died (exit code 3)"),
+        ("leave", "SystemExit: left"),
+    ],
+)
+def test_a_failure_of_a_method_is_kept_with_its_log_and_not_retried(
+    work: Scripted, word: str, reason: str
+) -> None:
+    result = work.sweep(LOCAL, {"local 3 0": [word]})
+    assert (result.counts, result.exit_code) == ({"failed": 1, "done": 2}, 1)
+    assert len(work.attempts("local 3 0")) == 1
+    row = work.stored()["local 3 0"]
+    assert row["reason"] == reason
+    assert work.logs() == {row["spec_hash"]}, "only failed runs leave a log"
+    log = (work.folder / "logs" / f"{row['spec_hash']}.log").read_text()
+    assert log.startswith("output of attempt 1\n")
+    assert row["traceback"].endswith(f"log: logs/{row['spec_hash']}.log in BENCH_HOME\n")
+    if word == "raise":
+        for text in (log, row["traceback"]):
+            assert "raise ValueError" in text
+    # Done at last: the log goes.
+    assert work.sweep(LOCAL).counts == {"done": 3}
+    assert work.logs() == set()
+
+
+@pytest.mark.slow
+def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Devices are mere names to a scripted run.
+    monkeypatch.setattr("bench.sweep.writer.describe", lambda device, threads: {"device": device})
+    gib = 2**30
+    slots = Slots(("cuda:0",) * 4, 1, {"cuda:0": 10 * gib})
+    assert slots.shared[0].memory == 7.5 * gib, "four contexts of 640 MiB"
+    planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
+    # A peak of 2 GiB counts 2.5: after the first, which is alone, three at a time.
+    script = {"local 3 0": ["gib 2 1"], "*": ["gib 2 4"]}
+    assert work.sweep(planned, script, slots).counts == {"done": 6}
+    spans = {
+        seed: (work.attempts(f"local 3 {seed}")[0]["began"], work.ended(f"local 3 {seed}"))
+        for seed in range(6)
+    }
+    assert all(spans[0][1] < begin for seed, (begin, _) in spans.items() if seed), "never measured: alone"
+    at_once = [sum(begin <= moment < end for begin, end in spans.values()) for moment, _ in spans.values()]
+    assert max(at_once) == 3
+    # What was stored is known to the next sweep: nobody is alone, and four need more than there is.
+    later = expand(grid(methods=("local",), seeds=tuple(range(10, 16))))
+    work.sweep(later, {"*": ["gib 2 9"]}, slots)
+    begins = sorted(work.attempts(f"local 3 {seed}")[0]["began"] for seed in range(10, 16))
+    first_end = min(work.ended(f"local 3 {seed}") for seed in range(10, 16))
+    assert sum(begin < first_end for begin in begins) == 3
+
+
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some errors every later call of the process to its device fails."""
+    # Devices are mere names to a scripted run.
+    monkeypatch.setattr("bench.sweep.writer.describe", lambda device, threads: {"device": device})
+    planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
+    script = {"local 3 0": ["raise"]}
+    for device, processes in (("cuda:0", 2), ("cpu", 1)):
+        (tmp_path / device).mkdir()
+        work = Scripted(tmp_path / device)
+        assert work.sweep(planned, script, Slots((device,), 1)).counts == {"done": 2, "failed": 1}
+        first, *others = [work.attempts(f"local 3 {seed}")[0]["pid"] for seed in range(3)]
+        assert len({first, *others}) == processes
+
+
+SIX = expand(grid(methods=("local",), seeds=tuple(range(6))))
+
+
+def begun(work: Scripted) -> set[str]:
+    return {path.name for path in (work.folder / "attempts").iterdir()}
+
+
+def test_the_first_failure_stops_the_sweep_and_what_runs_is_kept(work: Scripted) -> None:
+    script = {"local 3 0": ["raise"], "local 3 1": ["done 0.5"]}
+    result = work.sweep(SIX, script, limits=checked(True, None, None, None))
+    assert result.counts == {"failed": 1, "done": 1, "missing": 4}
+    assert (result.left, result.exit_code) == ({"stopped after 1 failed": 4}, 1)
+    assert begun(work) == {"local 3 0", "local 3 1"}
+    assert "4 left: stopped after 1 failed" in work.lines
+
+
+def test_so_many_failures_stop_the_sweep(work: Scripted) -> None:
+    script = {f"local 3 {seed}": ["raise"] for seed in (0, 2, 3, 5)}
+    result = work.sweep(SIX, script, cpu(1), checked(False, 3, None, None))
+    assert result.counts == {"failed": 3, "done": 1, "missing": 2}
+    assert result.left == {"stopped after 3 failed": 2}
+
+
+def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> None:
+    began = time.monotonic()
+    result = work.sweep(SIX, {"local 3 1": ["hang"]}, limits=Limits(timeout=2))
+    assert time.monotonic() - began < 30
+    assert result.counts == {"failed": 1, "done": 5}
+    assert len(work.attempts("local 3 1")) == 1
+    row = work.stored()["local 3 1"]
+    assert row["reason"] == "timed out after 2 s"
+    assert row["seconds_total"] == 2
+    assert work.logs() == {row["spec_hash"]}
+
+
+def known_to_take(work: Scripted, seconds: float) -> None:
+    """One run of the kind is stored with this time."""
+    spec = resolve("cora", "non-overlapping", 3, "local", 99)
+
+    result: RunResult = outcome(spec)
+    result.seconds["total"] = seconds
+    from datetime import datetime
+
+    code = fingerprint.code("local")
+    with open_store(work.url, create=True) as store:
+        context = Context(datetime(2026, 1, 1), {}, "0", code.method_numerics, code.engine_numerics)
+        store.save(spec, result, context)
+
+
+def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
+    known_to_take(work, 3600)
+    both = expand(grid(methods=("local", "fedavg"), seeds=(0, 1)))
+    result = work.sweep(both, limits=Limits(budget=1800))
+    # Runs of fedavg, whose time is unknown, may start; local is known to take an hour.
+    assert result.counts == {"missing": 2, "done": 2}
+    assert begun(work) == {"fedavg 3 0", "fedavg 3 1"}
+    assert (result.left, result.exit_code) == ({"not to be done within the budget of 0.5 h": 2}, 0)
+    assert work.sweep(both, limits=Limits(budget=7200)).counts == {"done": 4}
+
+
+def test_nothing_starts_once_the_budget_is_used_up(work: Scripted) -> None:
+    result = work.sweep(SIX, {"*": ["done 1.5"]}, limits=Limits(budget=2.5))
+    done = result.counts["done"]
+    assert 2 <= done < 6
+    assert result.left == {f"not to be done within the budget of {2.5 / 3600:g} h": 6 - done}
+
+
+def test_a_method_that_fails_alike_in_its_first_three_cells_is_held_back(work: Scripted) -> None:
+    planned = expand(grid(methods=("local", "fedavg"), seeds=(0, 1), clients=(3, 4, 5, 6)))
+    script = {f"local {clients} {seed}": ["raise"] for clients in (3, 4, 5, 6) for seed in (0, 1)}
+    result = work.sweep(planned, script, cpu(1))
+    assert result.counts == {"failed": 3, "done": 8, "missing": 5}
+    assert result.exit_code == 1
+    ((reason, count),) = result.left.items()
+    assert count == 5
+    why = "its first 3 cells failed alike: ValueError in fake_execute.py:"
+    assert reason.startswith(f"local is held back: {why}")
+    assert {row["clients"] for key, row in work.stored().items() if key.startswith("local")} == {3, 4, 5}
+    assert any(line.startswith("5 left: local is held back") for line in work.lines)
+    # Mended, everything is done.
+    assert work.sweep(planned).counts == {"done": 16}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"local 3 0": ["done"]},
+        {"local 4 0": ["raise other"]},
+        {"local 5 0": ["exit 3"]},
+    ],
+    ids=["one success", "another exception", "no exception"],
+)
+def test_other_failures_hold_nothing_back(work: Scripted, script: dict[str, list[str]]) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0,), clients=(3, 4, 5)))
+    raising = {f"local {clients} 0": ["raise"] for clients in (3, 4, 5)}
+    result = work.sweep(planned, {**raising, **script}, cpu(1))
+    assert result.left == {}
+    assert result.ran == 3
+
+
+@pytest.mark.parametrize(
+    ("word", "limit"), [("exit 3", None), ("hang", 1.0), ("unready", None), ("disk", None)]
+)
+def test_what_no_run_has_raised_holds_nothing_back(work: Scripted, word: str, limit: float | None) -> None:
+    planned = expand(grid(methods=("local",), seeds=(0,), clients=(3, 4, 5, 6)))
+    script = {f"local {clients} 0": [word] for clients in (3, 4, 5)}
+    result = work.sweep(planned, script, cpu(1), Limits(timeout=limit))
+    assert (result.counts, result.left) == ({"failed": 3, "done": 1}, {})
+
+
+@pytest.mark.slow
+def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    script = {"local 3 0": ["done 6"], "local 3 1": ["oom", "done"]}
+    work.sweep(planned, script, Slots(("cpu",) * 2, 1, elsewhere=True))
+    assert {row["state"] for row in work.stored().values()} == {"done"}
+    tries = work.attempts("local 3 1")
+    assert [each["shrink"] for each in tries] == [1, 1], "alone first, then smaller"
+    assert tries[1]["began"] < work.ended("local 3 0")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    folder = Folder(tmp_path_factory.mktemp("undisturbed"))
+    assert folder.start().wait(timeout=120) == 0
+    return dict(stored_numbers(folder.database))
+
+
+def goes_on(folder: Folder, kept: int, undisturbed: dict[str, object]) -> None:
+    """The same command again does exactly the rest, and nothing differs from an undisturbed sweep."""
+    starts = folder.starts()
+    out = folder.start().communicate(timeout=120)[0]
+    assert f"{{'done': 12}} {12 - kept}" in out
+    assert folder.starts() - starts == 12 - kept, "what was stored is not run again"
+    assert stored_numbers(folder.database) == undisturbed
+    with open_store(folder.database, create=False) as store:
+        assert list(store.runs()["state"]) == ["done"] * 12
+
+
+@pytest.mark.slow
+def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed: dict[str, object]) -> None:
+    folder = Folder(tmp_path)
+    process = folder.start(seconds=0.5)
+    wait_for(lambda: folder.starts() >= 4)
+    workers = below(process.pid)
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=60)[0]
+    assert "running to be finished and stored; Ctrl-C again stops now" in out
+    kept = folder.kept()
+    assert kept == folder.starts(), "every run that had begun is stored"
+    assert 4 <= kept < 12
+    assert f"{12 - kept} left: interrupted" in out
+    assert "KeyboardInterrupt" in out
+    wait_for(lambda: not alive(workers))  # a process needs a moment to end
+    assert sweeps(tmp_path) == []
+    goes_on(folder, kept, undisturbed)
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT] * 2, [signal.SIGTERM]], ids=["twice", "terminate"])
+def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signals]) -> None:
+    folder = Folder(tmp_path)
+    process = folder.start(seconds=120)
+    wait_for(lambda: folder.starts() == 2)
+    workers = below(process.pid)
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.5)
+    assert process.wait(timeout=20) != 0
+    wait_for(lambda: not alive(workers))  # a process needs a moment to end
+    assert folder.kept() == 0
+    assert list((tmp_path / "sweeps").iterdir()) == []
+
+
+def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    process = folder.start(seconds=120)
+    wait_for(lambda: folder.starts() == 2)
+    workers = below(process.pid)
+    process.kill()
+    process.wait(timeout=30)
+    wait_for(lambda: not alive(workers), 10)
+    assert folder.kept() == 0
+
+
+@pytest.mark.slow
+def test_the_command_line_ends_with_130_and_says_meanwhile_what_it_is_at(tmp_path: Path) -> None:
+    environment = {**os.environ, "BENCH_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    environment.pop("BENCH_DATA", None)
+    # As in sweep_script: interrupts may be ignored where the tests were started.
+    bench = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from bench.cli.main import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", bench]
+    seeds = [word for seed in range(40) for word in ("--seed", str(seed))]
+    asked = ["sweep", "-d", "cora", "-m", "local", "-k", "3", *seeds, "--jobs", "1", "--devices", "cpu"]
+    process = subprocess.Popen(
+        [*command, *asked, "--set", "protocol.rounds=10"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: any(sweep["counts"].get("done", 0) >= 2 for sweep in sweeps(tmp_path)))
+    shown = subprocess.run(
+        [*command, "runs", "status", "--json"], env=environment, capture_output=True, text=True, check=True
+    )
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    (sweep,) = json.loads(shown.stdout)
+    assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (process.pid, 40, 1)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+    with open_store(f"sqlite:///{tmp_path / 'bench.db'}", create=False) as store:
+        states = list(store.runs()["state"])
+    assert 2 <= len(states) < 40
+    assert set(states) == {"done"}
+    assert f"{40 - len(states)} left: interrupted" in out

@@ -1,0 +1,287 @@
+"""``bench verify``: what is drawn from a bundle, made again and found."""
+
+import io
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from fake_execute import faulty_itself, outcome
+from fake_runs import any_federation, cpu, grid
+from rich.console import Console
+from scipy.stats import chisquare
+from stored_runs import change_table, context_of, database, done, opened, set_cell, spec_of
+
+from bench.cli.main import main
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.grids import expand
+from bench.spec import RunSpec
+from bench.store import Context, open_store
+from bench.store.bundle import Bundle, write_bundle
+from bench.store.outcome import Outcome
+from bench.sweep import fingerprint, verify
+from bench.sweep.show import PlainLines
+from bench.sweep.verify import compare, draw, obstacles
+
+
+@pytest.fixture(scope="module")
+def twelve(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    """Twelve finished runs, of which some cost a thousand times more, and one that ran out of memory."""
+    folder = tmp_path_factory.mktemp("twelve")
+    runs = [(spec_of(seed=seed), replace(done(), seconds={"total": 10.0**seed})) for seed in range(12)]
+    with opened(folder / "a.db", [*runs, (spec_of(seed=99), RunResult("oom"))]) as store:
+        write_bundle(store, store.runs(), folder / "twelve")
+    return Bundle(folder / "twelve")
+
+
+def test_every_finished_run_is_as_likely_as_any_other(twelve: Bundle) -> None:
+    drawn = Counter(seed for trial in range(800) for seed in draw(twelve, 3, trial)["seed"])
+    assert set(drawn) == set(range(12))
+    assert chisquare(list(drawn.values())).pvalue > 1e-4
+    first = Counter(tuple(draw(twelve, 1, trial)["seed"]) for trial in range(800))
+    assert chisquare(list(first.values())).pvalue > 1e-4
+
+
+def test_a_draw_follows_from_its_seed(twelve: Bundle) -> None:
+    samples = [tuple(draw(twelve, 4, seed)["spec_hash"]) for seed in range(8)]
+    assert samples == [tuple(draw(twelve, 4, seed)["spec_hash"]) for seed in range(8)]
+    assert len(set(samples)) > 1
+    assert all(len(set(sample)) == 4 for sample in samples)
+    assert len(draw(twelve, 50, 0)) == 12
+    with pytest.raises(RequestError, match="--sample expects at least 1, got 0"):
+        draw(twelve, 0, 0)
+
+
+def test_nothing_to_draw_from(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db", [(spec_of(), RunResult("oom"))]) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+    with pytest.raises(RequestError, match="no run in state done"):
+        draw(Bundle(tmp_path / "out"), 1, 0)
+
+
+def outcome_of(last: tuple[int, int], best: tuple[int, int], samples: tuple[int, int]) -> Outcome:
+    """Two clients: correct test predictions by rule ``last`` and ``best_val``, of so many samples."""
+    rows = tuple(
+        (client, "trained", "test", rule, "accuracy", correct[client] / samples[client], samples[client])
+        for client in (0, 1)
+        for rule, correct in (("best_val", best), ("last", last))
+    )
+    return Outcome("done", "p", rows, {"trained": np.array([last], np.int32)})
+
+
+@pytest.mark.parametrize(
+    ("last", "best", "finding"),
+    [
+        ((100, 300), (100, 300), "equal"),
+        ((100, 300), (100, 305), "close"),  # 5 of 1,000: 0.5 points
+        ((100, 300), (100, 306), "differs"),
+        ((110, 290), (90, 310), "close"),  # clients change places, the pooled accuracy does not
+        ((100, 310), (100, 300), "close"),  # 10 of 1,000: 1 point
+        ((100, 311), (100, 300), "differs"),
+        ((95, 294), (100, 300), "differs"),
+    ],
+)
+def test_tolerances(last: tuple[int, int], best: tuple[int, int], finding: str) -> None:
+    stated = outcome_of((100, 300), (100, 300), (200, 800))
+    assert compare(stated, outcome_of(last, best, (200, 800)))[0] == finding
+    assert compare(outcome_of(last, best, (200, 800)), stated)[0] == finding
+
+
+def test_two_predictions_may_differ_on_a_small_split() -> None:
+    stated = outcome_of((10, 10), (10, 10), (20, 20))
+    assert compare(stated, outcome_of((10, 10), (12, 10), (20, 20)))[0] == "close"
+    assert compare(stated, outcome_of((10, 10), (12, 11), (20, 20)))[0] == "differs"
+
+
+def test_equal_accuracies_of_other_curves_are_close() -> None:
+    stated, found = (outcome_of((10, 10), (10, 10), (20, 20)) for _ in range(2))
+    found.curves["trained"][0, 0] = 9
+    assert compare(stated, found)[0] == "close"
+
+
+def test_what_is_no_agreement_at_all() -> None:
+    stated = outcome_of((10, 10), (10, 10), (20, 20))
+    finding, detail = compare(stated, replace(stated, partition_hash="q"))
+    assert (finding, detail) == ("differs", "other clients: partition p, here q")
+    assert compare(stated, outcome_of((10, 10), (10, 10), (20, 21)))[0] == "differs"
+    for state, expected in (
+        ("diverged", "differs"),
+        ("not_applicable", "differs"),
+        ("oom", None),
+        ("failed", None),
+        ("no_data", None),
+    ):
+        finding, detail = compare(stated, Outcome(state, "p", (), {}), "why")
+        assert (finding, detail) == (expected, f"it ended here as {state}: why")
+
+
+def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of one short run on Cora, made by a sweep."""
+    folder = tmp_path_factory.mktemp("real")
+    url = f"sqlite:///{folder / 'a.db'}"
+    asked = ("-d", "cora", "-k", "3", "-m", "local", "--set", "protocol.rounds=2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_HOME", str(folder / "home"))
+        for command in (
+            ["sweep", *asked, "--devices", "cpu", "--db", url],
+            ["export", "--db", url, "--out", str(folder / "real")],
+        ):
+            with pytest.raises(SystemExit) as ended:
+                main(command)
+            assert not ended.value.code
+    return folder / "real"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    return tmp_path / "home"
+
+
+def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(capsys, "import", str(real))[0] == 0
+    code, text, _ = bench(capsys, "verify", str(real), "--sample", "3")
+    run, last = text.splitlines()
+    assert code == 0
+    assert run.startswith("local on cora, non-overlapping, 3 clients, seed 0 (")
+    assert run.endswith("): equal: every count is the same")
+    assert last.startswith("real: agreed, 1 of 1 finished runs drawn; marked verified in /")
+    with open_store(f"sqlite:///{home / 'bench.db'}", create=False) as store:
+        assert store.runs()["bundle_state"].tolist() == ["verified"]
+        assert json.loads(store.bundles()["sample"][0]) == {store.runs()["spec_hash"][0]: "equal"}
+
+
+def test_a_forged_bundle_is_contradicted(
+    real: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every test count of every round is raised, which no look at the bundle alone can tell."""
+    forged = Path(shutil.copytree(real, tmp_path / "forged"))
+    change_table(forged, "client_results.parquet", raised("correct", lambda count: min(count + 40, 140)))
+    change_table(
+        forged,
+        "curves.parquet",
+        raised("correct", lambda counts: [min(count + 40, 140) for count in counts]),
+    )
+    assert bench(capsys, "import", str(forged))[0] == 0
+    code, text, _ = bench(capsys, "verify", str(forged), "--json")
+    told = json.loads(text)
+    assert (code, told["outcome"], told["marked"]) == (1, "contradicted", "contradicted")
+    assert [run["finding"] for run in told["runs"]] == ["differs"]
+
+
+def raised(column: str, change: Callable[[object], object]) -> Callable[[pa.Table], pa.Table]:
+    def changed(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(column)
+        field = table.schema.field(place)
+        tests = [split == "test" for split in table.column("split").to_pylist()]
+        values = [
+            change(value) if test else value
+            for value, test in zip(table.column(column).to_pylist(), tests, strict=True)
+        ]
+        return table.set_column(place, field, pa.array(values, field.type))
+
+    return changed
+
+
+def test_runs_that_cannot_be_made_here(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is run or marked, and the exit code says that nothing is known."""
+    code = fingerprint.code("local")
+    here = replace(context_of(), method_numerics=code.method_numerics, engine_numerics=code.engine_numerics)
+    pubmed = RunSpec(dataset="pubmed", scenario="non-overlapping", clients=2, method="local", seed=0)
+    cases = {
+        "data": (pubmed, here, "not in any data root: "),
+        "method": (spec_of(method="locl"), here, "unknown method 'locl': did you mean 'local'?"),
+        "numerics": (
+            spec_of(),
+            replace(here, method_numerics=99),
+            f"made with method numerics 99, here is {code.method_numerics}",
+        ),
+        "engine": (
+            spec_of(),
+            replace(here, engine_numerics=99),
+            f"made with engine numerics 99, here is {code.engine_numerics}",
+        ),
+    }
+    for name, (spec, context, problem) in cases.items():
+        with open_store(f"sqlite:///{tmp_path / name}.db", create=True) as store:
+            store.save(spec, done(), context)
+            write_bundle(store, store.runs(), tmp_path / name)
+        url = f"sqlite:///{tmp_path / name}-new.db"
+        assert bench(capsys, "import", str(tmp_path / name), "--db", url)[0] == 0
+        exit_code, text, error = bench(capsys, "verify", str(tmp_path / name), "--db", url)
+        assert (exit_code, error) == (1, "")
+        assert f"): not checked: {problem}" in text
+        assert f"{name}: incomplete, 1 of 1 finished runs drawn; nothing marked\n" in text
+        with open_store(url, create=False) as store:
+            assert store.runs()["bundle_state"].tolist() == ["unverified"]
+
+
+def test_obstacles_name_only_what_is_in_the_way(twelve: Bundle) -> None:
+    sample = twelve.runs(seed=[0, 1])
+    code = fingerprint.code("local")
+    sample = sample.assign(method_numerics=code.method_numerics, engine_numerics=code.engine_numerics)
+    assert obstacles(sample, lambda dataset: "") == []
+    assert [check.detail for check in obstacles(sample, lambda dataset: f"no {dataset}")] == ["no cora"] * 2
+
+
+def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = Path(shutil.copytree(real, tmp_path / "broken"))
+    change_table(broken, "client_results.parquet", set_cell("correct", 1))
+    old = database(tmp_path / "a.db", [])
+    for arguments, problem in (
+        ((str(real), "--sample", "0"), "--sample expects at least 1, got 0"),
+        ((str(real), "--seed", "-1"), "--seed"),
+        ((str(tmp_path / "none"),), "no bundle at"),
+        ((str(real), "--db", f"sqlite:///{tmp_path / 'none.db'}"), "no database at"),
+        ((str(broken), "--db", old), "curve"),
+    ):
+        code, text, error = bench(capsys, "verify", *arguments)
+        assert (code, text, error.count("\n")) == (2, "", 1)
+        assert problem in error
+    assert not home.exists()
+
+
+def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_path: Path) -> None:
+    """The sweep holds it back after three cells; what was made is compared."""
+    planned = [
+        *expand(grid(("cora", "citeseer", "pubmed", "photo", "computers"), ("local",), seeds=(0,))),
+        *expand(grid(("facebook",), ("fedavg",), seeds=(10,))),
+    ]
+    with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
+        for each in planned:
+            assert each.spec is not None
+            made = outcome(each.spec)
+            partition = made.partition_hash if each.dataset == "facebook" else each.dataset
+            context = Context(datetime(2026, 1, 1), {}, "0", 1, 1)
+            store.save(each.spec, replace(made, partition_hash=partition), context)
+        write_bundle(store, store.runs(), tmp_path / "theirs")
+    bundle = Bundle(tmp_path / "theirs")
+    sample = verify.draw(bundle, 6, 0)
+    reporter = PlainLines(Console(file=io.StringIO()))
+    checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty_itself, any_federation)
+    assert [check.spec_hash for check in checks] == list(sample["spec_hash"]), "every run, in order"
+    found = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]
+    assert [each for each in found if each[1]] == [("fedavg", "equal", "every count is the same")]
+    assert sorted(each for each in found if not each[1]) == [
+        *[("local", None, "it ended here as failed: ValueError: first line")] * 3,
+        *[("local", None, "not made: others of its method failed alike")] * 2,
+    ]
+    assert verify.outcome(checks) == "incomplete", "neither agreed nor contradicted"

@@ -1,0 +1,386 @@
+"""What goes wrong around a sweep: other sweeps, dead claims, the disk, locks, and servers that are away.
+
+After each, what is stored equals what an undisturbed sweep stores, once each, and no process is left.
+"""
+
+import errno
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_execute import outcome
+from fake_runs import cpu, grid, stored_numbers
+from processes import wait_for, workers_below
+from scripted import Scripted
+from servers import away, postgres_server
+from sqlalchemy import Engine, event
+
+from bench.engine.result import RunResult
+from bench.errors import BusyError, RequestError
+from bench.grids import expand
+from bench.spec import RunSpec
+from bench.store import Context, Store, claims, connect, open_store
+from bench.store.claims import LEASE, Claims
+from bench.store.queries import Stored
+from bench.store.store import now
+from bench.sweep import status, writer
+from bench.sweep.federations import Federations
+from bench.sweep.plan import Step
+from bench.sweep.schedule import Interrupts
+from bench.sweep.writer import Writer
+
+
+def expected(folder: Path, seeds: int) -> dict[str, object]:
+    """What an undisturbed sweep of ``Folder.start`` stores."""
+    folder.mkdir()
+    work = Scripted(folder)
+    work.sweep(expand(grid(seeds=tuple(range(seeds)))))
+    return dict(stored_numbers(work.url))
+
+
+def sound(database: str) -> None:
+    """The file is undamaged, and every run in it is complete and there once."""
+    with sqlite3.connect(database.removeprefix("sqlite:///")) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
+        hashes = [row[0] for row in raw.execute("SELECT spec_hash FROM runs")]
+        curves = raw.execute("SELECT run_id, COUNT(*) FROM curves GROUP BY run_id").fetchall()
+    assert len(set(hashes)) == len(hashes)
+    assert {count for _, count in curves} <= {6}, "two stages, three splits"
+    assert len(curves) == len(hashes)
+
+
+def test_a_failure_does_not_replace_what_another_sweep_has_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even where that is stored at the last moment."""
+    real = Store.save
+
+    def late(self: Store, spec: RunSpec, result: RunResult, context: Context, *keep: Any) -> int:
+        real(self, spec, outcome(spec), context)
+        return real(self, spec, result, context, *keep)
+
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    stale_plan = work.plan(planned)
+    assert stale_plan.counts == {"missing": 2}
+    work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
+    monkeypatch.setattr(Store, "save", late)
+    monkeypatch.setattr(work, "plan", lambda *_: stale_plan)
+    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1))
+    assert (result.counts, result.ran) == ({"done": 2}, 1)
+    assert {row["state"] for row in work.stored().values()} == {"done"}
+    assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
+    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
+def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    first = planned[0].spec
+    assert first is not None
+    with open_store(work.url, create=True) as store:
+        other = Claims(store, lease=3.0)  # of this very process, which is alive; never released
+        assert other.take(first.hash)
+        began = time.monotonic()
+        assert work.sweep(planned).counts == {"done": 2}
+        assert time.monotonic() - began > 2.5
+        assert work.attempts("local 3 1")[0]["began"] < work.attempts("local 3 0")[0]["began"]
+
+
+def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0, 1)))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with open_store(work.url, create=True) as store:
+        for each, number, earlier in zip(planned, (ended.pid, os.getpid()), (0, 100), strict=True):
+            assert each.spec is not None
+            dead = Claims(store)
+            place, _, began, token = dead.owner.split(":")
+            dead.owner = f"{place}:{number}:{float(began) - earlier}:{token}"
+            assert dead.take(each.spec.hash)
+    start = time.monotonic()
+    assert work.sweep(planned).counts == {"done": 2}, "the second's number is this process's now"
+    assert time.monotonic() - start < 30
+
+
+class DoneMeanwhile(Writer):
+    """Another sweep stores a run before this one tries it again."""
+
+    asked = 0
+
+    def take(self, step: Step) -> bool:
+        self.asked += 1
+        if self.asked == 2:
+            super().save(step, outcome(step.spec), now())
+        return super().take(step)
+
+
+def test_what_another_sweep_has_done_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.sweep.run.Writer", DoneMeanwhile)
+    work = Scripted(tmp_path)
+    result = work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["oom", "done"]})
+    assert (result.counts, result.ran) == ({"done": 1}, 0)
+    assert len(work.attempts("local 3 0")) == 1
+    assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
+
+
+def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Path) -> None:
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    work.sweep(planned, {"*": ["raise"]})
+    plan = work.plan(planned)
+    work.sweep(planned, {"*": ["raise"]})
+    with (
+        open_store(work.url, create=False) as store,
+        Writer(store, Federations(), cpu(1), bool) as ours,
+    ):
+        assert ours.elsewhere(plan.steps[0]) == "failed"
+        assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
+
+
+def test_claims_are_renewed_between_any_two_runs_that_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several may end while one is stored, and each may have to wait for the database."""
+    done: list[str] = []
+    real = Writer.save
+
+    def slow(self: Writer, step: Step, result: RunResult, started: datetime) -> str:
+        done.append("saved")
+        time.sleep(0.5)
+        return real(self, step, result, started)
+
+    monkeypatch.setattr(Writer, "save", slow)
+    monkeypatch.setattr(Writer, "renew", lambda self: done.append("renewed") or ())
+    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
+    assert done.count("saved") == 6
+    assert "saved saved" not in " ".join(done)
+
+
+def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "RENEW", 0.1)
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+
+    def take_over() -> None:
+        with sqlite3.connect(tmp_path / "bench.db", isolation_level=None) as raw:
+            wait_for(lambda: raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount)
+        raw.close()
+
+    thread = threading.Thread(target=take_over)
+    thread.start()
+    assert work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["done 2"]}).counts == {"done": 1}
+    thread.join()
+    said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
+    assert work.lines.count(said) == 1
+
+
+def test_a_clock_that_is_set_back_neither_loses_claims_nor_makes_a_run_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RENEW", 0.1)
+    work = Scripted(tmp_path)
+    (tmp_path / "attempts").mkdir()
+
+    def set_back() -> None:
+        wait_for(lambda: work.attempts("local 3 0"))
+        monkeypatch.setitem(claims.CLOCKS, "sqlite", f"{claims.CLOCKS['sqlite']} - 3600.0")
+
+    thread = threading.Thread(target=set_back)
+    thread.start()
+    planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
+    assert work.sweep(planned, {"*": ["done 0.5"]}, cpu(1)).counts == {"done": 3}
+    thread.join()
+    assert [len(work.attempts(f"local 3 {seed}")) for seed in range(3)] == [1, 1, 1]
+    assert not any("no longer claimed" in line for line in work.lines)
+
+
+def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
+    last_try = connect.CONNECT_SECONDS + connect.BUSY_SECONDS
+    assert writer.RENEW + connect.PATIENCE + last_try < LEASE
+
+
+def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = expand(grid(seeds=tuple(range(20))))
+    wanted = expected(tmp_path / "alone", 20)
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    with sqlite3.connect(tmp_path / "bench.db") as raw:
+        pages = raw.execute("PRAGMA page_count").fetchone()[0]
+    real = connect.SQLite.engine
+
+    def small(self: connect.SQLite, write: bool) -> Engine:
+        made = real(self, write)
+
+        @event.listens_for(made, "connect")
+        def limited(connection: sqlite3.Connection, _record: object) -> None:
+            connection.execute(f"PRAGMA max_page_count = {pages + 10}")
+
+        return made
+
+    with monkeypatch.context() as full:
+        full.setattr(connect.SQLite, "engine", small)
+        with pytest.raises(RequestError, match="database or disk is full"):
+            work.sweep(planned)
+    assert not workers_below(os.getpid())
+    kept = len(stored_numbers(work.url))
+    assert 1 <= kept < 40
+    sound(work.url)
+    result = work.sweep(planned)
+    assert (result.counts, result.ran) == ({"done": 40}, 40 - kept)
+    assert stored_numbers(work.url) == wanted
+    sound(work.url)
+
+
+def test_a_full_disk_under_the_status_file_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(status.os, "replace", full)
+    assert Scripted(tmp_path).sweep(expand(grid())).counts == {"done": 4}
+
+
+def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> threading.Thread:
+    """Hold the write lock of a database for so long, from now on, or until it is ``enough``."""
+    until = enough or threading.Event()
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+
+    def release() -> None:
+        until.wait(seconds)
+        connection.execute("ROLLBACK")
+        connection.close()
+
+    thread = threading.Thread(target=release)
+    thread.start()
+    return thread
+
+
+def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.5)
+    wanted = expected(tmp_path / "alone", 3)
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    thread = lock(tmp_path / "bench.db", 2.0)
+    began = time.monotonic()
+    assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
+    assert time.monotonic() - began >= 1.5
+    thread.join()
+    assert stored_numbers(work.url) == wanted
+    sound(work.url)
+
+
+def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(connect, "PATIENCE", 0.5)
+    thread = lock(tmp_path / "bench.db", 4.0)
+    with pytest.raises(RequestError, match="locked"):
+        work.sweep(expand(grid(seeds=(0,))))
+    thread.join()
+    assert not workers_below(os.getpid())
+    assert work.stored() == {}
+
+
+def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'locked' / 'bench.db'}"
+    with open_store(url, create=True):
+        pass
+    step = Scripted(tmp_path).plan(expand(grid(methods=("local",), seeds=(0,)))).steps[0]
+    began = time.monotonic()
+    with (
+        open_store(url, create=False) as store,
+        Writer(store, Federations(), cpu(1), bool) as ours,
+        pytest.raises(RequestError, match="readonly"),
+    ):
+        ours.take(step)
+    assert time.monotonic() - began < 10.0
+
+
+def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, asked = Store.stored, []
+
+    def stored(self: Store, spec_hash: str) -> Stored | None:
+        asked.append(spec_hash)
+        if len(asked) % 2:
+            raise BusyError("away")
+        return real(self, spec_hash)
+
+    monkeypatch.setattr(Store, "stored", stored)
+    work = Scripted(tmp_path)
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    assert work.sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
+    assert len(asked) == 2, "whether another sweep has made it, in vain and again"
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = expected(tmp_path / "alone", 6)
+    with postgres_server() as new:
+        url = new()
+        monkeypatch.setattr(Scripted, "url", url)
+        open_store(url, create=True).close()
+        times = 0
+
+        def interfere() -> None:
+            nonlocal times
+            for count in (2, 6):
+                wait_for(lambda count=count: len(stored_numbers(url)) >= count)
+                with away(url):
+                    time.sleep(1.5)
+                times += 1
+
+        thread = threading.Thread(target=interfere)
+        thread.start()
+        work = Scripted(tmp_path)
+        result = work.sweep(expand(grid(seeds=tuple(range(6)))), {"*": ["done 0.4"]})
+        thread.join()
+        assert (result.counts, result.ran, times) == ({"done": 12}, 12, 2)
+        assert stored_numbers(url) == wanted
+        assert sum(path.read_text().count("\n") for path in (tmp_path / "attempts").iterdir()) == 12
+
+
+def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Scripted(tmp_path)
+    with open_store(work.url, create=True):
+        pass
+    monkeypatch.setattr(connect, "BUSY_SECONDS", 3.0)
+    monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
+    began = time.monotonic()
+    enough = threading.Event()
+    thread = lock(tmp_path / "bench.db", 60.0, enough)
+    with pytest.raises(KeyboardInterrupt):
+        work.sweep(expand(grid(seeds=(0,))))
+    assert time.monotonic() - began < 20.0, "of ten waits of 3 s the first"
+    enough.set()
+    thread.join()
+
+
+class Asked(Interrupts):
+    """The sweep was asked to terminate at its start."""
+
+    def __enter__(self) -> "Asked":
+        self.now = self.finish = True
+        return self

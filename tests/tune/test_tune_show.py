@@ -1,0 +1,33 @@
+"""What searches look like in a dry run."""
+
+import pytest
+from tune_toys import go_on, tuning
+
+from bench.tune.search import Standing
+from bench.tune.show import Progress, cost
+
+NINE, ONE = tuning(trials=9), tuning(trials=1)
+
+
+@pytest.mark.parametrize(
+    ("searches", "slots", "width", "seconds"),
+    [
+        ([90.0], 1, 1, 90),
+        ([90.0], 2, 1, 45),  # the two seeds side by side
+        ([90.0], 20, 1, 45),
+        ([90.0], 20, 4, 11.25),
+        ([90.0] * 3, 6, 1, 45),
+        ([90.0] * 3, 2, 1, 135),
+        ([20.0, 90.0, 40.0], 4, 1, 45),  # the longest decides
+    ],
+)
+def test_a_dry_run_says_what_the_rest_takes_without_pruning(
+    searches: list[float], slots: int, width: int, seconds: float
+) -> None:
+    rows = [Progress(NINE, Standing(), each) for each in searches]
+    lacking = Progress(NINE, Standing(), 1000.0, "not in any data root")
+    done = Progress(ONE, go_on(ONE)[0], 1000.0)
+    text = cost([*rows, lacking, done], slots, width)
+    time = f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.0f} min"
+    assert f"{len(rows) + 2} searches, {len(rows)} to do, {time} on {slots} at a time" in text
+    assert ("stay idle" in text) == (slots > 2 * width * len(rows))

@@ -1,0 +1,161 @@
+"""Searches without training: what a configuration reaches follows from its settings alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import resource
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.engine.result import RunResult
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.sweep import workers
+from bench.sweep.policy import Demand, Slots
+from bench.sweep.workers import Execute, Lost, Order
+from bench.tune.record import Record, record, write
+from bench.tune.search import Runs, Standing, TrialRun, standing
+from bench.tune.space import Space, Value, search_space
+from bench.tune.trial import without_test_items
+from bench.tune.tuning import Tuning
+
+ROUNDS = 6
+EPOCHS = 2
+PLAIN = ROUNDS * EPOCHS * 2
+"""Client epochs of a trial on two seeds."""
+
+
+class FakeFederation:
+    """What is read of a federation."""
+
+    hash = "fake"
+    provenance: dict[str, Any] = {}  # noqa: RUF012
+
+
+def any_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
+    """Whatever was asked for."""
+    return FakeFederation()
+
+
+def tuning(method: str = "local", trials: int = 8, space: Space | None = None, **names: Any) -> Tuning:
+    """A search of few rounds on embedded data."""
+    settings = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}
+    spec = resolve(
+        names.get("dataset", "cora"), "non-overlapping", names.get("clients", 3), method, 1000, settings
+    )
+    return Tuning(spec, search_space(spec) if space is None else space, (1000, 1001), trials)
+
+
+def cpu(slots: int = 1) -> Slots:
+    """Slots on the processor."""
+    return Slots(("cpu",) * slots, 1)
+
+
+def final(spec: RunSpec) -> float:
+    """What a configuration reaches after all rounds, on every seed."""
+    tree = spec.tree()
+    settings = {"client": tree["client"], "hyper": tree["hyper"]}
+    digest = hashlib.sha256(("d" + json.dumps(settings, sort_keys=True)).encode()).digest()
+    return 0.3 + 0.6 * int.from_bytes(digest[:4], "little") / 2**32
+
+
+def reached(spec: RunSpec) -> float:
+    """What it reaches after the spec's rounds: as large a part of it."""
+    return final(spec) * spec.protocol.rounds / ROUNDS
+
+
+def plain(spec: RunSpec) -> TrialRun:
+    """A run of a method that trains what the protocol says."""
+    return TrialRun(0, "searched", "", reached(spec), float(spec.protocol.rounds * EPOCHS), 0.25)
+
+
+def warm(spec: RunSpec) -> TrialRun:
+    """A run of a method with a warm-up of half a plain run."""
+    used = 0.5 * ROUNDS * EPOCHS + spec.protocol.rounds * EPOCHS
+    return TrialRun(0, "searched", "", reached(spec), used, 0.25)
+
+
+Play = Callable[[RunSpec], TrialRun]
+Stored = dict[str, tuple[dict[str, Value], Runs]]
+
+
+def go_on(
+    search: Tuning,
+    width: int = 1,
+    play: Play = plain,
+    stored: Stored | None = None,
+    most: int = 10_000,
+    order: random.Random | None = None,
+) -> tuple[Standing, Stored]:
+    """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
+    stored = {} if stored is None else stored
+    made = sum(len(seeds) for _, runs in stored.values() for seeds in runs.values())
+    while True:
+        where = standing(search, list(stored.values()), width)
+        if not where.to_run or not most:
+            return where, stored
+        spec = order.choice(where.to_run) if order else where.to_run[0]
+        configuration = search.configuration(spec)
+        assert configuration is not None
+        _, runs = stored.setdefault(json.dumps(configuration), (configuration, {}))
+        made, most = made + 1, most - 1
+        assert spec.seed not in runs.get(spec.protocol.rounds, {}), "no run is made twice"
+        runs.setdefault(spec.protocol.rounds, {})[spec.seed] = play(spec)
+
+
+def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
+    """A finished search; its record lies where the user's own do."""
+    made = record(search, FakeFederation.hash, go_on(search, play=play)[0].trials)
+    write(home / "tuned", made)
+    return made
+
+
+def answer(order: Order) -> RunResult:
+    """What a worker would hand back of a run like ``plain``."""
+    spec = order.spec
+    rows = [[round(10_000 * final(spec) * (row + 1) / ROUNDS)] for row in range(spec.protocol.rounds)]
+    return without_test_items(
+        RunResult(
+            "done",
+            correct={("trained", split): np.array(rows, np.int32) for split in ("train", "val", "test")},
+            samples={split: np.array([10_000], np.int32) for split in ("train", "val", "test")},
+            seconds={"total": 0.25},
+            client_epochs=float(spec.protocol.rounds * EPOCHS),
+            partition_hash=FakeFederation.hash,
+        )
+    )
+
+
+class Here:
+    """In the place of worker processes: an order is executed as it is given."""
+
+    def __init__(self, slots: int, execute: Execute, timeout: float | None) -> None:
+        self._execute = execute
+
+    def start(
+        self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
+    ) -> Future[RunResult | Lost]:
+        future: Future[RunResult | Lost] = Future()
+        future.set_result(workers.attempt(self._execute, order, None, fresh))
+        return future
+
+    def stop(self) -> None:
+        pass
+
+
+@contextmanager
+def room(size: int) -> Iterator[None]:
+    """No file grows beyond so many bytes meanwhile: a write ends in the middle, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
