@@ -274,8 +274,8 @@ def test_a_full_disk(tmp_path: Path, settled: Callable[..., None]) -> None:
     home = Home(tmp_path / "home")
     home.folder.mkdir()
     script = """
-        mount -t tmpfs -o size=8m none "$BENCH_HOME" || exit 77
-        head -c 7900000 /dev/zero >"$BENCH_HOME/ballast"
+        mount -t tmpfs -o size=128m none "$BENCH_HOME" || exit 77
+        head -c 133700000 /dev/zero >"$BENCH_HOME/ballast"
         "$@" >"$BENCH_KEPT/full" 2>&1; echo $? >"$BENCH_KEPT/code"
         rm "$BENCH_HOME/ballast"
         "$@" >"$BENCH_KEPT/room" 2>&1 || exit 1
@@ -291,7 +291,8 @@ def test_a_full_disk(tmp_path: Path, settled: Callable[..., None]) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     if "ermitted" in done.stderr or done.returncode == 77:
         pytest.skip(f"may not mount a file system to fill: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
+    outputs = {path.name: path.read_text() for path in kept.folder.iterdir() if path.name in ("full", "room")}
+    assert done.returncode == 0, (done.stderr, outputs)
     said = (kept.folder / "full").read_text().splitlines()[-1]
     assert (kept.folder / "code").read_text() == "2\n"
     assert "full" in said
