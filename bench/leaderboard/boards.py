@@ -135,7 +135,7 @@ class StudyBoards:
 
 @dataclass(frozen=True, eq=False)
 class Boards:
-    """All studies over one source of results, those with most numbers first."""
+    """All studies over one source of results: a shared protocol first, then those with most numbers; empty ones last."""
 
     results: Results
     studies: tuple[StudyBoards, ...]
@@ -157,7 +157,7 @@ def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection
     """
     collected = collect(source, [study() for study in studies.values()])
     every = [_study(study, cells, collected.results, suite) for study, cells in collected.studies]
-    every.sort(key=lambda study: -study.measured)
+    every.sort(key=lambda one: (not one.measured, not one.study.shared_protocol, -one.measured))
     return Boards(collected.results, tuple(every))
 
 

@@ -34,7 +34,8 @@ class Study:
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
     the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
     statistics of its data sets. ``proposed`` is the method that the paper proposes: figures show it in a
-    colour of its own. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    colour of its own. ``shared_protocol`` says that most papers of the field report on its clients, so that
+    its boards come first. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
     ``bench.report.published.COLUMNS``).
     """
 
@@ -61,6 +62,7 @@ class Study:
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
     proposed: ClassVar[str] = ""
+    shared_protocol: ClassVar[bool] = False
 
     @property
     def measures(self) -> tuple[Measure, ...]:

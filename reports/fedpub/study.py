@@ -72,6 +72,7 @@ class FedPubProtocol(Study):
 
     name = "fedpub"
     title = "FED-PUB's protocol"
+    shared_protocol = True
     grids = ()  # FedSheafHN's say what is usual on these clients
     lines = LINES
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES)
