@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 FRAMES = ("cells", "clients", "curves", "ranks", "runs")
 """Results as pandas frames: functions of ``bench.frames``, imported with the first that is asked for."""

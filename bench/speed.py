@@ -1,6 +1,7 @@
 """Seconds a round or of a whole run.
 
-Rounds: the stacked engine against the sequential reference, in one process, in turns. Beside each
+Rounds: the stacked engine against the sequential reference and against FedAvg's, in one process, in turns, so
+that other work on the machine slows all of them. Beside each
 figure of the study's GCN stands the bound that the machine sets, max(bytes / copy bandwidth, operations /
 matrix rate), with both rates measured on the spot. Bytes count the traffic that no order of work
 avoids once a block fits the cache: every trained parameter is written once and read once a round
@@ -19,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -46,6 +47,9 @@ EVERY_METHODS_CLIENTS = (10, 50, 100)
 IMAGE_CLIENTS = (20,)
 """Clients of the image study."""
 
+BASE = "fedavg"
+"""The method that the others are timed beside."""
+
 STUDIED = "gcn"
 """The client model that the bound is for."""
 
@@ -55,8 +59,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Case:
-    """What is timed, against the ``reference`` where there is one for it; ``model`` is the client model
-    where it is not the data set's own.
+    """What is timed, against the ``reference`` where there is one for it, and beside the method ``base``;
+    ``model`` is the client model where it is not the data set's own.
     """
 
     dataset: str
@@ -65,11 +69,13 @@ class Case:
     clients: int
     model: str | None = None
     reference: bool = True
+    base: str | None = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table of rounds; ``ratio`` is sequential over stacked seconds.
+    """One line of the table of rounds; ``ratio`` is sequential over stacked seconds, ``factor`` those of the
+    method over those of the case's base.
 
     The sequential reference trains whole models with cross-entropy only, and knows a few of them: a method
     that asks for more has no such figures, and another model than the study's GCN has no bound.
@@ -86,6 +92,7 @@ class Row:
     peak_mib: float
     bound_seconds: float | None
     bound_share: float | None
+    factor: float | None = None
 
     def __str__(self) -> str:
         return f"{self.method} ({self.model}) {self.clients}: {self.seconds_per_round * 1e3:.1f} ms a round"
@@ -208,22 +215,22 @@ def measure(
     roots: tuple[Path, ...],
     device: str,
     threads: int,
+    overrides: Overrides | None = None,
 ) -> Row:
     """A line of the table: peak memory of the stacked engine alone in a fresh process (``apart``);
-    then median seconds of either engine, in turns.
+    then median seconds of either engine, and of the case's base, in turns.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
         RequestError: a run has fewer rounds, or there is no such federation.
     """
     torch.set_num_threads(threads)
-    kind = METHODS.named(case.method)
-    overrides: dict[str, Any] = (
-        {"method.warm_up_epochs": 1} if "warm_up_epochs" in kind.Hyper.model_fields else {}
-    )
+    shared = dict(overrides or {})
     if case.model is not None:
-        overrides |= {"client.model": case.model}
-    spec, federation = prepare(case, roots, overrides)
+        shared |= {"client.model": case.model}
+    warm_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
+    own = {"method.warm_up_epochs": 1} if warm_up else {}
+    spec, federation = prepare(case, roots, own | shared)
     if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
         raise RequestError(
             f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
@@ -232,26 +239,31 @@ def measure(
     studied = spec.client.model == STUDIED
     where = torch.device(device)
     reset_peak_memory(where)
-    runs = [_warm(Run(spec, federation, device))]
+    runs = {"stacked": _warm(Run(spec, federation, device))}
     mebibytes = peak_memory(where) / 2**20
     if case.reference:
         with suppress(NotApplicableError):  # a method that asks for more than the reference does
-            runs.append(_warm(Run(spec, federation, device, clients_type=SequentialClients)))
-    times: list[list[float]] = [[] for _ in runs]
+            runs["sequential"] = _warm(Run(spec, federation, device, clients_type=SequentialClients))
+    if case.base is not None:
+        general = {key: value for key, value in shared.items() if not key.startswith("method.")}
+        base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general)
+        runs["base"] = _warm(Run(base, federation, device))
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
-        for one, taken in zip(runs, times, strict=True):
+        for name, one in runs.items():
             _synchronise(where)
             begin = time.perf_counter()
             one.step(index)
             _synchronise(where)
-            taken.append(time.perf_counter() - begin)
-    stacked, *others = (statistics.median(taken) for taken in times)
-    sequential = others[0] if others else None
-    least = bound(runs[0], federation, machine) if studied else None
+            times[name].append(time.perf_counter() - begin)
+    medians = {name: statistics.median(taken) for name, taken in times.items()}
+    stacked, sequential = medians["stacked"], medians.get("sequential")
+    least = bound(runs["stacked"], federation, machine) if studied else None
     ratio = sequential / stacked if sequential else None
     share = least / stacked if least else None
+    factor = stacked / medians["base"] if "base" in medians else None
     subject = spec.dataset, case.method, spec.client.model, case.clients
-    return Row(*subject, stacked, sequential, ratio, mebibytes, least, share)
+    return Row(*subject, stacked, sequential, ratio, mebibytes, least, share, factor)
 
 
 def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:
@@ -291,22 +303,29 @@ def cases(
 ) -> list[Case]:
     """What ``bench speed`` times on a data set; without numbers of clients or methods, a choice of them.
 
-    ``methods`` is ``("all",)`` for every one that can run, without the reference. ``whole`` runs are timed
-    with the data set's own client model alone.
+    ``methods`` is ``("all",)`` for every one that can run, beside FedAvg and without the reference. ``whole``
+    runs are timed with the data set's own client model alone.
     """
     data = DATASETS.named(dataset)
     every, images = list(methods) == ["all"], data.family == "images"
     usual = IMAGE_CLIENTS if images else EVERY_METHODS_CLIENTS if every else CLIENTS
     counts, names = tuple(clients) or usual, every_method(data.family) if every else methods
     chosen = [
-        Case(dataset, scenario, name, count, reference=not every or (images and name == "fedavg"))
+        Case(
+            dataset,
+            scenario,
+            name,
+            count,
+            reference=not every or (images and name == BASE),
+            base=BASE if every and name != BASE else None,
+        )
         for count in counts
-        for name in names or ["fedavg"]
+        for name in names or [BASE]
     ]
     if images and not whole and (every or not names):
         fitting = [name for name, kind in CLIENT_MODELS.all().items() if data.family in kind.families]
         others = [name for name in fitting if name != data.client.model]
-        chosen += [Case(dataset, scenario, "fedavg", count, name) for count in counts for name in others]
+        chosen += [Case(dataset, scenario, BASE, count, name) for count in counts for name in others]
     if not names and data.family == "graph":
         chosen.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
     return chosen
@@ -319,4 +338,4 @@ def every_method(family: Family) -> list[str]:
         for name, kind in METHODS.all().items()
         if family in kind.families and kind.trains and kind.reads is None
     ]
-    return sorted(names, key=lambda name: (name != "fedavg", name))
+    return sorted(names, key=lambda name: (name != BASE, name))

@@ -40,6 +40,7 @@ def speed(
         tuple[str, ...], Parameter(name=("--method", "-m"), negative="", show_default=False)
     ] = (),
     rounds: int | None = None,
+    settings: options.Settings = (),
     whole: options.Flag = False,
     threads: int | None = None,
     devices: str = "cpu",
@@ -58,11 +59,13 @@ def speed(
     clients
         Number of clients; may be given several times; 10 20 50 100 200 by default, 20 on images.
     method
-        Method; may be given several times; or 'all' for every one, by default at 10, 50 and 100 clients and
-        without the reference; by default FedAvg at every count and, on graphs, FedSheafHN at the first. On
-        images either has FedAvg with every client model, against the reference.
+        Method; may be given several times; or 'all' for every one, beside FedAvg in turns, by default at 10,
+        50 and 100 clients and without the reference; by default FedAvg at every count and, on graphs,
+        FedSheafHN at the first. On images either has FedAvg with every client model, against the reference.
     rounds
         Rounds measured, after two to warm up; the median is reported. 9 by default.
+    settings
+        A setting, such as protocol.local_epochs=1; may be given several times.
     whole
         Time whole runs instead, with all rounds of the data set's protocol: the median of three, after
         one to warm up.
@@ -76,10 +79,12 @@ def speed(
     import torch
 
     from bench.dataset import DATASETS
+    from bench.resolve import parse_overrides
     from bench.speed import WHOLE_RUNS, cases, measure, measure_machine, measure_whole
 
-    if whole and rounds is not None:
-        raise RequestError("--whole times all rounds of the protocol: leave out --rounds")
+    if whole and (rounds is not None or settings):
+        raise RequestError("--whole times the data set's protocol as it is: leave out --rounds and --set")
+    overrides = parse_overrides(settings)
     rounds = ROUNDS if rounds is None else rounds
     _check(devices, threads, out)
     data = DATASETS.named(dataset)
@@ -97,11 +102,20 @@ def speed(
         shown.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
     else:
         machine = measure_machine(torch.device(devices))
-        work = partial(measure, rounds=rounds, machine=machine, roots=roots, device=devices, threads=threads)
+        work = partial(
+            measure,
+            rounds=rounds,
+            machine=machine,
+            roots=roots,
+            device=devices,
+            threads=threads,
+            overrides=overrides,
+        )
         rows = _measured(work, chosen, every)
         shown = _table_of_rounds(rows, dataset)
         shown.title = (
-            f"{subject}, {data.protocol.local_epochs} local epochs, both evaluations; "
+            f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
+            "both evaluations; "
             f"medians of {rounds} rounds, {place}; "
             f"copy {machine.bandwidth / 1e9:.0f} GB/s, matrices {machine.matrix_rate / 1e9:.0f} GFLOP/s"
         )
@@ -146,19 +160,15 @@ def _measured(work: Callable[[Case], T], cases: Sequence[Case], every: bool) -> 
 
 def _table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
     models = {row.model for row in rows if row.method == "fedavg"}
-    fedavg = {
-        (row.dataset, row.model, row.clients): row.seconds_per_round for row in rows if row.method == "fedavg"
-    }
     lines = []
     for row in rows:
         name = row.method if row.method != "fedavg" or len(models) == 1 else f"fedavg, {row.model}"
-        plain = fedavg.get((row.dataset, row.model, row.clients))
         lines.append(
             (
                 name if row.dataset == dataset else f"{name} on {row.dataset}",
                 row.clients,
                 _milliseconds(row.seconds_per_round),
-                "-" if plain is None else f"{row.seconds_per_round / plain:.2f}",
+                "-" if row.factor is None else f"{row.factor:.2f}",
                 _milliseconds(row.sequential_seconds_per_round),
                 "-" if row.ratio is None else f"{row.ratio:.2f}",
                 f"{row.peak_mib:.0f}",

@@ -135,7 +135,7 @@ class StudyBoards:
 
 @dataclass(frozen=True, eq=False)
 class Boards:
-    """All studies over one source of results: a shared protocol first, then those with most numbers; empty ones last."""
+    """All studies over one source of results: a shared protocol first, then most numbers; empty ones last."""
 
     results: Results
     studies: tuple[StudyBoards, ...]

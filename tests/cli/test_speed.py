@@ -101,6 +101,29 @@ def test_a_graph_is_timed_in_its_first_scenario_or_the_one_asked_for(timed: Time
     assert built[1:] == ["overlapping"]
 
 
+def test_every_method_is_timed_beside_fedavg_in_turns(timed: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that only steps move: an epoch of FedAvg's takes one second, of any other's three."""
+    now = 0.0
+    order = []
+    step = speed.Run.step
+
+    def timed_step(run: speed.Run, index: int) -> None:
+        nonlocal now
+        order.append((run.spec.method, index))
+        now += run.spec.protocol.local_epochs * (1.0 if run.spec.method == "fedavg" else 3.0)
+        step(run, index)
+
+    monkeypatch.setattr(speed.Run, "step", timed_step)
+    monkeypatch.setattr(speed.time, "perf_counter", lambda: now)
+    monkeypatch.setattr(speed, "every_method", lambda family: ["fedavg", "fedprox"])
+    rows = timed("-d", "cora", "-k", "3", "-m", "all", "--rounds", "2", "--set", "protocol.local_epochs=2")
+    assert [(row["method"], row["seconds_per_round"], row["factor"]) for row in rows] == [
+        ("fedavg", 2.0, None),
+        ("fedprox", 6.0, 3.0),
+    ]
+    assert order[-4:] == [("fedprox", 2), ("fedavg", 2), ("fedprox", 3), ("fedavg", 3)]
+
+
 def test_a_whole_run_is_the_median_of_three_after_one_to_warm_up(
     timed: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,9 +175,8 @@ def test_images_are_timed_with_every_model_against_the_reference(
     def measure(case: speed.Case, **options: Any) -> speed.Row:
         cases.append(case)
         taken = 3.0 if case.method == "fedprox" else 2.0
-        return speed.Row(
-            case.dataset, case.method, case.model or "cnn", case.clients, taken, None, None, 0.0, None, None
-        )
+        subject = case.dataset, case.method, case.model or "cnn", case.clients
+        return speed.Row(*subject, taken, None, None, 0.0, None, None, taken / 2.0 if case.base else None)
 
     monkeypatch.setattr(speed, "measure", measure)
     with pytest.raises(SystemExit) as caught:
@@ -173,6 +195,8 @@ def test_images_are_timed_with_every_model_against_the_reference(
     ("request_", "reason"),
     [
         (("--whole", "--rounds", "3"), "leave out --rounds"),
+        (("--whole", "--set", "protocol.local_epochs=1"), "leave out --rounds and --set"),
+        (("-d", "circle", "-k", "2", "--set", "protocol.epochs=1"), "protocol.epochs"),
         (("--devices", "tpu"), "unknown device 'tpu'"),
         (("--threads", "-1"), "--threads expects at least 1"),
         (("--threads", "0"), "--threads expects at least 1"),
