@@ -40,6 +40,9 @@ LINES = (
     Line("fedaux_control", "FedAux (control)"),
     Line("fediih", "FedIIH"),
     Line("fediih_average", "FedIIH (control)"),
+    Line("cufl", "CUFL"),
+    Line("cufl_released", "CUFL (as released)"),
+    Line("cufl_average", "CUFL (control)"),
     Line("majority", "Majority class"),
 )
 """The graph methods of the suite; a control stands below the method whose part it leaves out."""

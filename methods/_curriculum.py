@@ -1,0 +1,157 @@
+"""A curriculum over the edges of a block's graphs, and the scale that follows from its losses (CUFL)."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from bench.engine.batch import Stack
+from bench.nn.gcn import GraphInputs
+
+STEPS = 5
+"""Of Adam, in every update of a mask."""
+
+PATIENCE = 5
+"""Rounds that the scale waits, and that its losses are averaged over."""
+
+FACTOR = 1.25
+"""By which the scale changes."""
+
+
+class Edges:
+    """The edges of a block's graphs, each once, padded to ``[c, width]``, and those graphs with weights.
+
+    A client's edges are in the order of their lower node, then of their higher one.
+    """
+
+    def __init__(self, inputs: GraphInputs, width: int) -> None:
+        adjacency = inputs.adjacency
+        self.inputs, self.clients, self.width = inputs, len(inputs.lengths), width
+        self.columns = adjacency.col_indices().long()
+        counts = adjacency.crow_indices().diff().long()
+        self.rows = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+        self.between = self.rows != self.columns
+        low, high = torch.minimum(self.rows, self.columns), torch.maximum(self.rows, self.columns)
+        keys, edge = (low * len(counts) + high)[self.between].unique(return_inverse=True)
+        self.low, self.high = keys // len(counts), keys % len(counts)
+        client = self.low // inputs.items
+        first = torch.searchsorted(client, torch.arange(self.clients, device=client.device))
+        self.slots = client * width + torch.arange(len(keys), device=keys.device) - first[client]
+        self.place = self.slots[edge]
+
+    def padded(self, values: Tensor) -> Tensor:
+        """One value an edge, ``[edges]`` -> ``[c, width]``, 0 where there is no edge."""
+        flat = values.new_zeros(self.clients * self.width)
+        return flat.index_copy(0, self.slots, values).view(self.clients, self.width)
+
+    def of_ends(self, nodes: Tensor) -> Tensor:
+        """The product of both ends' values, ``[c, items]`` -> ``[c, width]``."""
+        flat = nodes.flatten()
+        return self.padded(flat[self.low] * flat[self.high])
+
+    def difficulty(self, z: Tensor) -> Tensor:
+        """(1 - p_e)^2, p_e = (cos(z_u, z_v) + 1) / 2: ``[c, items, d]`` -> ``[c, width]``; 1 for no edge."""
+        unit = functional.normalize(z.flatten(0, 1), dim=1)
+        p = ((unit[self.low] * unit[self.high]).sum(dim=1) + 1) / 2
+        return (1 - self.padded(p)) ** 2
+
+    def weighted(self, weights: Tensor) -> GraphInputs:
+        """The same features on graphs of weights ``[c, width]``: D^-1/2 (W + I) D^-1/2."""
+        values = torch.ones_like(self.inputs.adjacency.values())
+        values[self.between] = weights.flatten()[self.place].to(values)
+        scale = values.new_zeros(len(self.inputs.adjacency)).index_add(0, self.rows, values).rsqrt()
+        inputs, adjacency = copy(self.inputs), self.inputs.adjacency
+        inputs.adjacency = torch.sparse_csr_tensor(
+            adjacency.crow_indices(),
+            adjacency.col_indices(),
+            values * scale[self.rows] * scale[self.columns],
+            size=adjacency.shape,
+        )
+        return inputs
+
+
+def unselected(like: Tensor, width: int) -> dict[str, Tensor]:
+    """The mask s of every client's edges before its first step, with Adam's moments and what was selected."""
+    clients = len(like)
+    edges = {name: like.new_zeros(clients, width) for name in ("s", "first", "second", "selected")}
+    return {**edges, "taken": like.new_zeros(clients), "selections": like.new_zeros(clients)}
+
+
+def grown(state: Stack, difficulty: Tensor, pace: float, rate: float) -> dict[str, Tensor]:
+    """The mask after some steps of Adam on sum_e s_e (d_e - pace), clamped to [0, 1].
+
+    Edges easier than the pace come in, the others go out. ``difficulty`` is d ``[clients, width]``.
+    """
+    s, first, second, taken = (state[name] for name in ("s", "first", "second", "taken"))
+    gradient = difficulty - pace
+    for _ in range(STEPS):
+        taken = taken + 1
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        one, two = ((1 - beta**taken)[:, None] for beta in (0.9, 0.999))
+        s = (s - rate * (first / one) / ((second / two).sqrt() + 1e-8)).clamp(0, 1)
+    return {**state, "s": s, "first": first, "second": second, "taken": taken}
+
+
+def selected(state: Stack, threshold: float) -> dict[str, Tensor]:
+    """The state with one more selection, of the edges whose s is above the threshold."""
+    edges = state["selected"] + (state["s"] > threshold)
+    return {**state, "selected": edges, "selections": state["selections"] + 1}
+
+
+def weights(state: Stack, threshold: float) -> Tensor:
+    """Of every edge with s above the threshold the share of selections that it was in, ``[clients, width]``.
+
+    Before there was a selection that is 1.
+    """
+    selections = state["selections"][:, None]
+    share = torch.where(selections > 0, state["selected"] / selections.clamp_min(1), 1.0)
+    return share * (state["s"] > threshold)
+
+
+def pace(round: int, rounds: int) -> float:
+    """lambda: up to which difficulty edges come in, 1 from two thirds of the rounds on."""
+    full = 2 * rounds // 3
+    return 1 / (full + 1 - round) if round < full else 1.0
+
+
+def unscaled(like: Tensor, start: float) -> dict[str, Tensor]:
+    """The scale of every client's similarities before its first loss."""
+    zeros = like.new_zeros(len(like))
+    return {
+        "value": zeros + start,
+        "direction": zeros + 1,
+        "better": zeros,
+        "worse": zeros,
+        "best": zeros,
+        "seen": zeros,
+        "losses": like.new_zeros(len(like), PATIENCE),
+    }
+
+
+def scaled(state: Stack, loss: Tensor, least: float, greatest: float) -> dict[str, Tensor]:
+    """The scale after one more loss ``[clients]``.
+
+    When the mean of the last losses has been a new best one for some rounds in a row, the scale goes on in
+    its direction; when it has not for as many, it turns round.
+    """
+    seen = state["seen"] + 1
+    losses = torch.cat([state["losses"][:, 1:], loss[:, None]], dim=1)
+    mean = losses.sum(dim=1) / seen.clamp_max(PATIENCE)
+    improved = (mean < state["best"]) | (seen == 1)
+    better = torch.where(improved, state["better"] + 1, 0.0)
+    worse = torch.where(improved, 0.0, state["worse"] + 1)
+    on, back = better >= PATIENCE, worse >= PATIENCE
+    direction = torch.where(back, -state["direction"], state["direction"])
+    value = torch.where(on | back, state["value"] * FACTOR**direction, state["value"])
+    return {
+        "value": value.clamp(least, greatest),
+        "direction": direction,
+        "better": better.masked_fill(on, 0.0),
+        "worse": worse.masked_fill(back, 0.0),
+        "best": torch.where(improved, mean, state["best"]),
+        "seen": seen,
+        "losses": losses,
+    }
