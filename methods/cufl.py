@@ -79,7 +79,9 @@ class CUFL(FedPub):
     - Thresholds. The code's is 0.3, and five steps of 0.05 before the first round end at 0.25: it trains on
       no edge there (and divides by no selection). Here 0.2, and all selected edges count in full.
     - The reference mask learns at 5e-4 there, which a hundred steps take to 0.07: the graph never has an
-      edge. Here 0.05, as the clients' own. ``cufl_released`` has both, ``cufl_average`` no reference at all.
+      edge. Here 0.05, as the clients' own. ``cufl_released`` has both; ``cufl_average`` heeds no report.
+    - Reports of a mask that all edges entered together are equal but for rounding and Adam's epsilon, and
+      these choose the code's lowest 30 %. Here equal entries stay.
     - Held-out labels. The code stops pre-training by validation against the best TEST accuracy, has the
       minimum of CE over all nodes, and adapts alpha_i to validation losses. A method here sees training
       labels alone: it takes the last pre-trained model, the minimum over training nodes, training losses.
