@@ -1,7 +1,8 @@
 """Run the shell commands of pages (README.md, docs/*.md): python .ci/commands.py PAGE...
 
-Blocks marked ``sh`` are run, page by page, from top to bottom; only clones, ``cd`` and make targets are left out, which
-CI runs itself. Blocks marked ``shell`` need what CI has not: a cluster, hours, somebody who stops them.
+Blocks marked ``sh`` are run, page by page, from top to bottom; only clones, ``cd`` and make targets are left
+out, which CI runs itself. Blocks marked ``shell`` need what CI has not: a cluster, hours, somebody who stops
+them.
 """
 
 import os
