@@ -79,9 +79,9 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 """Table -> its columns. ``run`` is a row of ``runs``, from 0."""
 
-NUMBERS = [
-    field.name for field in _RUN if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
-]
+MANIFEST = "bundle.json"
+FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
+"""Every file of a bundle."""
 
 
 class Tables(NamedTuple):
@@ -143,8 +143,8 @@ Rule = str | tuple[str, Callable[["Tables"], Any]]
 
 def _keys(table: str) -> Rule:
     model = Base.metadata.tables[table]
-    columns = [NAMES.get(column.name, column.name) for column in model.primary_key]
-    keys = ["spec_hash"] if table == "runs" else columns
+    unique = [column for column in model.columns if column.unique] or model.primary_key
+    keys = [NAMES.get(column.name, column.name) for column in unique]
     return f"no earlier row with the same {', '.join(keys)}", lambda t: ~getattr(t, table).duplicated(keys)
 
 
@@ -186,10 +186,18 @@ def _is_array(data: bytes) -> bool:
 
 
 RULES: dict[str, list[Rule]] = {
+    "environments": [
+        _keys("environments"),
+        (
+            "hash of the description",
+            lambda t: t.environments["description"].map(sha256) == t.environments["hash"],
+        ),
+    ],
+    "partitions": [_keys("partitions")],
     "runs": [
         _keys("runs"),
         "state in @states",
-        ("no negative number", lambda tables: (tables.runs[NUMBERS] >= 0).all(axis=1)),
+        ("no negative number", lambda tables: (tables.runs.select_dtypes("number") >= 0).all(axis=1)),
         "'2000-01-01' <= started <= '2099-12-31'",
         (
             "an environment of bundle.json",
@@ -254,7 +262,8 @@ def check_rows(folder: Path, tables: Tables) -> list[RunSpec]:
             wrong = np.flatnonzero(~np.asarray(kept, bool))
             if len(wrong):
                 words = re.sub(r"@(\w+)", lambda name: ", ".join(VALUES[name[1]]), words)
-                refuse(folder, f"{table}.parquet", f"row {wrong[0]}: expected {words}")
+                file, what = (f"{table}.parquet", "row") if table in SCHEMAS else (MANIFEST, table)
+                refuse(folder, file, f"{what} {wrong[0]}: expected {words}")
     return specs
 
 

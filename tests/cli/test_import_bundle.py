@@ -11,7 +11,7 @@ from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.store.bundle import write_bundle
+from bench.store.bundle_export import write_bundle
 from bench.sweep import fingerprint
 
 

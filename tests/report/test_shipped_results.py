@@ -18,7 +18,8 @@ from bench.report.source import Merged
 from bench.resolve import resolve
 from bench.spec import Protocol
 from bench.store import Context, open_store
-from bench.store.bundle import read_bundles, write_bundle
+from bench.store.bundle import read_bundles
+from bench.store.bundle_export import write_bundle
 
 
 def filled(*runs: tuple[str, int, int], **options: object) -> FakeDatabase:

@@ -19,7 +19,8 @@ from stored_runs import change_manifest, change_table, done, opened, set_cell, s
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import bundle as bundle_module
-from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle import Bundle
+from bench.store.bundle_export import write_bundle
 
 MANIFEST = "bundle.json"
 RUNS, RESULTS, CURVES, ARTEFACTS = (
@@ -274,8 +275,8 @@ def test_what_is_no_regular_file(bundle: Path, tmp_path: Path) -> None:
         (lambda tree: tree["files"][CURVES].update(sha256="x"), f"files.{CURVES}.sha256"),
         (lambda tree: tree["files"][RUNS].update(bytes=2**40), f"files.{RUNS}.bytes"),
         (lambda tree: tree["environments"][0]["description"].update(threads=2), "hash"),
-        (lambda tree: tree["partitions"].append(tree["partitions"][0]), "twice"),
-        (lambda tree: tree["environments"].append(tree["environments"][0]), "twice"),
+        (lambda tree: tree["partitions"].append(tree["partitions"][0]), "partitions 1"),
+        (lambda tree: tree["environments"].append(tree["environments"][0]), "environments 1"),
         (lambda tree: tree["partitions"][0].update(clients=0), "partitions.0.clients"),
         (lambda tree: tree["partitions"][0].update(clients=2**40), "partitions.0.clients"),
         (lambda tree: tree["partitions"][0].update(scenario="a\x00b"), "partitions.0.scenario"),

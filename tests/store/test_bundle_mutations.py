@@ -19,7 +19,8 @@ from stored_runs import change_manifest, change_table, database, done, opened, s
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle import Bundle
+from bench.store.bundle_export import write_bundle
 from bench.store.bundle_import import ImportInfo, import_bundle
 
 TABLES = ("runs.parquet", "client_results.parquet", "curves.parquet", "artefacts.parquet")

@@ -10,7 +10,8 @@ from stored_runs import context_of, spec_of
 from bench.engine.result import RunResult
 from bench.report.source import Merged
 from bench.store import open_store
-from bench.store.bundle import Bundle, write_bundle
+from bench.store.bundle import Bundle
+from bench.store.bundle_export import write_bundle
 from bench.store.queries import by_client
 
 

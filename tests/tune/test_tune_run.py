@@ -20,7 +20,7 @@ from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.grids import Planned
 from bench.store import open_store
-from bench.store.bundle import write_bundle
+from bench.store.bundle_export import write_bundle
 from bench.store.peek import stored_runs
 from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
