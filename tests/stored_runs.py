@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.engine.result import RunResult
-from bench.spec import Protocol, RunSpec
+from bench.selection import RULES
+from bench.spec import STAGES, Protocol, RunSpec
 from bench.store import Context, Store, open_store
 
 SPLITS = ("train", "val", "test")
@@ -44,13 +45,20 @@ def context_of(environment: str = "3.11") -> Context:
 
 
 def done(clients: int = 2, shift: int = 0) -> RunResult:
-    """Three rounds; client ``c`` has ``10 + c`` samples of each split and ``row + shift`` right."""
+    """Three rounds; client ``c`` has ``10 + c`` samples of each split and ``row + shift`` right.
+
+    All test items are of the first of two classes.
+    """
     rows = np.arange(3, dtype=np.int32)[:, None] + np.zeros((1, clients), np.int32) + np.int32(shift)
     samples = np.arange(10, 10 + clients, dtype=np.int32)
+    confusion = np.zeros((clients, 2, 2), np.int32)
+    confusion[:, 0, 0] = 2 + shift
+    confusion[:, 0, 1] = samples - confusion[:, 0, 0]
     return RunResult(
         "done",
         correct={(stage, split): rows for stage in ("received", "trained") for split in SPLITS},
         samples=dict.fromkeys(SPLITS, samples),
+        confusion={(stage, rule): confusion for stage in STAGES for rule in RULES},
         loss=np.array([1.0, 0.5, 0.25], np.float32),
         artefacts={"malicious": np.zeros(clients, np.float32), "large": np.zeros((40, 40), np.float32)},
         seconds={"total": 0.1, "client": 0.07},

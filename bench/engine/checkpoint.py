@@ -28,7 +28,7 @@ from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.run import Run
 
-FORMAT = 2
+FORMAT = 3
 MINUTES = 10.0
 """How often a run is saved: about a second of writing for the largest runs of the suite."""
 
@@ -140,6 +140,7 @@ def _state(run: Run, round: int, seconds: float, identity: str) -> dict[str, Any
         "exchanges": encode(run.traffic.numbered),
         "own": encode(dict(run.own)),
         "counts": encode(run.counts),
+        "selected": encode(run.selected.state()),
         "loss": encode(run.loss),
         "clients": encode(run.clients.state()),
         "enrolment": encode([dict(run.enrolment.model), dict(run.enrolment.extras)]),
@@ -156,6 +157,7 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
     run.own = decode(state["own"], run.device)
     for stage, counts in decode(state["counts"], run.device).items():
         _fill(run.counts[stage], counts)
+    run.selected.resume(decode(state["selected"], run.device))
     _fill(run.loss, decode(state["loss"], run.device))
     run.clients.resume(decode(state["clients"], run.device))
     if run.statistics is not None:

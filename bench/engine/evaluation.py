@@ -1,8 +1,10 @@
-"""Counts correct predictions; the only place of the engine that sees held-out labels."""
+"""Compares predictions with labels; the only place of the engine that sees held-out labels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,29 +16,73 @@ from bench.engine.batch import Batch, Block, Stack
 from bench.engine.clients import Clients
 from bench.engine.method import Method
 from bench.errors import DivergedError
-from bench.federation.types import SPLITS, Client
+from bench.federation.types import SPLITS, TEST, Client
+from bench.metrics import roc_auc
+from bench.selection import RULES
+from bench.spec import STAGES
 
 Counts = NDArray[np.int32]
 
+MOST_NUMBERS = 1_000_000
+"""Most counts by class that a run keeps, over clients, stages and rules: 4 MB before they are packed."""
+
+
+class Evaluation(NamedTuple):
+    """What some clients' models get right: ``correct`` items int32 ``[splits, clients]``, and of the test
+    split the items by true and predicted class, int32 ``[clients, classes, classes]``, and the area under the
+    ROC curve, float64 ``[clients]``.
+
+    ``confusion`` is ``[clients, 0, 0]`` where it would be too large (see ``MOST_NUMBERS``) or test labels are
+    hidden from the run; the area is NaN then, with other than two classes, and for a client whose test items
+    are all of one class.
+    """
+
+    correct: Counts
+    confusion: Counts
+    roc_auc: NDArray[np.float64]
+
+    def put(self, clients: NDArray[np.int64], found: Evaluation) -> None:
+        """Take over what some of the clients get right."""
+        self.correct[:, clients] = found.correct
+        self.confusion[clients] = found.confusion
+        self.roc_auc[clients] = found.roc_auc
+
+
+class _Answers(NamedTuple):
+    """Labels ``[c, items]`` and roles ``[splits, c, items]`` of a block; of its test items their places in
+    ``labels``, flattened, their clients' rows, and what they count for in ``[c, classes, classes]``,
+    flattened, if class 0 is predicted.
+    """
+
+    labels: Tensor
+    roles: Tensor
+    places: Tensor
+    rows: NDArray[np.int64]
+    tested: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
 
 class Evaluator:
-    """Counts, for every client and split, how many items a stack of models gets right.
+    """Compares, for every client, what a stack of models predicts with the labels.
 
     ``samples[split]`` int32 ``[clients]``. Items that a method appended to a client's data have no
     label and are not counted.
     """
 
-    def __init__(self, members: Sequence[Client], device: torch.device) -> None:
+    def __init__(self, members: Sequence[Client], device: torch.device, classes: int) -> None:
         self.samples = {
             split: np.array([client.count(role) for client in members], np.int32)
             for role, split in enumerate(SPLITS)
         }
+        known = all((client.labels[client.roles == TEST] >= 0).all() for client in members)
+        small = len(members) * classes**2 * len(STAGES) * len(RULES) <= MOST_NUMBERS
+        self.classes = classes if known and small else 0
+        """How many are counted by class: all, or none."""
         self._members = members
         self._device = device
-        self._answers: WeakKeyDictionary[Block, tuple[Tensor, Tensor]] = WeakKeyDictionary()
+        self._answers: WeakKeyDictionary[Block, _Answers] = WeakKeyDictionary()
 
-    def _answer(self, block: Block, clients: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Labels ``[c, items]`` and roles ``[splits, c, items]`` of a block of these clients."""
+    def _answer(self, block: Block, clients: NDArray[np.int64]) -> _Answers:
         if block not in self._answers:
             labels = np.full((len(clients), block.items), -1, np.int64)
             roles = np.zeros((len(SPLITS), *labels.shape), np.bool_)
@@ -45,29 +91,56 @@ class Evaluator:
                 labels[row, : len(client.ids)] = client.labels
                 for role in range(len(SPLITS)):
                     roles[role, row, : len(client.ids)] = client.roles == role
-            answer = (torch.from_numpy(labels).to(self._device), torch.from_numpy(roles).to(self._device))
-            self._answers[block] = answer
+            rows, items = np.nonzero(roles[TEST] & (self.classes > 0))
+            tested = labels[rows, items]
+            self._answers[block] = _Answers(
+                torch.from_numpy(labels).to(self._device),
+                torch.from_numpy(roles).to(self._device),
+                torch.from_numpy(rows * block.items + items).to(self._device),
+                rows,
+                tested,
+                (rows * self.classes + tested) * self.classes,
+            )
         return self._answers[block]
 
-    def block(self, method: Method, batch: Batch, models: Stack, clients: NDArray[np.int64]) -> Counts:
-        """Correct predictions ``[splits, c]`` of a block's ``models`` on all items of these clients.
+    def block(self, method: Method, batch: Batch, models: Stack, clients: NDArray[np.int64]) -> Evaluation:
+        """A block's ``models`` on all items of these clients.
 
         Raises:
             DivergedError: a logit is not finite.
         """
-        labels, roles = self._answer(batch.block, clients)
+        answers = self._answer(batch.block, clients)
         with torch.no_grad():
             logits = method.logits(models, batch)
             if not torch.isfinite(logits.sum()):
                 raise DivergedError("a prediction is not finite")
-            counts = (roles & (logits.argmax(dim=2) == labels)).sum(dim=2)
-        return counts.cpu().numpy().astype(np.int32)
+            predicted = logits.argmax(dim=2)
+            counts = (answers.roles & (predicted == answers.labels)).sum(dim=2)
+            of_test = predicted.flatten()[answers.places]
+        cells = answers.counts + of_test.cpu().numpy()
+        shape = len(clients), self.classes, self.classes
+        confusion = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+        area = np.full(len(clients), np.nan)
+        if self.classes == 2:
+            scores = (logits[..., 1] - logits[..., 0]).flatten()[answers.places].cpu().numpy()
+            area = roc_auc(scores, answers.tested == 1, answers.rows, len(clients))
+        return Evaluation(counts.cpu().numpy().astype(np.int32), confusion.astype(np.int32), area)
 
-    def all(self, method: Method, clients: Clients, stack: Stack) -> Counts:
-        """Correct predictions ``[splits, clients]`` of all clients."""
+    def nothing(self) -> Evaluation:
+        """All clients with nothing right, nor counted."""
+        clients = len(self._members)
+        return Evaluation(
+            np.zeros((len(SPLITS), clients), np.int32),
+            np.zeros((clients, self.classes, self.classes), np.int32),
+            np.full(clients, np.nan),
+        )
+
+    def all(self, method: Method, clients: Clients, stack: Stack) -> Evaluation:
+        """The ``stack`` of all clients' models on all items."""
         numbers = np.arange(clients.count)
         parts = [
             self.block(method, block.evaluation, block.evaluation.of(stack), numbers[block.rows])
             for block in clients.blocks
         ]
-        return np.concatenate(parts, axis=1)
+        correct, confusion, area = zip(*parts, strict=True)
+        return Evaluation(np.concatenate(correct, axis=1), np.concatenate(confusion), np.concatenate(area))

@@ -52,9 +52,12 @@ def run(
                 if checkpoint:
                     checkpoint.keep(it, round, total.elapsed("total"))
             correct, samples, artefacts = it.correct(), it.evaluator.samples, it.artefacts()
-            if late is not None:
+            if late is None:
+                confusion, roc_auc = it.selected.confusion(correct), it.selected.roc_auc()
+            else:
                 artefacts[TRAINED_CLIENTS] = last_shares(correct, samples)
-                correct, samples = arrive(it, federation, late)
+                new = arrive(it, federation, late)
+                correct, samples, confusion, roc_auc = new.correct, new.samples, new.confusion, new.roc_auc
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
@@ -70,6 +73,8 @@ def run(
         state="done",
         correct=correct,
         samples=samples,
+        confusion=confusion,
+        roc_auc=roc_auc,
         loss=it.loss,
         seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **it.watch.seconds, **total.seconds},
         peak_memory=peak_memory(where),

@@ -85,7 +85,7 @@ class KeptModels:
             for name, value in method[int(at)].items():
                 setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
             with run_conditions():
-                counts = run.evaluator.all(run.method, run.clients, here)
+                counts = run.evaluator.all(run.method, run.clients, here).correct
             chosen = self.rounds == at
             correct[:, chosen] = counts[:, chosen]
         return correct

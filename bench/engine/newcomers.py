@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 from bench import streams
 from bench.engine.batch import Batch, Stack
 from bench.engine.clients import Clients
-from bench.engine.evaluation import Evaluator
+from bench.engine.evaluation import Evaluation, Evaluator
 from bench.engine.run import Run
+from bench.engine.selected_rounds import SelectedRounds
 from bench.engine.task import Task
 from bench.federation.types import SPLITS, TRAIN, Federation, hide_held_out
 from bench.spec import Newcomers
@@ -48,14 +50,25 @@ def last_shares(correct: Correct, samples: Samples) -> NDArray[np.float32]:
     return np.asarray(correct["trained", "test"][-1] / items, np.float32)
 
 
-def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[Correct, Samples]:
+@dataclass(frozen=True, eq=False)
+class Arrival:
+    """What newcomers score: the fields of ``bench.engine.result.RunResult``, of all clients.
+
+    ``correct`` has one row of ``received`` and one of ``trained`` an epoch (one in all for a method that
+    trains in several phases or not at all); clients that were there before have no samples.
+    """
+
+    correct: Correct
+    samples: Samples
+    confusion: dict[tuple[str, str], NDArray[np.int32]]
+    roc_auc: dict[tuple[str, str], NDArray[np.float64]]
+
+
+def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> Arrival:
     """What newcomers score when a run is over: as they are welcomed, and as they train.
 
     Each warms up and reports as the method says, receives what the server has for it, and trains
-    local epochs as the method does. Returned are correct predictions ``[rows, clients]`` by stage and
-    split, one row of ``received`` and one of ``trained`` an epoch (one in all for a method that trains
-    in several phases or not at all), and samples ``[clients]`` by split; clients that were there before
-    have no samples.
+    local epochs as the method does.
     """
     spec, method = run.spec, run.method
     assert spec.newcomers is not None
@@ -67,7 +80,7 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     protocol = spec.protocol.model_copy(update={"local_epochs": spec.newcomers.epochs})
     theirs = spec.model_copy(update={"protocol": protocol})
     clients = Clients(theirs, run.model, members, federation.classes, run.device, run.block_size, known)
-    evaluator = Evaluator(joining.clients, run.device)
+    evaluator = Evaluator(joining.clients, run.device, federation.classes)
 
     clients.begin_round(-1)
     own = method.add_parameters(task.own() if spec.protocol.initial == "own" else task.common())
@@ -85,14 +98,13 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
     with run.watch.part("client"):
         received = method.adapt(clients, received, message)
     with run.watch.part("evaluation"):
-        welcomed = evaluator.all(method, clients, received)[None]
+        welcomed = evaluator.all(method, clients, received)
 
-    shape = len(SPLITS), clients.count
-    epochs: defaultdict[int, NDArray[np.int32]] = defaultdict(lambda: np.zeros(shape, np.int32))
+    epochs: defaultdict[int, Evaluation] = defaultdict(evaluator.nothing)
 
     def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
         here = np.arange(clients.count)[batch.rows]
-        epochs[epoch][:, here] = evaluator.block(method, batch, models, here)
+        epochs[epoch].put(here, evaluator.block(method, batch, models, here))
 
     clients.begin_round(spec.protocol.rounds)
     clients.after_epoch = evaluate
@@ -102,14 +114,26 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> tuple[C
         ended = evaluator.all(method, clients, update.keep)
     earlier = [epochs[epoch] for epoch in range(spec.newcomers.epochs - 1) if epoch in epochs]
     whole = len(epochs) == spec.newcomers.epochs
-    trained = np.stack([*earlier, ended] if whole else [ended])
+    trained = [*earlier, ended] if whole else [ended]
 
+    selected = SelectedRounds(evaluator.samples)
     correct: Correct = {}
-    for stage, counts in (("received", welcomed), ("trained", trained)):
+    for stage, rows in (("received", [welcomed]), ("trained", trained)):
         for role, split in enumerate(SPLITS):
-            correct[stage, split] = np.zeros((len(counts), len(late)), np.int32)
-            correct[stage, split][:, late] = counts[:, role]
-    samples = {split: np.zeros(len(late), np.int32) for split in SPLITS}
-    for split in SPLITS:
-        samples[split][late] = evaluator.samples[split]
-    return correct, samples
+            correct[stage, split] = np.stack([row.correct[role] for row in rows])
+        for row in rows:
+            selected.note(stage, row)
+
+    def of_all(values: NDArray[Any], axis: int = 0, fill: float = 0) -> NDArray[Any]:
+        shape = list(values.shape)
+        shape[axis] = len(late)
+        spread = np.full(shape, fill, values.dtype)
+        np.moveaxis(spread, axis, 0)[late] = np.moveaxis(values, axis, 0)
+        return spread
+
+    return Arrival(
+        {key: of_all(counts, axis=1) for key, counts in correct.items()},
+        {split: of_all(samples) for split, samples in evaluator.samples.items()},
+        {key: of_all(counts) for key, counts in selected.confusion(correct).items()},
+        {key: of_all(areas, fill=np.nan) for key, areas in selected.roc_auc().items()},
+    )

@@ -24,15 +24,18 @@ class Code:
 class RunResult:
     """The outcome of one run.
 
-    ``correct[stage, split]`` is an int32 array ``[rows, clients]`` of correct predictions, one row
-    a round (for ``trained`` under ``protocol.evaluate = "epoch"``: one row a local epoch);
-    ``samples[split]`` is int32 ``[clients]``. ``loss`` is the mean training loss over clients by
-    round. Only a run that was taken to its end carries numbers. ``seconds`` has ``client``, ``server``,
-    ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what the process
-    that made it had loaded; None where the process was lost. ``raised`` says that the run itself ended in
-    an exception, not what it needs (data, a node, a disk); ``block`` is how many clients were trained
-    together when memory ran out, 0 where nobody can say. ``client_epochs`` are the passes over a client's
-    training items, on average over clients, also of a run that diverged.
+    ``correct[stage, split]`` is an int32 array ``[rows, clients]`` of correct predictions, one row a
+    round (for ``trained`` under ``protocol.evaluate = "epoch"``: one row a local epoch);
+    ``samples[split]`` is int32 ``[clients]``. ``confusion[stage, rule]`` are the test items by true and
+    predicted class at the rounds that the rule selects, int32 ``[clients, classes, classes]``, and
+    ``roc_auc[stage, rule]`` the clients' areas under the ROC curve there, float64 ``[clients]`` with NaN
+    where there is none (see ``bench.engine.selected_rounds``). ``loss`` is the mean training loss over
+    clients by round. Only a run that was taken to its end carries numbers. ``seconds`` has ``client``,
+    ``server``, ``evaluation`` and ``total``; bytes are summed over clients and rounds. ``code`` is what
+    the process that made it had loaded; None where the process was lost. ``raised`` says that the run
+    itself ended in an exception, not what it needs (data, a node, a disk); ``block`` is how many clients
+    were trained together when memory ran out, 0 where nobody can say. ``client_epochs`` are the passes
+    over a client's training items, on average over clients, also of a run that diverged.
     """
 
     state: State
@@ -41,6 +44,8 @@ class RunResult:
     raised: bool = False
     correct: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)
     samples: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    confusion: dict[tuple[str, str], NDArray[np.int32]] = field(default_factory=dict)
+    roc_auc: dict[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
     loss: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     seconds: dict[str, float] = field(default_factory=dict)
     peak_memory: int = 0

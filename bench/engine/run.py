@@ -16,11 +16,12 @@ from bench.engine.attack import Attacker
 from bench.engine.batch import Batch, Stack
 from bench.engine.clients import AfterEpoch, Clients
 from bench.engine.costs import Stopwatch
-from bench.engine.evaluation import Evaluator
+from bench.engine.evaluation import Evaluation, Evaluator
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.running_statistics import AveragedStatistics
+from bench.engine.selected_rounds import SelectedRounds
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
@@ -102,7 +103,8 @@ class Run:
         self.clients = clients_type(
             spec, self.model, members, federation.classes, self.device, self.block_size
         )
-        self.evaluator = Evaluator(federation.clients, self.device)
+        self.evaluator = Evaluator(federation.clients, self.device, federation.classes)
+        self.selected = SelectedRounds(self.evaluator.samples)
         rows: dict[str, int] = dict.fromkeys(STAGES, spec.protocol.rounds)
         self.every_epoch = spec.protocol.evaluate == "epoch" and kind.trains
         if self.every_epoch:
@@ -167,9 +169,12 @@ class Run:
             message = message.of(participants)
             received = {name: value[participants] for name, value in received.items()}
         self.traffic.bytes_down += message.bytes
-        if self.every_epoch and not everybody:
-            self._evaluate_absent(round)
-        clients.after_epoch = self._evaluate_epoch(participants) if self.every_epoch else None
+        epochs: list[Evaluation] = []
+        if self.every_epoch:
+            epochs = self._epochs(everybody)
+            clients.after_epoch = self._evaluate_epoch(participants, epochs)
+        else:
+            clients.after_epoch = None
         with self.watch.part("client"):
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
@@ -183,6 +188,8 @@ class Run:
             self.own = {
                 name: value.index_copy(0, participants, update.keep[name]) for name, value in self.own.items()
             }
+        for epoch, found in enumerate(epochs):
+            self._note("trained", round * len(epochs) + epoch, found)
         if not self.every_epoch:
             self._evaluate("trained", round, self.own)
         if self.after_training is not None:
@@ -197,28 +204,32 @@ class Run:
         if self.spec.newcomers and row < self.spec.protocol.rounds - 1:
             return  # the results are those of the newcomers, who meet what the last round leaves
         with self.watch.part("evaluation"):
-            self.counts[stage][row] = self.evaluator.all(self.method, self.clients, stack)
+            self._note(stage, row, self.evaluator.all(self.method, self.clients, stack))
 
-    def _epoch_rows(self, round: int) -> slice:
-        epochs = self.spec.protocol.local_epochs
-        return slice(round * epochs, (round + 1) * epochs)
+    def _note(self, stage: str, row: int, found: Evaluation) -> None:
+        self.counts[stage][row] = found.correct
+        self.selected.note(stage, found)
 
-    def _evaluate_absent(self, round: int) -> None:
+    def _epochs(self, everybody: bool) -> list[Evaluation]:
+        """A row for every local epoch, which those who train fill; the others have what they had before."""
         with self.watch.part("evaluation"):
-            self.counts["trained"][self._epoch_rows(round)] = self.evaluator.all(
-                self.method, self.clients, self.own
+            before = (
+                self.evaluator.nothing()
+                if everybody
+                else self.evaluator.all(self.method, self.clients, self.own)
             )
+            epochs = range(self.spec.protocol.local_epochs)
+            return [Evaluation(*(values.copy() for values in before)) for _ in epochs]
 
-    def _evaluate_epoch(self, participants: Tensor) -> AfterEpoch:
+    def _evaluate_epoch(self, participants: Tensor, rows: Sequence[Evaluation]) -> AfterEpoch:
         numbers = participants.cpu().numpy()
 
         def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
-            if epoch >= self.spec.protocol.local_epochs:
+            if epoch >= len(rows):
                 return  # a method that trains longer than the protocol says has no row for it
-            row = self._epoch_rows(self.clients.round).start + epoch
             with self.watch.part("evaluation"):
-                counts = self.evaluator.block(self.method, batch, models, numbers[batch.rows])
-                self.counts["trained"][row][:, numbers[batch.rows]] = counts
+                here = numbers[batch.rows]
+                rows[epoch].put(here, self.evaluator.block(self.method, batch, models, here))
 
         return evaluate
 

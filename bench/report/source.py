@@ -35,6 +35,9 @@ class Source(Protocol):
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
 
+    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        """As ``bench.store.queries.Queries.confusions``."""
+
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none."""
 
@@ -121,6 +124,14 @@ class Merged:
             (numbers[run], stage): counts
             for place, numbers in self._kept_as(run_ids).items()
             for (run, stage), counts in self._sources[place].curves(numbers, split).items()
+        }
+
+    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        """As ``Store.confusions``."""
+        return {
+            (numbers[run], stage, rule): counts
+            for place, numbers in self._kept_as(run_ids).items()
+            for (run, stage, rule), counts in self._sources[place].confusions(numbers).items()
         }
 
     def _kept_as(self, run_ids: Iterable[int]) -> dict[int, dict[int, int]]:

@@ -20,6 +20,17 @@ def unpack_counts(data: bytes, rows: int, clients: int) -> NDArray[np.int32]:
     return np.frombuffer(zlib.decompress(data), dtype="<i4").reshape(rows, clients).astype(np.int32)
 
 
+def pack_matrices(counts: NDArray[np.int32]) -> dict[str, Any]:
+    """The columns ``clients``, ``classes`` and ``data`` of counts ``[clients, classes, classes]``."""
+    clients, classes, _ = counts.shape
+    return {"clients": clients, "classes": classes, "data": pack_counts(counts.reshape(clients, classes**2))}
+
+
+def unpack_matrices(clients: int, classes: int, data: bytes) -> NDArray[np.int32]:
+    """The counts ``[clients, classes, classes]`` that ``pack_matrices`` took."""
+    return unpack_counts(data, clients, classes**2).reshape(clients, classes, classes)
+
+
 def pack_array(array: NDArray[Any]) -> bytes:
     """NPY bytes of an array of numbers."""
     buffer = io.BytesIO()

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from bench.errors import RequestError
+from bench.metrics import ACCURACY
 from bench.spec import RunSpec
 from bench.store.arrays import unpack_array
 from bench.store.bundle_check import (
     CURVE_SPLIT,
-    FILES,
     MANIFEST,
     SCHEMAS,
+    VERSIONS,
     Tables,
     check_columns,
     check_rows,
@@ -34,7 +35,7 @@ from bench.store.bundle_check import (
 )
 from bench.store.filters import filter_results, filter_runs
 from bench.store.models import ClientResult
-from bench.store.queries import COUNTS, METRIC, RUN_COLUMNS
+from bench.store.queries import COUNTS, RUN_COLUMNS
 
 MANIFEST_BYTES = 4 * 2**20
 FILE_BYTES = 256 * 2**20
@@ -95,7 +96,7 @@ class Manifest(_Part):
     """``bundle.json``. ``source`` says who made the runs and where more is to be read."""
 
     format: Literal["pfl-bench bundle"]
-    version: Literal[1]
+    version: Literal[1, 2]
     source: Annotated[Text, Field(max_length=1000)] = ""
     files: dict[str, File]
     environments: list[Environment]
@@ -112,23 +113,24 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     if not (folder / MANIFEST).is_file():
         raise RequestError(f"no bundle at {folder}: expected a folder with {MANIFEST}")
     data = _read_bytes(folder, MANIFEST, MANIFEST_BYTES)
-    foreign = sorted({path.name for path in folder.iterdir()} - FILES)
-    if foreign:
-        refuse(folder, MANIFEST, f"{foreign[0]!r} beside it is not part of a bundle: take it out")
     try:
         tree = json.loads(data)
         _canonical(tree)
     except (ValueError, RecursionError) as error:
         refuse(folder, MANIFEST, f"not valid JSON: {error}")
-    if isinstance(tree, dict) and isinstance(version := tree.get("version"), int) and version > 1:
-        refuse(folder, MANIFEST, f"version {version}, this bench reads 1: upgrade bench")
+    if isinstance(tree, dict) and isinstance(version := tree.get("version"), int) and version > max(VERSIONS):
+        refuse(folder, MANIFEST, f"version {version}, this bench reads up to {max(VERSIONS)}: upgrade bench")
     try:
         manifest = Manifest.model_validate(tree)
     except ValidationError as error:
         first = error.errors()[0]
         refuse(folder, MANIFEST, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-    if manifest.files.keys() != FILES - {MANIFEST}:
-        refuse(folder, MANIFEST, f"files: expected {', '.join(sorted(FILES - {MANIFEST}))}")
+    files = VERSIONS[manifest.version]
+    foreign = sorted({path.name for path in folder.iterdir()} - files)
+    if foreign:
+        refuse(folder, MANIFEST, f"{foreign[0]!r} beside it is not part of a bundle: take it out")
+    if manifest.files.keys() != files - {MANIFEST}:
+        refuse(folder, MANIFEST, f"files: expected {', '.join(sorted(files - {MANIFEST}))}")
     return manifest, sha256(data)
 
 
@@ -154,7 +156,12 @@ class Bundle:
         self.source = manifest.source
         environments = _frame(Environment, manifest.environments)
         partitions = _frame(Partition, manifest.partitions)
-        frames = {name: _read_table(folder, name, manifest.files[f"{name}.parquet"]) for name in SCHEMAS}
+        frames = {
+            name: _read_table(folder, name, manifest.files[f"{name}.parquet"])
+            if f"{name}.parquet" in manifest.files
+            else schema.empty_table().to_pandas()
+            for name, schema in SCHEMAS.items()
+        }
         tables = Tables(**frames, environments=environments, partitions=partitions)
         specs = check_rows(folder, tables)
         self._environments = environments.assign(id=range(1, len(environments) + 1))
@@ -165,6 +172,10 @@ class Bundle:
         self._curves: dict[tuple[int, str], NDArray[np.int32]] = {
             (run + 1, stage): counts.reshape(clients, rows).T.astype(np.int32)
             for run, stage, _, rows, clients, counts in tables.curves.itertuples(index=False)
+        }
+        self._confusions: dict[tuple[int, str, str], NDArray[np.int32]] = {
+            (run + 1, stage, rule): counts.reshape(clients, classes, classes).astype(np.int32)
+            for run, stage, rule, clients, classes, counts in tables.confusions.itertuples(index=False)
         }
         self._artefacts = {
             (run + 1, name): data for run, name, data in tables.artefacts.itertuples(index=False)
@@ -188,7 +199,7 @@ class Bundle:
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
         """As ``Queries.counts``."""
         results = filter_results(self._results, run_ids, None, None, None)
-        results = results[(results["metric"] == METRIC) & (results["samples"] > 0)]
+        results = results[(results["metric"] == ACCURACY) & (results["samples"] > 0)]
         results = results.assign(right=np.rint(results["value"] * results["samples"]).astype(np.int64))
         keys = list(COUNTS[:4])
         rows = results.sort_values([*keys, "client"], ignore_index=True)
@@ -207,6 +218,11 @@ class Bundle:
         """As ``Store.curves``; a bundle keeps the curves of the test split alone."""
         wanted = {int(run) for run in run_ids} if split == CURVE_SPLIT else set()
         return {key: counts for key, counts in self._curves.items() if key[0] in wanted}
+
+    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        """As ``Store.confusions``; a bundle of version 1 has none."""
+        wanted = {int(run) for run in run_ids}
+        return {key: counts for key, counts in self._confusions.items() if key[0] in wanted}
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none or it was too large."""

@@ -20,9 +20,10 @@ from pydantic import ValidationError
 from sqlalchemy import BigInteger, Column
 
 from bench.errors import RequestError
+from bench.metrics import ACCURACY
 from bench.selection import RULES as SELECTION_RULES
 from bench.spec import STAGES, RunSpec
-from bench.store.models import Artefact, Base, ClientResult, Curve, Run, spec_columns
+from bench.store.models import Artefact, Base, ClientResult, Confusion, Curve, Run, spec_columns
 
 STATES = ("done", "diverged", "not_applicable", "oom")
 """States that a bundle may hold: outcomes of a run, not of a machine or of somebody's set-up."""
@@ -76,12 +77,18 @@ SCHEMAS: dict[str, pa.Schema] = {
         pa.field("correct", _COUNTS, nullable=False)
     ),
     "artefacts": _schema(Artefact, "run_id", "name", "data"),
+    "confusions": _schema(Confusion, "run_id", "stage", "rule", "clients", "classes").append(
+        pa.field("counts", _COUNTS, nullable=False)
+    ),
 }
 """Table -> its columns. ``run`` is a row of ``runs``, from 0."""
 
 MANIFEST = "bundle.json"
 FILES = {MANIFEST, *(f"{name}.parquet" for name in SCHEMAS)}
 """Every file of a bundle."""
+
+VERSIONS = {1: FILES - {"confusions.parquet"}, 2: FILES}
+"""Version of a bundle -> its files; the newest is written."""
 
 
 class Tables(NamedTuple):
@@ -91,6 +98,7 @@ class Tables(NamedTuple):
     client_results: pd.DataFrame
     curves: pd.DataFrame
     artefacts: pd.DataFrame
+    confusions: pd.DataFrame
     environments: pd.DataFrame
     partitions: pd.DataFrame
 
@@ -170,6 +178,29 @@ def _counts_fit(tables: Tables) -> list[bool]:
     ]
 
 
+def _confusions_are_whole(tables: Tables) -> list[bool]:
+    sizes = tables.confusions[["clients", "classes"]].itertuples(index=False, name=None)
+    numbers = map(len, tables.confusions["counts"])
+    return [clients * classes**2 == count for (clients, classes), count in zip(sizes, numbers, strict=True)]
+
+
+def _confusions_fit(tables: Tables) -> list[bool]:
+    """Whether each client's counts are those of its test samples, and the right ones its correct ones."""
+    results = tables.client_results
+    results = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
+    of_client = results.set_index(["run", "stage", "rule", "client"])[["correct", "samples"]].sort_index()
+    known = {key: part.droplevel([0, 1, 2]) for key, part in of_client.groupby(level=[0, 1, 2])}
+    holds = []
+    for run, stage, rule, clients, classes, counts in tables.confusions.itertuples(index=False):
+        matrices = counts.reshape(clients, classes, classes).astype(np.int64)
+        right, items = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
+        stated = known.get((run, stage, rule), of_client.iloc[:0].droplevel([0, 1, 2]))
+        stated = stated.reindex(range(clients), fill_value=0).fillna(-1).astype(np.int64)
+        fits = np.array_equal(right, stated["correct"]) and np.array_equal(items, stated["samples"])
+        holds.append(fits and bool(counts.min() >= 0))
+    return holds
+
+
 def _is_array(data: bytes) -> bool:
     """Whether these are the NPY bytes (version 1.0) of an array of numbers, and no more."""
     file = io.BytesIO(data)
@@ -237,6 +268,20 @@ RULES: dict[str, list[Rule]] = {
         (
             f"as data an NPY array of numbers of at most {ARRAY_BYTES:,} bytes",
             lambda tables: tables.artefacts["data"].map(_is_array),
+        ),
+    ],
+    "confusions": [
+        "0 <= run < run_count",
+        "run_is_done",
+        "stage in @stages",
+        "rule in @rules",
+        "clients == run_clients",
+        "classes >= 1",
+        ("clients * classes * classes counts", _confusions_are_whole),
+        _keys("confusions"),
+        (
+            "every client's test samples, and its correct predictions where both classes agree",
+            _confusions_fit,
         ),
     ],
 }

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from bench.errors import RequestError
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
-from bench.store.bundle_check import ARRAY_BYTES, CURVE_SPLIT, FILES, MANIFEST, SCHEMAS, STATES, sha256
+from bench.store.bundle_check import (
+    ARRAY_BYTES,
+    CURVE_SPLIT,
+    FILES,
+    MANIFEST,
+    SCHEMAS,
+    STATES,
+    VERSIONS,
+    sha256,
+)
 from bench.store.store import Store
 
 USUAL_ARRAY_BYTES = 4096
@@ -112,6 +121,7 @@ def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -
         "client_results": _client_results(store, rows),
         "curves": _curves(store, rows),
         "artefacts": _artefacts(store, rows, largest_array),
+        "confusions": _confusions(store, rows),
     }
     entries = {}
     for name, frame in tables.items():
@@ -123,7 +133,7 @@ def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -
     theirs = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
     manifest = {
         "format": "pfl-bench bundle",
-        "version": 1,
+        "version": max(VERSIONS),
         "files": entries,
         "environments": [
             {"hash": row["hash"], "description": json.loads(row["description"])}
@@ -185,6 +195,22 @@ def _curves(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
     ]
     curves.sort(key=lambda curve: (curve["run"], curve["stage"]))
     return pd.DataFrame(curves, columns=SCHEMAS["curves"].names)
+
+
+def _confusions(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
+    counts = [
+        {
+            "run": rows[run],
+            "stage": stage,
+            "rule": rule,
+            "clients": len(matrices),
+            "classes": matrices.shape[1],
+            "counts": matrices.ravel(),
+        }
+        for (run, stage, rule), matrices in store.confusions(rows).items()
+    ]
+    counts.sort(key=lambda row: (row["run"], row["stage"], row["rule"]))
+    return pd.DataFrame(counts, columns=SCHEMAS["confusions"].names)
 
 
 def _artefacts(store: Store, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:

@@ -16,14 +16,24 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
+from bench.metrics import ACCURACY
 from bench.selection import RULES, Counts, client_mean
 from bench.spec import STAGES
-from bench.store.arrays import pack_array, pack_counts
+from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
-from bench.store.models import Artefact, Base, ClientResult, Curve, ImportedBundle, Partition, Run
+from bench.store.models import (
+    Artefact,
+    Base,
+    ClientResult,
+    Confusion,
+    Curve,
+    ImportedBundle,
+    Partition,
+    Run,
+)
 from bench.store.outcome import outcomes
-from bench.store.queries import METRIC, Stored
+from bench.store.queries import Stored
 from bench.store.store import Store, environment_id, now, open_store
 
 GIVES_WAY = ("failed", "no_data", "oom")
@@ -72,15 +82,15 @@ def check_consistent(bundle: Bundle) -> None:
 
     done = bundle.runs(state="done")
     results = bundle.client_results(done["id"])
-    results = results[results["metric"] == METRIC]
+    results = results[results["metric"] == ACCURACY]
     correct = np.rint(results["value"] * results["samples"]).astype(np.int64)
     for run in results.loc[correct / results["samples"] != results["value"], "run_id"]:
-        require(False, run, f"{METRIC} without a count of correct predictions")
+        require(False, run, f"{ACCURACY} without a count of correct predictions")
     test = results.assign(correct=correct)[results["split"] == CURVE_SPLIT]
     tested = set(test["run_id"])
     for run, partition in zip(done["id"], done["partition_hash"], strict=True):
         require(partition != "", run, "a finished run needs a partition_hash")
-        require(run in tested, run, f"a finished run needs {METRIC} on the {CURVE_SPLIT} split")
+        require(run in tested, run, f"a finished run needs {ACCURACY} on the {CURVE_SPLIT} split")
     readings = results.groupby(["run_id", "split", "client"])["samples"].agg(["size", "min", "max"])
     for (run, split, client), size, least, most in readings.itertuples(name=None):
         where = f"client {client}, {split}"
@@ -197,7 +207,7 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored: Mapping
 
 
 def _write_numbers(session: Session, bundle: Bundle, number: int, run_id: int) -> None:
-    """Write results, curves and arrays of the bundle's run ``number`` as those of ``run_id``."""
+    """Write the numbers and arrays of the bundle's run ``number`` as those of ``run_id``."""
     results = bundle.client_results([number]).assign(run_id=run_id)
     _insert(session, ClientResult, results.to_dict("records"))
     curves = [
@@ -205,6 +215,11 @@ def _write_numbers(session: Session, bundle: Bundle, number: int, run_id: int) -
         for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
     ]
     _insert(session, Curve, [{"run_id": run_id, "split": CURVE_SPLIT, **curve} for curve in curves])
+    confusions = [
+        {"run_id": run_id, "stage": stage, "rule": rule, **pack_matrices(counts)}
+        for (_, stage, rule), counts in bundle.confusions([number]).items()
+    ]
+    _insert(session, Confusion, confusions)
     arrays = {name: pack_array(bundle.artefact(number, name)) for name in bundle.artefact_names(number)}
     _insert(session, Artefact, [{"run_id": run_id, "name": name, "data": arrays[name]} for name in arrays])
 

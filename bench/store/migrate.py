@@ -15,7 +15,7 @@ from bench.store.models import Base
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest revision under ``migrations/versions``: what ``bench.store.models`` describes."""
 
 FIRST = "0003"

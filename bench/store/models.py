@@ -1,9 +1,9 @@
 """The tables of the result database.
 
-A run is one row of ``runs`` with its rows in ``client_results``, ``curves`` and ``artefacts``,
-written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run replaces the
-old row. ``cell`` is common to the runs that differ in their seed alone. A run with a ``bundle_id``
-was made by somebody else and imported.
+A run is one row of ``runs`` with its rows in ``client_results``, ``curves``, ``confusions`` and
+``artefacts``, written in one transaction. ``spec_hash`` identifies a run: a repeated or retried run
+replaces the old row. ``cell`` is common to the runs that differ in their seed alone. A run with a
+``bundle_id`` was made by somebody else and imported.
 """
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ class Run(Base):
         cascade="all, delete-orphan", passive_deletes=True
     )
     curves: Mapped[list[Curve]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
+    confusions: Mapped[list[Confusion]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
     artefacts: Mapped[list[Artefact]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
 
 
@@ -151,6 +152,23 @@ class Curve(Base):
     split: Mapped[str] = mapped_column(primary_key=True)
     rows: Mapped[int]
     clients: Mapped[int]
+    data: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class Confusion(Base):
+    """Test items by client, true and predicted class at the rounds that a rule selects: zlib-compressed
+    little-endian int32 ``[clients, classes * classes]``.
+
+    Runs of older versions have none, nor have those with more counts than
+    ``bench.engine.evaluation.MOST_NUMBERS``.
+    """
+
+    __tablename__ = "confusions"
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    stage: Mapped[str] = mapped_column(primary_key=True)
+    rule: Mapped[str] = mapped_column(primary_key=True)
+    clients: Mapped[int]
+    classes: Mapped[int]
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 

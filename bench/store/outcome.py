@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.metrics import ACCURACY
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
-from bench.store.queries import METRIC
 from bench.store.store import Store
 
 RUNS_AT_A_TIME = 200
@@ -20,7 +20,7 @@ RUNS_AT_A_TIME = 200
 Reading = tuple[str, str]
 """Stage and rule."""
 Row = tuple[int, str, str, str, str, float, int]
-"""Client, stage, split, rule, metric, value, samples."""
+"""Client, stage, split, rule, metric (accuracy), value, samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Outcome:
     curves: dict[str, NDArray[np.int32]]
 
     def same(self, other: Outcome) -> bool:
-        """Whether state, partition, every value and every count are equal."""
+        """Whether state, partition, every accuracy and every count of the curves are equal."""
         return (
             (self.state, self.partition_hash, self.rows) == (other.state, other.partition_hash, other.rows)
             and self.curves.keys() == other.curves.keys()
@@ -44,7 +44,7 @@ class Outcome:
         """Correct predictions and samples of the test split over all clients, by stage and rule."""
         found: dict[Reading, tuple[float, int]] = {}
         for _, stage, split, rule, metric, value, samples in self.rows:
-            if split == CURVE_SPLIT and metric == METRIC:
+            if split == CURVE_SPLIT and metric == ACCURACY:
                 correct, total = found.get((stage, rule), (0.0, 0))
                 found[stage, rule] = (correct + value * samples, total + samples)
         return found
@@ -55,7 +55,9 @@ def outcomes(source: Store | Bundle, runs: pd.DataFrame) -> Iterator[tuple[dict[
     for first in range(0, len(runs), RUNS_AT_A_TIME):
         part = runs.iloc[first : first + RUNS_AT_A_TIME]
         rows: dict[int, list[Row]] = {}
-        for run, *values in source.client_results(part["id"]).itertuples(index=False, name=None):
+        results = source.client_results(part["id"])
+        results = results[results["metric"] == ACCURACY]  # what older runs lack tells none apart
+        for run, *values in results.itertuples(index=False, name=None):
             rows.setdefault(run, []).append(tuple(values))
         curves: dict[int, dict[str, NDArray[np.int32]]] = {}
         for (run, stage), counts in source.curves(part["id"], CURVE_SPLIT).items():

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, String, cast, func, select
 
-from bench.store.arrays import unpack_array, unpack_counts
+from bench.metrics import ACCURACY
+from bench.store.arrays import unpack_array, unpack_counts, unpack_matrices
 from bench.store.filters import wanted_values
 from bench.store.models import (
     Artefact,
     Base,
     ClientResult,
+    Confusion,
     Curve,
     Environment,
     ImportedBundle,
@@ -40,9 +42,6 @@ says whether that is ``unverified``, ``verified`` or ``contradicted``; both are 
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
 
-
-METRIC = "accuracy"
-"""The metric that every finished run has in ``client_results``."""
 
 COUNTS = ("run_id", "split", "stage", "rule", "clients", "samples", "right")
 """Columns of ``Queries.counts``."""
@@ -216,7 +215,7 @@ class Queries:
         ]
         statement = (
             select(*keys, *texts)
-            .where(columns["metric"] == METRIC, columns["samples"] > 0)
+            .where(columns["metric"] == ACCURACY, columns["samples"] > 0)
             .group_by(*keys)
             .order_by(*keys)
         )
@@ -237,6 +236,20 @@ class Queries:
                 for ids in _portions(run_ids)
                 for run, stage, data, rows, clients in connection.execute(
                     select(*columns).where(Curve.run_id.in_(ids), Curve.split == split)
+                )
+            }
+
+    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        """Run, stage and rule -> test items by true and predicted class ``[clients, classes, classes]`` at
+        the selected rounds, of those runs that keep them.
+        """
+        columns = Confusion.__table__.columns
+        with self._engine.connect() as connection:
+            return {
+                (run, stage, rule): unpack_matrices(*packed)
+                for ids in _portions(run_ids)
+                for run, stage, rule, *packed in connection.execute(
+                    select(*columns).where(Confusion.run_id.in_(ids))
                 )
             }
 

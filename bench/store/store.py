@@ -15,12 +15,22 @@ import numpy as np
 from sqlalchemy import Engine, delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from bench.metrics import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import RunSpec
 from bench.store import connect, migrate
-from bench.store.arrays import pack_array, pack_counts
-from bench.store.models import Artefact, ClientResult, Curve, Environment, Partition, Run, spec_columns
-from bench.store.queries import COMPLETE, METRIC, Queries, Stored, stored
+from bench.store.arrays import pack_array, pack_counts, pack_matrices
+from bench.store.models import (
+    Artefact,
+    ClientResult,
+    Confusion,
+    Curve,
+    Environment,
+    Partition,
+    Run,
+    spec_columns,
+)
+from bench.store.queries import COMPLETE, Queries, Stored, stored
 
 if TYPE_CHECKING:
     from bench.engine.result import RunResult
@@ -81,13 +91,30 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
                         "stage": stage,
                         "split": split,
                         "rule": rule,
-                        "metric": METRIC,
+                        "metric": ACCURACY,
                         "value": int(correct[chosen[client], client]) / int(samples[client]),
                         "samples": int(samples[client]),
                     }
                     for client in np.flatnonzero(samples)
                 )
     return rows
+
+
+def areas(result: RunResult) -> list[dict[str, Any]]:
+    """Rows of ``client_results`` with the areas under the ROC curve, of the clients that have one."""
+    return [
+        {
+            "client": int(client),
+            "stage": stage,
+            "split": "test",
+            "rule": rule,
+            "metric": ROC_AUC,
+            "value": float(values[client]),
+            "samples": int(result.samples["test"][client]),
+        }
+        for (stage, rule), values in result.roc_auc.items()
+        for client in np.flatnonzero(~np.isnan(values))
+    ]
 
 
 class Store(Queries):
@@ -176,7 +203,7 @@ class Store(Queries):
 
     @staticmethod
     def _results(session: Session, run_id: int, result: RunResult) -> None:
-        rows = [{"run_id": run_id, **row} for row in accuracies(result)]
+        rows = [{"run_id": run_id, **row} for row in (*accuracies(result), *areas(result))]
         if rows:
             session.execute(insert(ClientResult), rows)
         session.add_all(
@@ -189,6 +216,10 @@ class Store(Queries):
                 data=pack_counts(counts),
             )
             for (stage, split), counts in result.correct.items()
+        )
+        session.add_all(
+            Confusion(run_id=run_id, stage=stage, rule=rule, **pack_matrices(counts))
+            for (stage, rule), counts in result.confusion.items()
         )
 
     @staticmethod

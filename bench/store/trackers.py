@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import RequestError, unknown
+from bench.metrics import ACCURACY
 from bench.selection import client_mean
 from bench.spec import RunSpec
 from bench.store.bundle_check import STATES
-from bench.store.queries import METRIC
 from bench.store.store import Store
 
 PROJECT = "pfl-bench"
@@ -66,7 +66,7 @@ def tracked_runs(store: Store, runs: pd.DataFrame) -> Iterator[TrackedRun]:
     for run in runs.to_dict("records"):
         spec = RunSpec.model_validate_json(run["spec"])
         results = store.client_results([run["id"]])
-        results = results[results["metric"] == METRIC]
+        results = results[results["metric"] == ACCURACY]
         means = (
             results["value"].groupby(results["rule"] + "/" + results["split"] + "/" + results["stage"]).mean()
         )
@@ -94,7 +94,7 @@ def _curves(store: Store, run_id: int, results: pd.DataFrame) -> dict[str, list[
         samples = results[results["split"] == split].groupby("client")["samples"].first()
         for (_, stage), counts in store.curves([run_id], split).items():
             sizes = samples.reindex(range(counts.shape[1]), fill_value=0).to_numpy(np.int32)
-            curves[f"{METRIC}/{split}/{stage}"] = client_mean(counts, sizes).tolist()
+            curves[f"{ACCURACY}/{split}/{stage}"] = client_mean(counts, sizes).tolist()
     if "loss" in store.artefact_names(run_id):
         curves["loss/train"] = [float(value) for value in store.artefact(run_id, "loss")]
     return curves

@@ -10,7 +10,8 @@ from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.store.bundle import Bundle
 
-FILES = {"bundle.json", "runs.parquet", "client_results.parquet", "curves.parquet", "artefacts.parquet"}
+TABLES = ("runs", "client_results", "curves", "artefacts", "confusions")
+FILES = {"bundle.json", *(f"{name}.parquet" for name in TABLES)}
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

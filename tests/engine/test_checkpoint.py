@@ -40,6 +40,8 @@ def equal(one: RunResult, other: RunResult) -> bool:
     assert one.state == other.state == "done", (one.reason, other.reason)
     return (
         all(np.array_equal(one.correct[key], other.correct[key]) for key in one.correct)
+        and one.confusion.keys() == other.confusion.keys() != set()
+        and all(np.array_equal(one.confusion[key], other.confusion[key]) for key in one.confusion)
         and np.array_equal(one.loss, other.loss, equal_nan=True)
         and (one.bytes_up, one.bytes_down) == (other.bytes_up, other.bytes_down)
         and one.artefacts.keys() == other.artefacts.keys()

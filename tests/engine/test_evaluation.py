@@ -37,8 +37,9 @@ def says(federation: Federation, predictions: list[list[int]], block_size: int =
 def test_counts_by_split_and_client(tiny: Federation, block_size: int) -> None:
     # labels: [0 train, 1 train, 0 test]; [1 train, 1 val, 0 test, 1 unused]
     method, run = says(tiny, [[0, 0, 0], [1, 0, 0, 1]], block_size)
-    evaluator = Evaluator(tiny.clients, torch.device("cpu"))
-    counts = evaluator.all(method, run.clients, run.own)
+    evaluator = Evaluator(tiny.clients, torch.device("cpu"), tiny.classes)
+    counts, by_class, _ = evaluator.all(method, run.clients, run.own)
+    assert by_class.tolist() == [[[1, 0], [0, 0]], [[1, 0], [0, 0]]]
     assert counts.tolist() == [[1, 1], [0, 0], [1, 1]]  # train, val, test
     assert {split: n.tolist() for split, n in evaluator.samples.items()} == {
         "train": [2, 1],

@@ -108,7 +108,7 @@ def test_the_average_greets_newcomers_of_fedavg_and_does_not_learn_from_them(fed
     late = late_of(spec, federation)
     it = over(spec, federation)
     before = {name: value.clone() for name, value in it.method.model.items()}
-    correct, _ = arrive(it, federation, late)
+    correct = arrive(it, federation, late).correct
     for name, value in it.method.model.items():
         assert torch.equal(value, before[name])
     newcomers = part(federation, late).clients

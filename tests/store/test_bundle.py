@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from stored_runs import SPLITS, done, opened, spec_of
+from stored_runs import SPLITS, change_manifest, done, opened, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -16,7 +16,8 @@ from bench.report import shipped
 from bench.store.bundle import Bundle, read_bundles
 from bench.store.bundle_export import write_bundle
 
-FILES = {"bundle.json", "runs.parquet", "client_results.parquet", "curves.parquet", "artefacts.parquet"}
+TABLES = ("runs", "client_results", "curves", "artefacts", "confusions")
+FILES = {"bundle.json", *(f"{name}.parquet" for name in TABLES)}
 
 
 @st.composite
@@ -114,6 +115,10 @@ def compare(store: object, bundle: Bundle, hashes: list[str]) -> None:
             )
             with pytest.raises(KeyError):
                 bundle.curves([number], "val")[number, stage]
+        found = {key[1:]: counts for key, counts in bundle.confusions([number]).items()}
+        stored = {key[1:]: counts for key, counts in store.confusions([run]).items()}
+        assert found.keys() == stored.keys()
+        assert all(np.array_equal(found[key], stored[key]) for key in stored)
         small = [name for name in store.artefact_names(run) if name != "large"]
         assert bundle.artefact_names(number) == small
         for name in small:
@@ -139,3 +144,15 @@ def test_a_damaged_shipped_bundle_is_left_out(
     assert warning.startswith("bench: warning: left out: bundle ")
     assert "first: curves.parquet: " in warning
     assert warning.count("\n") == 1
+
+
+def test_a_bundle_of_before_has_no_counts_by_class(tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    with opened(tmp_path / "a.db", [(spec_of(), done())]) as store:
+        write_bundle(store, store.runs(), folder)
+        assert Bundle(folder).confusions([1]).keys() == store.confusions([1]).keys() != set()
+    (folder / "confusions.parquet").unlink()
+    change_manifest(folder, lambda tree: tree.update(version=1) or tree["files"].pop("confusions.parquet"))
+    bundle = Bundle(folder)
+    assert bundle.confusions([1]) == {}
+    assert len(bundle.client_results([1])) == 2 * 3 * 4 * 2

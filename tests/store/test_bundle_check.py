@@ -23,8 +23,8 @@ from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
 
 MANIFEST = "bundle.json"
-RUNS, RESULTS, CURVES, ARTEFACTS = (
-    f"{name}.parquet" for name in ("runs", "client_results", "curves", "artefacts")
+RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (
+    f"{name}.parquet" for name in ("runs", "client_results", "curves", "artefacts", "confusions")
 )
 
 
@@ -119,6 +119,16 @@ CELLS: list[tuple[str, str, Any]] = [
     (ARTEFACTS, "data", header("(0, 999999999999999999999)")),
     (ARTEFACTS, "data", header("(-1, -1)", b"1234")),
     (ARTEFACTS, "data", header("(" * 99)),
+    (CONFUSIONS, "run", 9),
+    (CONFUSIONS, "stage", "trained"),  # a second time
+    (CONFUSIONS, "rule", "luck"),
+    (CONFUSIONS, "clients", 3),
+    (CONFUSIONS, "classes", 0),
+    (CONFUSIONS, "classes", 2**31 - 1),
+    (CONFUSIONS, "counts", []),
+    (CONFUSIONS, "counts", [2, 8, 0, 0, 1, 10, 0, 0]),  # of client 1 are 2 right
+    (CONFUSIONS, "counts", [2, 8, 0, 0, 2, 8, 0, 0]),  # of client 1 are 11 tested
+    (CONFUSIONS, "counts", [2, 9, -1, 0, 2, 9, 0, 0]),
 ]
 
 
@@ -152,7 +162,7 @@ def test_an_array_without_items_and_html_pass(bundle: Path) -> None:
 
 def test_results_of_a_run_that_has_none(bundle: Path) -> None:
     without = list(Bundle(bundle).runs()["state"]).index("oom")
-    for file in (RESULTS, CURVES, ARTEFACTS):
+    for file in (RESULTS, CURVES, ARTEFACTS, CONFUSIONS):
         folder = Path(shutil.copytree(bundle, bundle.with_name(file)))
         change_table(folder, file, set_cell("run", without))
         refused(folder, file, "run")
@@ -199,7 +209,7 @@ def test_a_spec_twice(bundle: Path) -> None:
     refused(bundle, RUNS, "spec_hash")
 
 
-@pytest.mark.parametrize("file", [RUNS, RESULTS, CURVES, ARTEFACTS])
+@pytest.mark.parametrize("file", [RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS])
 def test_a_wrong_table(bundle: Path, file: str) -> None:
     def other_type(table: pa.Table) -> pa.Table:
         name, column = table.column_names[0], table.column(0)
@@ -264,7 +274,7 @@ def test_what_is_no_regular_file(bundle: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "about"),
     [
-        (lambda tree: tree.update(version=2), "version 2"),
+        (lambda tree: tree.update(version=3), "version 3"),
         (lambda tree: tree.update(format="a list"), "format"),
         (lambda tree: tree.pop("partitions"), "partitions"),
         (lambda tree: tree.update(more=1), "more"),

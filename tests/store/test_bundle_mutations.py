@@ -23,7 +23,7 @@ from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
 from bench.store.bundle_import import ImportInfo, import_bundle
 
-TABLES = ("runs.parquet", "client_results.parquet", "curves.parquet", "artefacts.parquet")
+TABLES = tuple(f"{name}.parquet" for name in ("runs", "client_results", "curves", "artefacts", "confusions"))
 FILES = ("bundle.json", *TABLES)
 CASES = {
     "flip": 80,

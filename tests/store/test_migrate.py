@@ -60,6 +60,7 @@ def test_a_database_of_the_oldest_schema_is_brought_up_to_date(tmp_path: Path) -
         np.testing.assert_array_equal(
             old.curves([1], "test")[1, "trained"], new.curves([1], "test")[1, "trained"]
         )
+        assert old.confusions([1]) == {}
         assert old.artefact_names(1) == new.artefact_names(1) != []
         (bundle,) = old.bundles().to_dict("records")
         assert (bundle["name"], bundle["state"], bundle["checked"]) == ("b", "verified", None)

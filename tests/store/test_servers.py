@@ -106,6 +106,7 @@ def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
                 "DROP INDEX ix_runs_cell",
                 "ALTER TABLE runs DROP COLUMN cell",
                 "ALTER TABLE bundles DROP COLUMN checked",
+                "DROP TABLE confusions",
                 "UPDATE alembic_version SET version_num = '0003'",
             ):
                 session.execute(text(statement))

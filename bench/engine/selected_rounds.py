@@ -1,0 +1,74 @@
+"""Test items by true and predicted class at the rounds that the rules select, kept while a run is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.engine.evaluation import Counts, Evaluation
+from bench.federation.types import TEST, VALIDATION
+from bench.selection import RULES
+
+Selected = Mapping[tuple[str, str], NDArray[Any]]
+"""Stage and rule -> an array with a row for each client."""
+
+
+class SelectedRounds:
+    """What is evaluated is noted row after row; of each client stays, by stage and rule, the row that the
+    rule selects of all so far.
+
+    ``samples[split]`` int32 ``[clients]``.
+    """
+
+    def __init__(self, samples: Mapping[str, NDArray[np.int32]]) -> None:
+        self._samples = samples
+        self._kept: dict[tuple[str, str], Evaluation] = {}
+
+    def note(self, stage: str, found: Evaluation) -> None:
+        """The next row of a stage."""
+        if not found.confusion.size:
+            return
+        for rule, choose in RULES.items():
+            kept = self._kept.get((stage, rule), found)
+            # Of the row that a rule selects and the next one it selects as it would of all.
+            rows = np.stack([kept.correct, found.correct])
+            validation, test = rows[:, VALIDATION], rows[:, TEST]
+            later = choose(validation, self._samples["val"], test, self._samples["test"]) == 1
+            self._kept[stage, rule] = Evaluation(
+                np.where(later, found.correct, kept.correct),
+                np.where(later[:, None, None], found.confusion, kept.confusion),
+                np.where(later, found.roc_auc, kept.roc_auc),
+            )
+
+    def confusion(self, correct: Mapping[tuple[str, str], Counts]) -> dict[tuple[str, str], Counts]:
+        """Test items by true and predicted class, int32 ``[clients, classes, classes]``, by stage and rule.
+
+        ``correct`` are the counts ``[rows, clients]`` of the whole run, by stage and split. A reading is left
+        out if it does not agree with what the rule selects of these, such as a method that trains for
+        fewer epochs than it is evaluated after.
+        """
+        found = {}
+        for (stage, rule), kept in self._kept.items():
+            val, test = correct[stage, "val"], correct[stage, "test"]
+            row = RULES[rule](val, self._samples["val"], test, self._samples["test"])
+            chosen = test[row, np.arange(test.shape[1])]
+            right = np.trace(kept.confusion, axis1=1, axis2=2)
+            items = kept.confusion.sum(axis=(1, 2))
+            if np.array_equal(right, chosen) and np.array_equal(items, self._samples["test"]):
+                found[stage, rule] = kept.confusion
+        return found
+
+    def roc_auc(self) -> dict[tuple[str, str], NDArray[np.float64]]:
+        """Areas under the ROC curve ``[clients]`` by stage and rule; none for other than two classes."""
+        return {key: kept.roc_auc for key, kept in self._kept.items() if not np.isnan(kept.roc_auc).all()}
+
+    def state(self) -> dict[tuple[str, str], tuple[NDArray[Any], ...]]:
+        """What a checkpoint keeps."""
+        return {key: tuple(kept) for key, kept in self._kept.items()}
+
+    def resume(self, state: Mapping[tuple[str, str], tuple[NDArray[Any], ...]]) -> None:
+        """Go on from what a checkpoint has kept."""
+        self._kept = {key: Evaluation(*kept) for key, kept in state.items()}

@@ -1,0 +1,93 @@
+"""What is computed from a client's test items by true and predicted class, beside plain accuracy.
+
+Every function takes counts ``[clients, classes, classes]``, true classes before predicted ones, and gives
+a value of 0 to 1 for each client, NaN for one without test items. They agree with scikit-learn's functions
+of the same names on one client's items; what that leaves open is said with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int32]
+Values = NDArray[np.float64]
+
+ACCURACY, ROC_AUC = "accuracy", "roc_auc"
+
+
+def accuracy(counts: Counts) -> Values:
+    """Share of items whose class is predicted, ``[clients]``."""
+    return _shares(_right(counts).sum(axis=1), counts.sum(axis=(1, 2)))
+
+
+def per_class_accuracy(counts: Counts) -> Values:
+    """Share of every class's items that are predicted as it (its recall), ``[clients, classes]``; NaN for a
+    class that the client has no test item of.
+    """
+    return _shares(_right(counts), counts.sum(axis=2))
+
+
+def balanced_accuracy(counts: Counts) -> Values:
+    """Mean of ``per_class_accuracy`` over the classes that the client has test items of, ``[clients]``.
+
+    Guessing one class all the time scores one over the number of those classes.
+    """
+    return _mean(per_class_accuracy(counts))
+
+
+def macro_f1(counts: Counts) -> Values:
+    """Mean over classes of the harmonic mean of precision and recall, ``[clients]``.
+
+    Classes count that the client has test items of, or that are predicted for one of its items: a class of
+    which nothing is right scores 0, one that occurs on neither side is left out (scikit-learn's default).
+    """
+    return _mean(_shares(2 * _right(counts), counts.sum(axis=1) + counts.sum(axis=2)))
+
+
+OF_COUNTS: dict[str, Callable[[Counts], Values]] = {
+    ACCURACY: accuracy,
+    "macro_f1": macro_f1,
+    "balanced_accuracy": balanced_accuracy,
+}
+"""Metrics with one value a client that follow from its counts."""
+
+METRICS = (*OF_COUNTS, ROC_AUC)
+"""What results can be read by; the area under the ROC curve is of data sets with two classes."""
+
+
+def roc_auc(scores: Values, positive: NDArray[np.bool_], clients: NDArray[np.int64], count: int) -> Values:
+    """Area under the ROC curve of each of ``count`` clients: how often an item of class 1 scores higher than
+    one of class 0, ties half (Mann and Whitney 1947). NaN for a client with items of one class alone.
+
+    ``scores`` of class 1, whether it is the true one, and the number of the client are ``[items]``.
+    """
+    order = np.lexsort((scores, clients))
+    scores, positive, clients = scores[order], positive[order], clients[order]
+    items = np.bincount(clients, minlength=count)
+    first = np.cumsum(items) - items
+    change = (np.diff(scores) != 0) | (np.diff(clients) != 0)
+    starts = np.flatnonzero(np.concatenate([[True], change])[: len(scores)])
+    lengths = np.diff(np.append(starts, len(scores)))
+    ranks = np.repeat(starts + (lengths + 1) / 2, lengths) - first[clients]
+    ones = np.bincount(clients, positive, count)
+    above = np.bincount(clients, ranks * positive, count) - ones * (ones + 1) / 2
+    return _shares(above, ones * (items - ones))
+
+
+def _right(counts: Counts) -> NDArray[np.int64]:
+    return np.diagonal(counts, axis1=1, axis2=2).astype(np.int64)
+
+
+def _shares(parts: NDArray[np.number], wholes: NDArray[np.number]) -> Values:
+    """Parts of wholes, NaN of nothing."""
+    missing = np.full(np.shape(parts), np.nan)
+    return np.divide(parts, wholes, out=missing, where=np.asarray(wholes) > 0)
+
+
+def _mean(values: Values) -> Values:
+    """Mean over the last axis of the values that there are; NaN of none."""
+    known = ~np.isnan(values)
+    return _shares(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))

@@ -1,0 +1,135 @@
+"""Test items by true and predicted class are those of the rounds that the rules select."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from toy_federations import make_spec, random_federation
+
+from bench.contract.toys import random_images
+from bench.engine.evaluation import Evaluation
+from bench.engine.execute import run
+from bench.engine.run import Run
+from bench.engine.selected_rounds import SelectedRounds
+from bench.federation.types import TEST, Federation
+from bench.metrics import ROC_AUC
+from bench.selection import RULES
+from bench.spec import STAGES, Newcomers
+from bench.store.store import accuracies, areas
+from bench.tune.trial import without_test_labels
+
+READINGS = {(stage, rule) for stage in STAGES for rule in RULES}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_row_that_a_rule_selects_of_all_is_kept(seed: int) -> None:
+    """Few items, so that many rows tie, and an area that is the number of the row."""
+    rng = np.random.default_rng(seed)
+    clients, rows = int(rng.integers(1, 40)), 60
+    samples = {split: rng.integers(0, 4, clients).astype(np.int32) for split in ("val", "test")}
+    counts = {split: rng.integers(0, sizes + 1, (rows, clients)) for split, sizes in samples.items()}
+    selected = SelectedRounds(samples)
+    for row in range(rows):
+        right = counts["test"][row]
+        wrong = samples["test"] - right
+        matrices = np.stack([right, wrong, 0 * right, 0 * right], axis=1).reshape(-1, 2, 2)
+        correct = np.stack([0 * right, counts["val"][row], right])
+        selected.note("trained", Evaluation(correct, matrices, np.full(clients, float(row))))
+    found = selected.confusion({("trained", split): numbers for split, numbers in counts.items()})
+    for rule, choose in RULES.items():
+        chosen = choose(counts["val"], samples["val"], counts["test"], samples["test"])
+        assert np.array_equal(selected.roc_auc()["trained", rule], chosen)
+        assert np.array_equal(found["trained", rule][:, 0, 0], counts["test"][chosen, np.arange(clients)])
+    other = {("trained", split): numbers[:-1] for split, numbers in counts.items()}
+    assert ("trained", "last") not in selected.confusion(other) or np.array_equal(
+        counts["test"][-1], counts["test"][-2]
+    )
+
+
+def label_counts(federation: Federation) -> NDArray[np.int64]:
+    """Test items by class ``[clients, classes]``."""
+    labels = [client.labels[client.roles == TEST] for client in federation.clients]
+    return np.stack([np.bincount(own, minlength=federation.classes) for own in labels])
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("fedavg", {}),
+        ("fedper", {"evaluate": "epoch", "local_epochs": 2}),
+        ("fedavg", {"evaluate": "epoch", "local_epochs": 3, "participation": 0.4}),
+        ("majority", {"evaluate": "epoch"}),
+    ],
+)
+def test_counts_of_a_run_add_up(method: str, settings: dict[str, object], federation: Federation) -> None:
+    spec = make_spec(method, federation, rounds=4, **settings)
+    result = run(spec, federation, block_size=2)
+    assert result.confusion.keys() == READINGS
+    stored = {
+        (row["stage"], row["rule"], row["client"]): round(row["value"] * row["samples"])
+        for row in accuracies(result)
+        if row["split"] == "test"
+    }
+    for (stage, rule), matrices in result.confusion.items():
+        assert np.array_equal(matrices.sum(axis=2), label_counts(federation))
+        right = np.trace(matrices, axis1=1, axis2=2)
+        assert [stored.get((stage, rule, client), 0) for client in range(len(federation))] == right.tolist()
+        if method == "majority":
+            assert ((matrices.sum(axis=1) > 0).sum(axis=1) <= 1).all()
+
+
+def test_on_images() -> None:
+    federation = random_images()
+    client = {"model": "cnn", "batch_size": 8, "optimizer": "sgd", "dropout": 0.0}
+    result = run(make_spec("fedavg", federation, client=client, rounds=2), federation)
+    assert result.confusion.keys() == READINGS
+    for matrices in result.confusion.values():
+        assert np.array_equal(matrices.sum(axis=2), label_counts(federation))
+
+
+def test_of_newcomers_alone(federation: Federation) -> None:
+    spec = make_spec("fedavg", federation, rounds=2)
+    spec = spec.model_copy(update={"newcomers": Newcomers(ratio=0.4, epochs=3)})
+    result = run(spec, federation)
+    assert result.confusion.keys() == READINGS
+    late = result.samples["test"] > 0
+    assert 0 < late.sum() < len(federation)
+    for matrices in result.confusion.values():
+        assert np.array_equal(matrices.sum(axis=2), label_counts(federation) * late[:, None])
+
+
+def test_two_classes_have_an_area_under_the_roc_curve() -> None:
+    federation = random_federation((30, 40, 25), classes=2, seed=2)
+    one = federation.clients[1]
+    labels = np.where(one.roles == TEST, 1, one.labels)  # all of one class
+    federation = replace(
+        federation, clients=(federation.clients[0], replace(one, labels=labels), federation.clients[2])
+    )
+    spec = make_spec("local", federation, rounds=3)
+    result = run(spec, federation)
+    it = Run(spec, federation)
+    it.warm_up()
+    for round in range(3):
+        it.step(round)
+    (block,) = it.clients.blocks
+    logits = it.method.logits(it.own, block.evaluation).detach().numpy()
+    for number, client in enumerate(federation.clients):
+        tested = np.flatnonzero(client.roles == TEST)
+        scores = logits[number, tested, 1] - logits[number, tested, 0]
+        ones = client.labels[tested] == 1
+        pairs = np.sign(scores[ones][:, None] - scores[~ones][None, :]) / 2 + 0.5
+        expected = pairs.mean() if pairs.size else np.nan
+        np.testing.assert_allclose(result.roc_auc["trained", "last"][number], expected)
+    rows = [row for row in areas(result) if (row["stage"], row["rule"]) == ("trained", "last")]
+    assert [(row["client"], row["metric"]) for row in rows] == [(0, ROC_AUC), (2, ROC_AUC)]
+    assert run(make_spec("local", random_federation(), rounds=1), random_federation()).roc_auc == {}
+
+
+def test_none_where_test_labels_are_hidden_or_too_many(federation: Federation) -> None:
+    spec = make_spec("fedavg", federation, rounds=1)
+    assert run(spec, without_test_labels(federation)).confusion == {}
+    wide = random_federation((20, 20), classes=260)  # 2 clients, 260 * 260 pairs, 2 stages, 4 rules
+    assert run(make_spec("fedavg", wide, rounds=1), wide).confusion == {}
