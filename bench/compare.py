@@ -11,6 +11,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.grid import Setting
+from bench.metrics import ACCURACY, Metric
 from bench.report.cells import Selection
 from bench.report.collect import selected
 from bench.report.experiment import Line
@@ -147,13 +148,15 @@ class Comparison:
     standings: list[Standing]
 
 
-def compare(source: Source, study: Study, method: str, runs: list[Planned]) -> Comparison:
+def compare(
+    source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
+) -> Comparison:
     """Where the method stands in the tasks of its runs, given all results.
 
     Raises:
         RequestError: no run of the method has numbers, or no other method has any in its tasks.
     """
-    results = Results(source, expectations(study, runs))
+    results = Results(source, expectations(study, runs), metric=metric)
     columns = frozenset(Column(*each.names[:3]) for each in runs)
     methods = frozenset({method, *(line.method for line in study.lines)})
     selection = Selection(columns=columns, methods=methods)

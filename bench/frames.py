@@ -23,22 +23,32 @@ import pandas as pd
 
 from bench import paths
 from bench.errors import RequestError, unknown
+from bench.metrics import ACCURACY, METRICS, Metric
 
 FOLDER = "frames"
 CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
 
 
-def cells(*, db: str | None = None, own: bool = False, primary: bool = True, **filters: Any) -> pd.DataFrame:
+def cells(
+    *,
+    db: str | None = None,
+    own: bool = False,
+    primary: bool = True,
+    metric: Metric = ACCURACY,
+    **filters: Any,
+) -> pd.DataFrame:
     """One row a cell of a study's tables beside one published table: the columns of ``bench.report.frame``.
 
     ``db`` is a database URL (default: the one in ``BENCH_HOME``), ``own`` leaves out what comes with the
-    suite. With ``primary`` False the cells under every reading, else those that verdicts rest on.
-    ``filters`` are columns and a value or a list of values each: ``dataset="cora", method=["local"]``.
+    suite. ``metric`` is what clients are scored by (``bench.metrics.METRICS``); of others than accuracy
+    nothing is published, and no cell has a verdict. With ``primary`` False the cells under every reading,
+    else those that verdicts rest on. ``filters`` are columns and a value or a list of values each:
+    ``dataset="cora", method=["local"]``.
 
     Raises:
-        RequestError: no runs, a database that cannot be read, or no such column.
+        RequestError: no runs, a database that cannot be read, no such column or metric, or no run with it.
     """
-    found = _read("cells", db, own, filters)
+    found = _read("cells", db, own, filters, metric)
     found = found[found["primary"]] if primary else found
     return found.drop(columns="primary").reset_index(drop=True)
 
@@ -66,13 +76,15 @@ def clients(
     stage: str = "trained",
     rule: str = "best_val",
     split: str = "test",
+    metric: Metric = ACCURACY,
     **filters: Any,
 ) -> pd.DataFrame:
-    """One row a run and client: ``accuracy`` in percent over ``samples``, at a stage, by a selection rule.
+    """One row a run and client: ``accuracy``, or the other ``metric`` (of the test split alone), in percent
+    over ``samples``, at a stage, by a selection rule.
 
     Other parameters and errors as of ``cells``.
     """
-    return _read("clients", db, own, {**filters, "stage": stage, "rule": rule, "split": split})
+    return _read("clients", db, own, {**filters, "stage": stage, "rule": rule, "split": split}, metric)
 
 
 def curves(
@@ -85,10 +97,14 @@ def curves(
     return _read("curves", db, own, {**filters, "stage": stage, "split": split})
 
 
-def _read(name: str, db: str | None, own: bool, filters: dict[str, Any]) -> pd.DataFrame:
+def _read(
+    name: str, db: str | None, own: bool, filters: dict[str, Any], metric: Metric = ACCURACY
+) -> pd.DataFrame:
     import pyarrow.parquet as pq
 
-    file = _collected(name, db, own)
+    if metric not in METRICS:
+        raise unknown("metric", metric, METRICS)
+    file = _collected(name, db, own, metric)
     known = pq.read_schema(file).names
     wanted = []
     for column, value in filters.items():
@@ -99,15 +115,17 @@ def _read(name: str, db: str | None, own: bool, filters: dict[str, Any]) -> pd.D
     return pd.read_parquet(file, filters=wanted or None)
 
 
-def _collected(name: str, db: str | None, own: bool) -> Path:
+def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
     """The file of a frame of these results, collected now if it is not there; older ones go."""
+    asked = [db, own] if metric == ACCURACY else [db, own, metric]
+    stem = name if metric == ACCURACY else f"{name}-{metric}"
     folder = paths.home() / FOLDER / stamp(db, own)
-    file = folder / f"{name}.parquet"
+    file = folder / f"{stem}.parquet"
     if file.is_file():
         return file
     folder.mkdir(parents=True, exist_ok=True)
-    new = folder / f"{name}-{os.getpid()}.new"
-    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(new), json.dumps([db, own])]
+    new = folder / f"{stem}-{os.getpid()}.new"
+    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(new), json.dumps(asked)]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         new.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ of the same names on one client's items; what that leaves open is said with each
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,12 @@ from numpy.typing import NDArray
 Counts = NDArray[np.int32]
 Values = NDArray[np.float64]
 
-ACCURACY, ROC_AUC = "accuracy", "roc_auc"
+Metric = Literal["accuracy", "macro_f1", "balanced_accuracy", "roc_auc"]
+METRICS: tuple[Metric, ...] = get_args(Metric)
+"""What results can be read by; the area under the ROC curve is of data sets with two classes."""
+
+ACCURACY: Metric = "accuracy"
+ROC_AUC: Metric = "roc_auc"
 
 
 def accuracy(counts: Counts) -> Values:
@@ -47,15 +53,12 @@ def macro_f1(counts: Counts) -> Values:
     return _mean(_shares(2 * _right(counts), counts.sum(axis=1) + counts.sum(axis=2)))
 
 
-OF_COUNTS: dict[str, Callable[[Counts], Values]] = {
+OF_COUNTS: dict[Metric, Callable[[Counts], Values]] = {
     ACCURACY: accuracy,
     "macro_f1": macro_f1,
     "balanced_accuracy": balanced_accuracy,
 }
 """Metrics with one value a client that follow from its counts."""
-
-METRICS = (*OF_COUNTS, ROC_AUC)
-"""What results can be read by; the area under the ROC curve is of data sets with two classes."""
 
 
 def roc_auc(scores: Values, positive: NDArray[np.bool_], clients: NDArray[np.int64], count: int) -> Values:
@@ -83,8 +86,9 @@ def _right(counts: Counts) -> NDArray[np.int64]:
 
 def _shares(parts: NDArray[np.number], wholes: NDArray[np.number]) -> Values:
     """Parts of wholes, NaN of nothing."""
-    missing = np.full(np.shape(parts), np.nan)
-    return np.divide(parts, wholes, out=missing, where=np.asarray(wholes) > 0)
+    shares: Values = np.full(np.shape(parts), np.nan)
+    np.divide(parts, wholes, out=shares, where=np.asarray(wholes) > 0)
+    return shares
 
 
 def _mean(values: Values) -> Values:

@@ -51,6 +51,7 @@ class FakeDatabase:
         self._runs: list[dict[str, Any]] = []
         self._results: list[dict[str, Any]] = []
         self._curves: dict[tuple[int, str, str], NDArray[np.int32]] = {}
+        self._confusions: dict[tuple[int, str, str], NDArray[np.int32]] = {}
         self._artefacts: dict[tuple[int, str], NDArray[Any]] = {}
 
     def add(
@@ -83,13 +84,14 @@ class FakeDatabase:
         validation: Sequence[int] | None = None,
         numerics: dict[str, int] | None = None,
         partition: str = "abcdef0123456789",
+        confusion: Any = None,
     ) -> int:
         """Add a run whose client ``c`` has ``correct[c]`` of ``samples[c]`` (100 unless given) right.
 
         ``shift[stage, rule]`` is added to every client's count under that stage and rule. ``spec``
         replaces everything that names the run; ``validation`` are correct ones of 100 each; ``numerics``
         are the versions of ``method`` and ``engine``, the installed ones unless given; ``partition`` is the
-        hash of the clients.
+        hash of the clients; ``confusion`` are the test items by true and predicted class, of every reading.
         """
         spec = spec or RunSpec(
             dataset=dataset,
@@ -138,6 +140,8 @@ class FakeDatabase:
         sizes = list(samples or [100] * len(correct))
         for stage in stages:
             for rule in rules:
+                if confusion is not None:
+                    self._confusions[run, stage, rule] = np.array(confusion, np.int32)
                 more = (shift or {}).get((stage, rule), 0)
                 self._results.extend(
                     {
@@ -197,6 +201,10 @@ class FakeDatabase:
             for (run, stage, kept), counts in self._curves.items()
             if kept == split and run in wanted
         }
+
+    def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        wanted = set(run_ids)
+        return {key: counts for key, counts in self._confusions.items() if key[0] in wanted}
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         return self._artefacts[run_id, name]

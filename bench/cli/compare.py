@@ -19,6 +19,7 @@ def compare(
     study: str | None = None,
     settings: options.Settings = (),
     out: Path = Path("report"),
+    metric: options.ByMetric = "accuracy",
     db: options.Database = None,
     data_root: options.DataRoot = None,
     machine: options.Machine = options.THIS_MACHINE,
@@ -96,9 +97,11 @@ def compare(
         return 1
 
     with opened(database, own=False) as source:
-        result = comparison.compare(source, its_study, method, runs)
+        result = comparison.compare(source, its_study, method, runs, metric)
         methods = (*(row.method for row in its_study.lines), method)
-        request = Request((its_study.name,), filters.dataset, filters.scenario, filters.clients, methods)
+        request = Request(
+            (its_study.name,), filters.dataset, filters.scenario, filters.clients, methods, metric=metric
+        )
         studies = {**STUDIES.all(), its_study.name: with_method}
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"

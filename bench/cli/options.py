@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from bench.metrics import Metric
 from bench.sweep.policy import Engine
 
 if TYPE_CHECKING:
@@ -57,6 +58,15 @@ Database = Annotated[
 DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
 Own = Annotated[
     Flag, Parameter(name="--own", help="Only the database: leave out the results that come with the suite.")
+]
+
+
+ByMetric = Annotated[
+    Metric,
+    Parameter(
+        name="--metric",
+        help="What clients are scored by; verdicts are of accuracy alone. roc_auc is of two classes.",
+    ),
 ]
 
 

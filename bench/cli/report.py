@@ -23,6 +23,7 @@ def report(
     grid: str | None = None,
     db: options.Database = None,
     own: options.Own = False,
+    metric: options.ByMetric = "accuracy",
     document: Annotated[str | None, Parameter(name="--print")] = None,
 ) -> None:
     """Set what was measured beside what was published, as tables and figures.
@@ -42,7 +43,7 @@ def report(
     from bench.report import folder, terminal
     from bench.report.request import Request
 
-    request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid)
+    request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
     stamp = f"{frames.stamp(db, own)} {request.stamp}"
     printout = folder.unchanged(out, stamp)

@@ -219,7 +219,7 @@ class Run:
                 else self.evaluator.all(self.method, self.clients, self.own)
             )
             epochs = range(self.spec.protocol.local_epochs)
-            return [Evaluation(*(values.copy() for values in before)) for _ in epochs]
+            return [before.copied() for _ in epochs]
 
     def _evaluate_epoch(self, participants: Tensor, rows: Sequence[Evaluation]) -> AfterEpoch:
         numbers = participants.cpu().numpy()

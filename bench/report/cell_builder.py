@@ -8,7 +8,7 @@ from dataclasses import replace
 from bench.report.cells import Cell, Cells, Key, Selection, read_as
 from bench.report.experiment import Comparison, Line, Plan, Point
 from bench.report.grading import Graded, Grader
-from bench.report.measures import Measure
+from bench.report.measures import Measure, under
 from bench.report.planned import PlannedCell
 from bench.report.published import Published, values
 from bench.report.results import Group, Results
@@ -73,7 +73,9 @@ class CellBuilder:
         self._study, self._plan, self._results = study, plan, results
         self._experiment = plan.experiment
         self._grader = Grader(study, results)
-        self.measures = plan.experiment.measures or study.measures
+        every = (under(each, results.metric) for each in plan.experiment.measures or study.measures)
+        kept = tuple(each for each in every if each is not None)
+        self.measures = () if all(each.other for each in kept) else kept
         self._groups: dict[tuple[Column, Line, Point], Group | None] = {}
         self._baselines: dict[int, Group | None] = {}
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import RequestError
+from bench.metrics import ACCURACY, Metric
 from bench.report.cell_builder import cells_of
 from bench.report.cells import Cells, Selection
 from bench.report.experiment import Plan
+from bench.report.metric import check_kept
 from bench.report.planned import Usual, usual
 from bench.report.results import Results
 from bench.report.source import Source
@@ -38,28 +40,33 @@ def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[Plan]
     return {name: [Plan(each, study.lines) for each in study.experiments] for name, study in studies.items()}
 
 
-def results_of(source: Source, plans: Mapping[str, Iterable[Plan]], settings: Usual) -> Results:
+def results_of(
+    source: Source, plans: Mapping[str, Iterable[Plan]], settings: Usual, metric: Metric = ACCURACY
+) -> Results:
     """The results of a source for these experiments; ``settings`` are the usual ones of every cell.
 
     Raises:
-        RequestError: the source has no runs.
+        RequestError: the source has no runs, or none with this metric.
     """
     apart = {digest for own in plans.values() for plan in own for digest in plan.hashes}
-    results = Results(source, settings, apart, Searches(configurations()))
+    results = Results(source, settings, apart, Searches(configurations()), metric)
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
+    if metric != ACCURACY:
+        check_kept(metric, *results.lacking)
     return results
 
 
-def collect(source: Source, studies: Iterable[Study]) -> Collected:
+def collect(source: Source, studies: Iterable[Study], metric: Metric = ACCURACY) -> Collected:
     """Everything that is planned, published or run.
 
     Raises:
-        RequestError: the source has no runs.
+        RequestError: as ``results_of``.
     """
     by_name = {study.name: study for study in studies}
     plans = plans_of(by_name)
-    results = results_of(source, plans, usual(grid for study in by_name.values() for grid in study.grids))
+    settings = usual(grid for study in by_name.values() for grid in study.grids)
+    results = results_of(source, plans, settings, metric)
     return Collected(
         results,
         tuple((study, selected(study, plans[name], results, Selection())) for name, study in by_name.items()),

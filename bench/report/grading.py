@@ -93,7 +93,7 @@ class Grader:
             return Graded(missing("not_applicable", f"no {measure.metric} of stage {stage} and rule {rule}"))
         runs = self._published_runs(target, group) if target else None
         control, spread = None, PartitionSpread()
-        if measure.metric == "accuracy":
+        if measure.metric == self._results.metric:
             control = self._results.on_the_same_clients(study.control, group, stage, rule, study.average)
             spread = self._spread(group, reading, redrawn=runs is not None and runs.redrawn)
         verdict = Verdict("not published")

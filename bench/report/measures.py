@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.metrics import ACCURACY, Metric
+from bench.report.metric import TITLES
 from bench.report.results import Average, Group, Results
 from bench.report.settings import Reading
 
@@ -159,6 +161,21 @@ VALIDATION = Measure(
     metric="validation_accuracy",
     ranked=True,
 )
+
+
+@cache
+def under(measure: Measure, metric: Metric) -> Measure | None:
+    """A measure of test accuracy as one of another metric, for which nothing is published; None of others.
+
+    Accuracy leaves every measure as it is.
+    """
+    if metric == ACCURACY:
+        return measure
+    if measure.of is not TEST.of:
+        return None
+    name = metric if measure is TEST else f"{metric}_{measure.name}"
+    meaning = measure.meaning.replace("accuracy", TITLES[metric])
+    return replace(measure, name=name, meaning=meaning, metric=metric)
 
 
 def another(reading: Reading) -> Measure:

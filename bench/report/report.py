@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
+from bench.metrics import ACCURACY
 from bench.report import charts, folder, page, render, tables, terminal
 from bench.report import figures as drawing
 from bench.report import frame as frames
@@ -17,6 +18,7 @@ from bench.report.claim_views import claims
 from bench.report.collect import plans_of, results_of, selected
 from bench.report.dataset_documents import dataset_document
 from bench.report.experiment import Plan
+from bench.report.metric import TITLES, check_kept
 from bench.report.parts import Part, scores, sentences, verdict_counts
 from bench.report.planned import Usual, usual
 from bench.report.printout import PrintedStudy, Printout
@@ -160,14 +162,20 @@ def _part(
     selection: Selection,
 ) -> Part:
     """A study's documents and figures: of the experiments ``shown``, then statistics over all those selected,
-    run or not. No statistics where no methods are compared.
+    run or not. No statistics where no methods are compared; by another metric than accuracy tables and the
+    ranking alone, as nothing is published, claimed or drawn of it.
     """
     main = [cells for cells in experiments if cells.experiment.main]
     competing = [cells for cells in experiments if cells.experiment.competes]
     ranks = rank(study, competing, results, selection) if competing else None
     statistics: list[Statistic | None] = []
-    answers = [claims(study, listed, experiments, results) for listed in study.claims] if competing else []
-    if competing:
+    by_accuracy = results.metric == ACCURACY
+    judged = bool(competing) and by_accuracy
+    lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking)])
+    answers = [claims(study, listed, experiments, results) for listed in study.claims] if judged else []
+    if ranks and not by_accuracy:
+        statistics = [ranking_statistic(study, ranks, results)]
+    if judged:
         statistics = [
             *(spread(table, results) for table in main),
             ranking_statistic(study, ranks, results) if ranks else None,
@@ -181,15 +189,15 @@ def _part(
     maps = [(each, tables.verdict_map(each)) for each in competing]
     return Part(
         study.name,
-        study.title,
-        sentences(study, ranks, every, [answer.document for answer in answers if answer]),
+        study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
+        (*sentences(study, ranks, every, [answer.document for answer in answers if answer]), *lacking),
         every,
         ranks.table if ranks else None,
         {f"{study.name}_{each.experiment.name}": table for each, table in maps if table},
         [*(tables.document(each, results) for each in shown), *(each.document for each in done)],
         [
-            *(figure for each in shown for figure in charts.figures(each, results)),
-            *(figure for each in done for figure in each.figures),
+            *(figure for each in shown if by_accuracy for figure in charts.figures(each, results)),
+            *(figure for each in done if by_accuracy for figure in each.figures),
         ],
         [record for each in done for record in each.records],
     )
@@ -208,7 +216,7 @@ def compose(
     every = plans_of(studies)
     asked = _experiments(request, chosen, every)
     settings = settings or ({} if asked else _usual(request, chosen))
-    results = results_of(source, every, settings)
+    results = results_of(source, every, settings, request.metric)
     plans = {
         name: [
             plan for plan in each if plan in asked or not request.grid or (plan.experiment.main and not asked)

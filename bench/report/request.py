@@ -6,10 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.metrics import ACCURACY, Metric
+
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be reported; an empty part means everything."""
+    """What is to be reported, by which metric; an empty part means everything."""
 
     studies: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
@@ -17,6 +19,7 @@ class Request:
     clients: tuple[int, ...] = ()
     methods: tuple[str, ...] = ()
     grid: str | None = None
+    metric: Metric = ACCURACY
 
     @property
     def stamp(self) -> str:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
+from bench.metrics import ACCURACY, Metric
+from bench.report.metric import client_values
 from bench.report.planned import PlannedCell, Usual, alike
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import OWN, Source, spec_by_cell
@@ -141,7 +143,8 @@ class Results:
     """Answers a study's questions from the database; every query is made once.
 
     ``apart`` are spec hashes of runs that experiments show: the main tables give them no line of
-    their own. Runs under attack or with newcomers belong to no group at all.
+    their own. Runs under attack or with newcomers belong to no group at all. ``metric`` is what clients are
+    scored by; curves are of accuracy whatever it is, and so are the rounds that rules select.
     """
 
     def __init__(
@@ -150,7 +153,9 @@ class Results:
         usual: Usual,
         apart: Collection[str] = (),
         searches: Searches | None = None,
+        metric: Metric = ACCURACY,
     ) -> None:
+        self.metric = metric
         self._source = source
         self._usual = usual
         self._grids = {column: cell.grid for (column, _), cell in usual.items() if cell.grid}
@@ -303,13 +308,16 @@ class Results:
         key = (stage, rule, split)
         if key not in self._values:
             done = self.runs.loc[self.runs["state"] == "done", "id"]
-            rows = self._source.client_results(
-                [int(run) for run in done], stage=stage, split=split, rule=rule
-            )
-            keep = (rows["metric"] == "accuracy") & (rows["samples"] > 0)
-            rows = rows.loc[keep, ["run_id", "client", "value", "samples"]]
+            rows = client_values(self._source, [int(run) for run in done], self.metric, stage, split, rule)
+            rows = rows[["run_id", "client", "value", "samples"]]
             self._values[key] = rows.set_index("run_id").sort_index(kind="stable")
         return self._values[key]
+
+    @property
+    def lacking(self) -> tuple[int, int]:
+        """Number of runs that were taken to their end, and of those that no client has a score of."""
+        done = set(self.runs.loc[self.runs["state"] == "done", "id"])
+        return len(done), len(done - set(self._results("trained", "last").index))
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
         """Test results of the group's runs: run_id, seed, client, value (0 to 1), samples."""

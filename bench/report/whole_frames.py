@@ -1,6 +1,6 @@
 """The frames of ``bench.frames`` with all their rows, written by a process of its own.
 
-``python -m bench.report.whole_frames NAME FILE '[URL or null, true for the database alone]'``
+``python -m bench.report.whole_frames NAME FILE '[URL or null, true for the database alone, metric]'``
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import RequestError
+from bench.metrics import ACCURACY, Metric
 from bench.report.cells import Selection
 from bench.report.collect import Collected, collect
 from bench.report.frame import frame
+from bench.report.metric import check_kept, client_values
 from bench.report.ranking import TABLE, rank
 from bench.report.shipped import opened
 from bench.report.source import Source
@@ -25,10 +27,10 @@ PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
 
 
-def whole(name: str, source: Source) -> pd.DataFrame:
-    """A frame with all its rows."""
+def whole(name: str, source: Source, metric: Metric = ACCURACY) -> pd.DataFrame:
+    """A frame with all its rows; of clients and cells by a metric."""
     if name in ("cells", "ranks"):
-        found = collect(source, [study() for study in STUDIES.all().values()])
+        found = collect(source, [study() for study in STUDIES.all().values()], metric)
         return _cells(found) if name == "cells" else _ranks(found)
     every = source.runs().rename(columns={"id": "run"})
     if name == "runs":
@@ -37,9 +39,11 @@ def whole(name: str, source: Source) -> pd.DataFrame:
     kept = every.loc[every["state"] == "done", PLACE]
     texts = dict.fromkeys(kept.select_dtypes(["string", "object"]), "category")
     kept = kept.astype(texts).set_index("run", drop=False)
-    rows = source.client_results(kept["run"].tolist()).rename(columns={"run_id": "run", "value": "accuracy"})
-    rows = rows[(rows["metric"] == "accuracy") & (rows["samples"] > 0)].drop(columns="metric")
-    rows = rows.assign(accuracy=100.0 * rows["accuracy"])
+    rows = client_values(source, kept["run"].tolist(), metric)
+    if metric != ACCURACY:
+        check_kept(metric, len(kept), len(kept) - rows["run_id"].nunique())
+    rows = rows.rename(columns={"run_id": "run", "value": metric})
+    rows[metric] = 100.0 * rows[metric]
     if name == "curves":
         rows = _curves(kept["run"].tolist(), rows, source)
     rows = rows.astype(dict.fromkeys(rows.select_dtypes(["string", "object"]), "category"))
@@ -96,7 +100,8 @@ def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame
 
 if __name__ == "__main__":
     try:
-        with opened(*json.loads(sys.argv[3])) as results:
-            whole(sys.argv[1], results).to_parquet(sys.argv[2], index=False)
+        url, own, *asked = json.loads(sys.argv[3])
+        with opened(url, own) as results:
+            whole(sys.argv[1], results, *asked).to_parquet(sys.argv[2], index=False)
     except RequestError as error:
         sys.exit(f"bench: {error}")

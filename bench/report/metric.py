@@ -1,0 +1,64 @@
+"""What stored runs score by a metric, client by client."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import pandas as pd
+
+from bench.errors import RequestError
+from bench.metrics import ACCURACY, OF_COUNTS, ROC_AUC, Metric
+from bench.report.source import Source
+
+TITLES: dict[Metric, str] = {
+    ACCURACY: "accuracy",
+    "macro_f1": "macro-F1",
+    "balanced_accuracy": "balanced accuracy",
+    ROC_AUC: "area under the ROC curve",
+}
+"""Metrics in words."""
+
+COLUMNS = ["run_id", "client", "stage", "split", "rule", "value", "samples"]
+
+
+def client_values(
+    source: Source,
+    runs: Collection[int],
+    metric: Metric,
+    stage: str | None = None,
+    split: str | None = None,
+    rule: str | None = None,
+) -> pd.DataFrame:
+    """A row a run, client and reading that has a value, from 0 to 1: columns ``COLUMNS``.
+
+    Other metrics than accuracy are known of the test split alone, and of runs that keep what they need. A
+    filter that is None takes everything.
+    """
+    if metric in (ACCURACY, ROC_AUC):
+        rows = source.client_results(runs, stage=stage, split=split, rule=rule)
+        return rows.loc[(rows["metric"] == metric) & (rows["samples"] > 0), COLUMNS]
+    parts = [source.client_results([])[COLUMNS]]
+    for (run, at, by), counts in source.confusions(runs).items() if split in ("test", None) else ():
+        if stage in (at, None) and rule in (by, None):
+            values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
+            clients = np.flatnonzero(samples)
+            found = (run, clients, at, "test", by, values[clients], samples[clients])
+            parts.append(pd.DataFrame(dict(zip(COLUMNS, found, strict=True))))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def check_kept(metric: Metric, runs: int, lacking: int) -> str:
+    """How many of so many finished runs lack a metric, in a sentence; empty where none does.
+
+    Raises:
+        RequestError: all of them.
+    """
+    if not lacking:
+        return ""
+    why = "older runs keep no counts by class" if metric != ROC_AUC else "it needs a data set of two classes"
+    text = f"{lacking:,} of {runs:,} finished runs have no {TITLES[metric]} ({why})"
+    text += "; 'bench sweep --grid NAME --rerun changed' makes them again"
+    if lacking == runs:
+        raise RequestError(f"--metric {metric}: {text}")
+    return f"{text}."
