@@ -7,8 +7,12 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small products, shared machines
 
 import pytest
+from hypothesis import settings
 
 from bench.federation.types import Federation
+
+settings.register_profile("suite", deadline=None)  # a busy machine is no error of what is tested
+settings.load_profile("suite")
 
 
 @pytest.fixture

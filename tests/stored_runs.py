@@ -1,10 +1,11 @@
-"""Small databases, and bundles with something wrong in them."""
+"""Stored runs, the databases that hold them, and bundles with something wrong in them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,42 +20,46 @@ from bench.spec import STAGES, Protocol, RunSpec
 from bench.store import Context, Store, open_store
 
 SPLITS = ("train", "val", "test")
+STARTED = datetime(2026, 1, 2, 3, 4, 5, 678901)
 
 
-def spec_of(clients: int = 2, seed: int = 0, method: str = "local", partition_seed: int = 123) -> RunSpec:
+def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: int) -> RunSpec:
+    """A run on Cora, of three rounds unless the protocol says otherwise."""
     return RunSpec(
         dataset="cora",
         scenario="non-overlapping",
         clients=clients,
         method=method,
         seed=seed,
-        protocol=Protocol(rounds=3, partition_seed=partition_seed),
+        protocol=Protocol(**{"rounds": 3, **protocol}),
     )
 
 
-def context_of(environment: str = "3.11") -> Context:
-    return Context(
-        started=datetime(2026, 1, 2, 3, 4, 5, 678901),
-        environment={"python": environment, "threads": 1, "name": "é"},
+def context_of(**values: Any) -> Context:
+    """Where and by which code a run was made; ``values`` in the place of the usual ones."""
+    usual = Context(
+        started=STARTED,
+        environment={"python": "3.11", "threads": 1, "name": "é"},
         code_version="0.1",
         method_numerics=1,
         engine_numerics=2,
         source_hash="s",
         provenance={"partition_seed": 123, "sizes": [3, 4]},
     )
+    return replace(usual, **values)
 
 
-def done(clients: int = 2, shift: int = 0) -> RunResult:
+def done(clients: int = 2, shift: int = 0, **values: Any) -> RunResult:
     """Three rounds; client ``c`` has ``10 + c`` samples of each split and ``row + shift`` right.
 
-    All test items are of the first of two classes.
+    All test items are of the first of two classes. ``values`` stand in the place of the usual ones.
     """
     rows = np.arange(3, dtype=np.int32)[:, None] + np.zeros((1, clients), np.int32) + np.int32(shift)
     samples = np.arange(10, 10 + clients, dtype=np.int32)
     confusion = np.zeros((clients, 2, 2), np.int32)
     confusion[:, 0, 0] = 2 + shift
     confusion[:, 0, 1] = samples - confusion[:, 0, 0]
-    return RunResult(
+    usual = RunResult(
         "done",
         correct={(stage, split): rows for stage in ("received", "trained") for split in SPLITS},
         samples=dict.fromkeys(SPLITS, samples),
@@ -65,6 +70,7 @@ def done(clients: int = 2, shift: int = 0) -> RunResult:
         bytes_up=123,
         partition_hash=f"p{clients}",
     )
+    return replace(usual, **values)
 
 
 def database(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> str:

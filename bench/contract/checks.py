@@ -59,7 +59,7 @@ CLIENT: dict[Family, dict[str, Any]] = {
 """Client settings of every family's toys."""
 
 
-SHORT = {"warm_up_epochs": 5}
+SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
 """Hyper-parameters that shorten what precedes the first round, for methods that have them."""
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.competitors import Task, competitors, scores
+from bench.report.published_spaces import published_settings, searched, winner
 from bench.report.ranking import Ranking
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.results import Results
@@ -171,6 +172,30 @@ def _searches(study: Study, pairs: Pairs) -> Table:
     return listing("searches", "The searches", "Method", heads, rows)
 
 
+def _published(study: Study, pairs: Pairs) -> Table | None:
+    """What the papers say that they searched, beside what was searched here and the winners; None where they
+    say nothing of a tuned method.
+    """
+    rows = []
+    for row in published_settings(study):
+        records = {
+            column: own[row.method].search.record for column, own in pairs.items() if row.method in own
+        }
+        if records:
+            columns: dict[str, list[str]] = defaultdict(list)
+            for column, record in records.items():
+                columns[winner(record, row.setting)].append(label(study, column))
+            winners = "; ".join(f"{value} ({', '.join(where)})" for value, where in columns.items())
+            name = f"{study.title_of(row.method)}: {row.component}, {row.name}"
+            rows.append((name, (row.text, searched(records.values(), row.setting), winners)))
+    heads = ("Published", "Searched here", "Winners")
+    return (
+        listing("published_space", "Settings in the paper and in the searches", "Setting", heads, rows)
+        if rows
+        else None
+    )
+
+
 def _equal(pairs: Mapping[str, Pair]) -> bool:
     """Whether all searches of a column were granted the same."""
     return len({pair.search.record.budget for pair in pairs.values()}) == 1
@@ -246,7 +271,7 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
         ),
         notes=tuple(_notes(study, pairs, cells)),
         views=(table, ranked) if ranked else (table,),
-        details=(_searches(study, pairs), *filter(None, further)),
+        details=tuple(filter(None, (_searches(study, pairs), _published(study, pairs), *further))),
         printed=tuple(table.blocks(4)),
         primary=(),
         cells=tuple(shown),

@@ -15,6 +15,7 @@ from bench.grids import Planned
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.report import Report
 from bench.report.request import Request
+from bench.store import open_store
 from bench.sweep import policy, run
 from bench.sweep.plan import make_plan
 from bench.sweep.run import Outcome
@@ -132,8 +133,11 @@ def test_a_report_gets_what_is_asked_for(
     monkeypatch.setattr("bench.report.report.compose", compose)
     monkeypatch.setattr("bench.report.report.write", write)
     words = "--study fedhgn -d cora -d citeseer -s overlapping -k 8 -m local -m fedavg --grid robust"
+    url = f"sqlite:///{tmp_path / 'own.db'}"
+    with open_store(url, create=True):
+        pass
     with pytest.raises(SystemExit) as ended:
-        main(["report", *words.split(), "--out", str(tmp_path / "out")])
+        main(["report", *words.split(), "--out", str(tmp_path / "out"), "--db", url, "--own"])
     assert ended.value.code == 0
     wanted = Request(
         ("fedhgn",), ("cora", "citeseer"), ("overlapping",), (8,), ("local", "fedavg"), grid="robust"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
+from stored_runs import context_of, done
 
 from bench import paths
 from bench.cli.main import main
 from bench.engine.result import RunResult, State
 from bench.resolve import resolve
-from bench.store import Context, open_store
+from bench.store import open_store
 
 from .conftest import Bench
 
@@ -31,14 +30,11 @@ RUNS: tuple[tuple[str, int, State], ...] = (
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database of four runs."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    samples = {split: np.full(3, 5, np.int32) for split in ("train", "val", "test")}
     with open_store(paths.default_database(), create=True) as store:
         for method, seed, state in RUNS:
             spec = resolve("cora", "non-overlapping", 3, method, seed, {"protocol.rounds": 1})
-            right = {("trained", split): np.full((1, 3), 2, np.int32) for split in samples}
-            numbers = {"correct": right, "samples": samples} if state == "done" else {}
-            result = RunResult(state, partition_hash="p", **numbers)
-            store.save(spec, result, Context(datetime(2026, 1, 1), {"python": "3.11"}, "0", 1, 1))
+            result = done(3) if state == "done" else RunResult(state, partition_hash="p3")
+            store.save(spec, result, context_of())
 
 
 def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -120,7 +116,7 @@ def test_models_are_saved_by_a_sweep_and_again_from_what_is_stored(tmp_path: Pat
     ("words", "message"),
     [
         ("", "expected a cell"),
-        ("cora/non-overlapping/3/fedavgg", "unknown cell"),
+        pytest.param("cora/non-overlapping/3/fedavgg", "unknown cell", marks=pytest.mark.slow),
         ("cora/non-overlapping/3/local --rule best_test", "--rule"),
         ("1 --data-root /nowhere", "--data-root"),
     ],

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from fake_database import CORA, FakeDatabase
-from study_cells import main_tables
+from study_cells import main_tables, report_of
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
@@ -16,11 +16,8 @@ from bench.report.grading import Grader
 from bench.report.measures import TEST
 from bench.report.planned import PlannedCell, Usual
 from bench.report.published import published
-from bench.report.report import build
-from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
-from bench.report.study import STUDIES
 from bench.report.tables import notes
 from bench.report.verdicts import PublishedRuns
 from bench.reports.fedhgn import FedHGN
@@ -478,6 +475,6 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_pat
     database = FakeDatabase()
     for seed, bundle, state in ((0, "", ""), (1, "theirs", "unverified"), (2, "theirs", "unverified")):
         database.add("local", seed, [80] * 10, bundle=bundle, bundle_state=state)
-    built = build(database, Request(studies=("fedsheafhn",)), STUDIES.all(), tmp_path)
+    built = report_of(database, tmp_path)
     table = next(each for each in built.documents if each.name == "fedsheafhn_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.fine_print

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_database import FakeDatabase
 from rich.console import Console
-from study_cells import tables
+from study_cells import Tables, report_of
 from tuned_studies import CELL, on_partition, study, tuned_run
 
 from bench.report.planned import PlannedCell
@@ -18,7 +18,6 @@ from bench.report.request import Request
 from bench.report.settings import Column, settings_of
 from bench.report.table import Document
 from bench.report.terminal import show
-from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.tune import apply
@@ -31,7 +30,6 @@ LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
     monkeypatch.setattr(apply, "_shipped", lambda: tmp_path / "shipped")
     return tmp_path / "home"
 
@@ -58,7 +56,7 @@ def filled(home: Path) -> FakeDatabase:
 
 
 def built(database: FakeDatabase, out: Path) -> Report:
-    return build(database, Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, out)
+    return report_of(database, out, Request(datasets=("cora",)), Tables)
 
 
 def records(out: Path) -> dict[str, dict[str, str]]:
@@ -162,7 +160,7 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
         if method != "local":
             database.add(method, 0, [70, 90], spec=tuned_run(cell))
     out = tmp_path / "out"
-    report = build(database, Request(datasets=("cora", "citeseer")), {"fedsheafhn": FedSheafHN}, out)
+    report = report_of(database, out, Request(datasets=("cora", "citeseer")), Tables)
     (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
     assert "without default runs in CiteSeer 10: FedProx" in document.notes
     ranking = (out / "fedsheafhn/tuned/table.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
@@ -179,7 +177,7 @@ def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tm
         database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed), partition=clients)
         database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, seed), partition=clients)
     out = tmp_path / "out"
-    report = build(database, Request(), {"fedsheafhn": FedSheafHN}, out, {(column, "fedavg"): usual})
+    report = build(database, Request(), {"fedsheafhn": Tables}, out, {(column, "fedavg"): usual})
     assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "fedsheafhn/table1/table.md").read_text()
     assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
 

@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_database import FakeDatabase
-from study_cells import tables
+from study_cells import Tables, Ungridded, report_of
 
 from bench.grids import load_grid, plan
-from bench.report import report as building
-from bench.report.report import Report, build
+from bench.report.report import compose
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -57,25 +56,15 @@ def database(kind: type[FakeDatabase] = FakeDatabase) -> FakeDatabase:
     return made
 
 
-def report(out: Path, source: FakeDatabase, **request: Any) -> Report:
-    return build(source, Request(**request), {"fedsheafhn": FedSheafHN}, out)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("figures")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "usual", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
-        report(out, database())
+    report_of(database(), out)
     return out
 
 
 def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "usual", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
-        report(tmp_path, database())
+    report_of(database(), tmp_path)
     first, second = (
         {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
         for out in (folder, tmp_path)
@@ -136,10 +125,7 @@ def test_differences_are_paired_by_seed_and_client_and_sorted(folder: Path) -> N
     ]
 
 
-def test_clients_of_other_partitions_are_not_averaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
+def test_clients_of_other_partitions_are_not_averaged(tmp_path: Path) -> None:
     made = Partitioned()
     for seed, (alone, other) in enumerate([(70, 60), (50, 80)]):
         for method, right in (("local", alone), ("fedpub", other)):
@@ -148,7 +134,7 @@ def test_clients_of_other_partitions_are_not_averaged(
             weights = np.full((10, 10), 0.1 + seed)
             made.add("", 0, [right], spec=planned.spec, artefacts={"collaboration": weights})
     request = Request(grid="robust", methods=("local", "fedpub"))
-    build(made, request, {"fedsheafhn": FedSheafHN}, tmp_path)
+    report_of(made, tmp_path, request, Tables)
     rows = [(row["client"], row["difference"]) for row in read(tmp_path, "differences")]
     assert rows == [("0 of seed 0", "-10.0000"), ("0 of seed 1", "30.0000")]
     weights = read(tmp_path, "collaboration")
@@ -177,28 +163,24 @@ def test_captions_name_stage_rule_average_and_seeds(folder: Path) -> None:
     assert "(rule best_val, for each stage by itself)" in captions["stages"]
 
 
-def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "usual", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
+def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path) -> None:
     made = FakeDatabase()
     made.add("fedavg", 0, [50])  # one seed, one client, no curve, no cost
-    report(tmp_path, made, methods=("fedavg",))
+    report_of(made, tmp_path, Request(methods=("fedavg",)))
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")} == {
         "fedsheafhn/table1/clients.png",
         "fedsheafhn/table1/stages.png",
     }
 
 
-def test_lines_of_an_experiment_stand_beside_the_published_ones(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_of_an_experiment_stand_beside_the_published_ones(tmp_path: Path) -> None:
     made = FakeDatabase()
     for seed in (0, 1):
         for where in (("cora", "non-overlapping", 20), ("ogbn-arxiv", "overlapping", 30)):
             spec = plan(load_grid("ablation"), *where, "fedsheafhn", {}, seed).spec
             assert spec is not None
             made.add("", 0, [70 + seed], spec=spec)
-    report(tmp_path, made, grid="ablation")
+    report_of(made, tmp_path, Request(grid="ablation"), FedSheafHN)
     with (tmp_path / "fedsheafhn/ablation/lines.csv").open(encoding="utf-8", newline="") as file:
         rows = {
             (row["dataset"], row["scenario"], row["method"], row["kind"]): row for row in csv.DictReader(file)
@@ -215,10 +197,7 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones(
 
 
 def test_every_method_looks_the_same_in_every_kind_of_figure(folder: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "usual", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
-        composed = building.compose(database(), Request(), {"fedsheafhn": FedSheafHN})
+    composed = compose(database(), Request(), {"fedsheafhn": Ungridded})
     looks = {
         (mark.method, mark.look)
         for part in composed.parts

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from fake_database import FakeDatabase
 from matplotlib.figure import Figure as Canvas
-from study_cells import tables
+from study_cells import Ungridded
 
 from bench import frames
 from bench.cli.main import main
 from bench.report import figures
-from bench.report import report as building
-from bench.reports.fedsheafhn import FedSheafHN
 
 
 @pytest.fixture
@@ -37,10 +35,8 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("bench.report.shipped.opened", opened)
-    monkeypatch.setattr("bench.report.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": FedSheafHN}))
+    monkeypatch.setattr("bench.report.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Ungridded}))
     monkeypatch.setattr(figures, "draw", draw)
-    monkeypatch.setattr(building, "usual", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
     return done
 
 

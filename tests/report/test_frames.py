@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from fake_database import FakeDatabase
 
@@ -34,8 +35,14 @@ def database() -> FakeDatabase:
     return found
 
 
-def test_cells_are_those_of_the_studies() -> None:
-    table = whole("cells", database())
+@pytest.fixture(scope="module")
+def every() -> dict[str, pd.DataFrame]:
+    """Every frame of ``database``."""
+    return {name: whole(name, database()) for name in bench.FRAMES}
+
+
+def test_cells_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
+    table = every["cells"]
     (local,) = table[(table["table"] == "Table 1") & (table["n"] > 0) & table["primary"]].to_dict("records")
     assert (local["dataset"], local["clients"], local["method"], local["line"]) == (
         "cora",
@@ -50,21 +57,21 @@ def test_cells_are_those_of_the_studies() -> None:
     assert unrun["mean"].isna().all()
 
 
-def test_runs_clients_and_curves_are_one_row_each() -> None:
-    runs = whole("runs", database())
+def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]) -> None:
+    runs = every["runs"]
     assert sorted(runs["state"]) == ["done", "done", "failed"]
     assert {json.loads(text)["protocol.rounds"] for text in runs["settings"]} == {100}
-    clients = whole("clients", database())
+    clients = every["clients"]
     here = clients[
         (clients["stage"] == "trained") & (clients["rule"] == "last") & (clients["split"] == "test")
     ]
     assert sorted(here["accuracy"]) == [70, 72, 80, 82]
-    curves = whole("curves", database())
+    curves = every["curves"]
     curves = curves[(curves["stage"] == "trained") & (curves["split"] == "test") & (curves["seed"] == 1)]
     assert dict(zip(curves["evaluation"], curves["accuracy"], strict=True)) == {1: 20.0, 2: 77.0}
 
 
-def test_ranks_are_those_of_the_studies() -> None:
+def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
     found = database()
     for seed, correct in ((0, [60, 61]), (1, [63, 60])):
         found.add("", 0, correct, spec=resolve("cora", "non-overlapping", 10, "fedper", seed))
@@ -72,20 +79,19 @@ def test_ranks_are_those_of_the_studies() -> None:
     assert set(table["study"]) == {"fedsheafhn"}
     assert table["rank"].to_dict() == {"local": 1, "fedper": 2}
     assert table["minus_baseline"].to_dict() == {"local": 0, "fedper": 61 - 76}
-    assert whole("ranks", database()).empty  # one method has no rank
+    assert every["ranks"].empty  # one method has no rank
 
 
 @pytest.fixture
-def kept(home: Path) -> Path:
+def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
     """A home in which the frames were collected already, so that nothing has to be run."""
     folder = home / frames.FOLDER / frames.stamp(None, False)
     folder.mkdir(parents=True)
-    for name in bench.FRAMES:
-        whole(name, database()).to_parquet(folder / f"{name}.parquet")
-    return folder
+    for name, table in every.items():
+        table.to_parquet(folder / f"{name}.parquet")
 
 
-def test_a_notebook_reads_them_without_torch(kept: Path) -> None:
+def test_a_notebook_reads_them_without_torch(kept: None) -> None:
     script = (
         "import sys, bench; found = bench.cells(dataset='cora', method=['local'], clients=10);"
         "tables = set(found['document'][found['n'] > 0]);"
@@ -100,9 +106,8 @@ def test_a_notebook_reads_them_without_torch(kept: Path) -> None:
         bench.cells(datset="cora")
 
 
-def test_they_are_collected_anew_once_the_database_changes(kept: Path, home: Path) -> None:
+def test_they_are_collected_anew_once_the_database_changes(home: Path) -> None:
     before = frames.stamp(None, False)
-    assert before == kept.name
     with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
         pass
     assert frames.stamp(None, False) != before

@@ -14,14 +14,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from fake_database import FakeDatabase
-from study_cells import tables
+from study_cells import report_of
 
 from bench.pages.grades import GRADES
-from bench.report import report as building
 from bench.report.folder import CONTENTS, INDEX
-from bench.report.report import Report, build
-from bench.report.request import Request
-from bench.reports.fedsheafhn import FedSheafHN
+from bench.report.report import Report
 
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
 VOID = {"meta", "img", "br", "link", "input", "path", "circle"}
@@ -37,10 +34,7 @@ def database(name: str = "fedavg") -> FakeDatabase:
 
 
 def report(out: Path, source: FakeDatabase | None = None) -> Report:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "usual", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
-        return build(source or database(), Request(), {"fedsheafhn": FedSheafHN}, out)
+    return report_of(source or database(), out)
 
 
 class Tree(HTMLParser):

@@ -15,15 +15,14 @@ import pytest
 from fake_database import CORA, FakeDatabase
 from rich.console import Console
 from scipy import stats
-from study_cells import main_tables, tables
+from study_cells import main_tables, report_of
 
-from bench.report import report as building
 from bench.report.cells import Selection
 from bench.report.competitors import competitors, tasks
 from bench.report.plots import Ranks
 from bench.report.ranking import TABLE, Ranking, cell_groups, rank
 from bench.report.ranking_views import ranking_statistic
-from bench.report.report import Report, build
+from bench.report.report import Report
 from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.spread import spread
@@ -37,12 +36,6 @@ from bench.spec import Protocol
 
 NON, OVER = "non-overlapping", "overlapping"
 CORA_TASKS = ((NON, 10), (NON, 20), (OVER, 30), (OVER, 50))
-
-
-@pytest.fixture(autouse=True)
-def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "usual", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 class Partitions(FakeDatabase):
@@ -93,10 +86,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def cora(out: Path) -> Report:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "usual", lambda grids: {})
-        patch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
-        return build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, out)
+    return report_of(filled(), out, Request(datasets=("cora",)))
 
 
 @pytest.fixture(scope="module")

@@ -9,30 +9,21 @@ from pathlib import Path
 import pytest
 from fake_database import CORA, FakeDatabase
 from rich.console import Console
-from study_cells import tables
+from study_cells import report_of
 
 from bench.errors import RequestError
 from bench.report import folder
-from bench.report import report as building
 from bench.report.captions import describe
 from bench.report.frame import TYPES
 from bench.report.planned import usual
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
-from bench.report.report import Report, build, write
+from bench.report.report import Report, write
 from bench.report.request import Request
 from bench.report.settings import Column
 from bench.report.table import NOWHERE, Beside, Entry, Table
 from bench.report.terminal import brief, closing, show
 from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
-
-STUDIES = {"fedsheafhn": FedSheafHN}
-
-
-@pytest.fixture(autouse=True)
-def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "usual", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 def database() -> FakeDatabase:
@@ -46,7 +37,18 @@ def database() -> FakeDatabase:
 
 
 def report(out: Path, request: Request | None = None, source: FakeDatabase | None = None) -> Report:
-    return build(source or database(), request or Request(), dict(STUDIES), out)
+    return report_of(source or database(), out, request)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def built(written: Path) -> Report:
+    """The report of ``database``, to be read alone."""
+    return report(written)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -54,11 +56,10 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(tmp_path: Path) -> None:
-    report(tmp_path)
-    text = (tmp_path / "cells.csv").read_text(encoding="utf-8")
+def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, written: Path) -> None:
+    text = (written / "cells.csv").read_text(encoding="utf-8")
     assert text.splitlines()[0] == ",".join(TYPES)
-    rows = read(tmp_path / "cells.csv")
+    rows = read(written / "cells.csv")
     names = [tuple(row[name] for name in (*list(TYPES)[:7], "measure")) for row in rows]
     assert len(set(names)) == len(names)
     (local,) = [row for row in rows if names_of(row) == ("Table 1", "cora", "10", "local")]
@@ -97,22 +98,21 @@ def names_of(row: dict[str, str]) -> tuple[str, ...]:
     return row["table"], row["dataset"], row["clients"], row["method"]
 
 
-def test_published_out_of_memory_keeps_its_status(tmp_path: Path) -> None:
-    document = report(tmp_path).documents[0]
+def test_published_out_of_memory_keeps_its_status(built: Report) -> None:
+    document = built.documents[0]
     (idle,) = [table for table in document.details if table.name == "not_run"]
     (fggp,) = [entries for label, entries in idle.rows if label == "FGGP"]
     assert [entry.beside.published for entry in fggp if entry.beside].count("OOM") == 2
 
 
-def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(tmp_path: Path) -> None:
-    built = report(tmp_path)
+def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, written: Path) -> None:
     document = built.documents[0]
     flow = next(entries for label, entries in document.views[0].rows if label == "Flow")
     (entry,) = flow
     assert (entry.text, entry.beside and entry.beside.verdict) == ("-", "failed")
     note = "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora, 10 clients)"
     assert note in document.notes
-    text = (tmp_path / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
+    text = (written / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
     assert note.replace("_", r"\_") in text
 
 
@@ -125,8 +125,8 @@ def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: P
     assert f"Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer)." in caption
 
 
-def test_what_is_not_in_the_caption_is_in_the_fine_print(tmp_path: Path) -> None:
-    document = report(tmp_path).documents[0]
+def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
+    document = built.documents[0]
     caption, fine_print = " ".join(document.caption), " ".join(document.fine_print)
     assert len(document.caption) <= 4
     for part in (
@@ -167,9 +167,8 @@ def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
     assert "Cora 10, partition seed 1: bbbbbbbb, cccccccc." in caption
 
 
-def test_latex_is_complete_and_escaped(tmp_path: Path) -> None:
-    report(tmp_path)
-    text = (tmp_path / "fedsheafhn/table1/table.tex").read_text(encoding="utf-8")
+def test_latex_is_complete_and_escaped(built: Report, written: Path) -> None:
+    text = (written / "fedsheafhn/table1/table.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 0
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= text.count(r"\begin{table*}")
     assert r"\textbf{71.25 $\pm$ 0.35}" in text
@@ -282,9 +281,8 @@ def test_environment_on_one_line() -> None:
     assert describe({"processor": "P", "threads": 2, "packages": {"torch": "2"}}) == "P, 2 threads, torch 2"
 
 
-def test_convergence_csv_holds_mean_and_std_over_seeds(tmp_path: Path) -> None:
-    report(tmp_path)
-    rows = read(tmp_path / "fedsheafhn/table1/convergence.csv")
+def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: Path) -> None:
+    rows = read(written / "fedsheafhn/table1/convergence.csv")
     fedavg = [row for row in rows if row["method"] == "fedavg"]
     # Clients (0, 10), (30, 40), (60, 62) of 100 in seed 0; the last is (60, 58) in seed 1.
     assert [(row["round"], row["mean"], row["std"], row["n"]) for row in fedavg] == [
@@ -294,9 +292,8 @@ def test_convergence_csv_holds_mean_and_std_over_seeds(tmp_path: Path) -> None:
     ]
 
 
-def test_clients_csv_holds_every_clients_mean_over_seeds(tmp_path: Path) -> None:
-    report(tmp_path)
-    rows = read(tmp_path / "fedsheafhn/table1/clients.csv")
+def test_clients_csv_holds_every_clients_mean_over_seeds(built: Report, written: Path) -> None:
+    rows = read(written / "fedsheafhn/table1/clients.csv")
     values = {(row["method"], row["client"]): float(row["value"]) for row in rows}
     assert values == {
         ("local", "0"): 72.0,
@@ -417,8 +414,7 @@ def printed(built: Report, name: str = "fedsheafhn_table1") -> str:
     return console.export_text()
 
 
-def test_the_terminal_shows_measured_published_difference_and_verdict(tmp_path: Path) -> None:
-    built = report(tmp_path)
+def test_the_terminal_shows_measured_published_difference_and_verdict(built: Report) -> None:
     text = printed(built)
     line = next(line for line in text.splitlines() if "Local" in line)
     # Two seeds: compatible at best, for a reproduction takes three.
@@ -435,17 +431,19 @@ def test_the_terminal_shows_measured_published_difference_and_verdict(tmp_path: 
     assert printed(built, "fedsheafhn/table1") == text
 
 
-def five_columns() -> FakeDatabase:
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of five columns."""
     source = database()
     for dataset in ("citeseer", "pubmed", "computers", "photo"):
         for seed in (0, 1):
             source.add("fedavg", seed, [50, 50], dataset=dataset)
             source.add("local", seed, [60, 50], dataset=dataset)
-    return source
+    return report(tmp_path_factory.mktemp("wide"), source=source)
 
 
-def test_many_columns_become_an_overview_with_marks(tmp_path: Path) -> None:
-    text = printed(report(tmp_path, source=five_columns()))
+def test_many_columns_become_an_overview_with_marks(wide: Report) -> None:
+    text = printed(wide)
     row = next(line for line in text.splitlines() if "FedAvg " in line and "tuning" not in line)
     assert "61.00 v" in row  # published 72.38
     assert "50.00" in row
@@ -459,12 +457,11 @@ def in_brief(built: Report, out: Path) -> str:
     return console.export_text()
 
 
-def test_a_report_in_brief_says_who_is_first_and_what_was_measured(tmp_path: Path) -> None:
-    built = report(tmp_path, source=five_columns())
-    text = " ".join(in_brief(built, tmp_path).split())
+def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Report, tmp_path: Path) -> None:
+    text = " ".join(in_brief(wide, tmp_path).split())
     assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
     assert "mean rank 1.0" in text  # Local before FedAvg in all five: (71.25 > 60), (55 > 50)
-    (final, earlier) = built.printout.studies["fedsheafhn"].scores
+    (final, earlier) = wide.printout.studies["fedsheafhn"].scores
     assert final.measured == 10
     assert f"10 of {final.published}" in text
     assert f"{earlier.measured} of {earlier.published}" in text
@@ -481,8 +478,7 @@ def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> 
     assert max(len(line) for line in text.splitlines() if not line.startswith("Report: ")) <= 80
 
 
-def test_an_unknown_table_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    built = report(tmp_path)
+def test_an_unknown_table_is_refused_with_the_nearest_name(built: Report) -> None:
     assert built.printout.document("fedsheafhn_table1").tables
     with pytest.raises(RequestError, match="fedsheafhn_table1'"):
         built.printout.document("fedsheafhn_tabel1")

@@ -6,13 +6,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from fake_database import FakeDatabase
-from study_cells import cells_in, main_tables, plan_of, tables
+from study_cells import cells_in, main_tables, plan_of, report_of
 
 from bench.grids import expand, load_grid
-from bench.report import report as building
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.published import published
-from bench.report.report import build
 from bench.report.reproduction import agreements, judged, reproduction, sign_tests
 from bench.report.request import Request
 from bench.report.results import Results
@@ -25,12 +23,6 @@ CORA = Selection(datasets=frozenset({"cora"}))
 
 PRINTED = {"local": 71.26, "fedavg": 72.38, "fedper": 65.24, "pfedhn": 65.24, "fggp": 66.57, "flow": 81.81}
 """Table 1 of the final version, Cora, 10 clients."""
-
-
-@pytest.fixture(autouse=True)
-def no_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "usual", lambda grids: {})
-    monkeypatch.setattr(FedSheafHN, "experiments", tables(FedSheafHN))
 
 
 def filled() -> FakeDatabase:
@@ -176,9 +168,8 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
     assert set(found) == wanted
 
 
-def test_a_value_measured_on_the_papers_own_clients_counts_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     """Local, 71.26 ± 0.29 of five runs: far below on drawn clients, just so on the paper's own."""
-    monkeypatch.undo()
     database = FakeDatabase()
     by_hash = {run.spec.hash: run.spec for run in expand(load_grid("main_published")) if run.spec}
     plan = plan_of(FedSheafHN, "table1_published")
@@ -229,9 +220,8 @@ def test_a_whole_report_counts_what_no_table_shows() -> None:
     assert whole["no table here"].startswith(f"{accuracies - 2 * 132} ")
 
 
-def test_experiments_are_counted_and_never_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path)
+def test_experiments_are_counted_and_never_twice(tmp_path: Path) -> None:
+    report_of(filled(), tmp_path, Request(datasets=("cora",)), FedSheafHN)
     with (tmp_path / "fedsheafhn/reproduction/score.csv").open(encoding="utf-8") as file:
         rows = {(row["paper"], row["verdict"]): int(row["cells"]) for row in csv.DictReader(file)}
     # 'robust' shows Tables 1 and 2 again; the other experiments print numbers of ogbn-arxiv alone.
@@ -240,11 +230,8 @@ def test_experiments_are_counted_and_never_twice(tmp_path: Path, monkeypatch: py
     assert rows["fedsheafhn_final", "reproduced"] == 1
 
 
-def test_values_that_only_experiments_have_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    build(filled(), Request(), {"fedsheafhn": FedSheafHN}, tmp_path)
+def test_values_that_only_experiments_have_are_counted(tmp_path: Path) -> None:
+    report_of(filled(), tmp_path, study=FedSheafHN)
     lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
     heads, rows = (  # in blocks of a few columns
         [part for line in lines if line.startswith(start) for part in line.strip("| ").split(" | ")]

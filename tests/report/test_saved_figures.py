@@ -57,6 +57,7 @@ def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
     assert drawn == ["curve"] * 3
 
 
+@pytest.mark.slow
 def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawings = [figure(60.0 + number, f"curve{number}") for number in range(4)]
     alone = figures.save_all({each: tmp_path / "alone" / each.name for each in drawings})

@@ -4,11 +4,13 @@ import re
 import shutil
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from fake_database import FakeDatabase
+from study_cells import Tables
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
@@ -172,6 +174,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False) as store:
         write_bundle(store, store.runs(), tmp_path / "measured" / "first")
     monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured"))
+    monkeypatch.setattr("bench.report.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Tables}))
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     return tmp_path / "home"

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from itertools import combinations
 
+import pytest
+
 from bench.engine.methods import METHODS
 from bench.report import style
 from bench.report.study import STUDIES
@@ -40,6 +42,7 @@ def test_hues_are_used_up_before_one_is_used_twice() -> None:
     assert len(set(looks.values())) == 16
 
 
+@pytest.mark.slow
 def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
     script = "from bench.report import style; print(style.of('a_new_method'))"
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

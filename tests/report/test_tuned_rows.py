@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from fake_database import FakeDatabase
+from study_cells import Tables, report_of
 from tuned_studies import CELL, study, tuned_run
 
-from bench.report.report import build
 from bench.report.request import Request
-from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.tune import apply
 from bench.tune.record import write
@@ -19,7 +18,7 @@ from bench.tune.record import write
 def written(database: FakeDatabase, tmp_path: Path, *datasets: str) -> str:
     """The first table."""
     out = tmp_path / "out"
-    build(database, Request(datasets=datasets), {"fedsheafhn": FedSheafHN}, out)
+    report_of(database, out, Request(datasets=datasets), Tables)
     return (out / "fedsheafhn/table1/table.md").read_text()
 
 

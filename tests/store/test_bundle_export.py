@@ -82,7 +82,7 @@ def test_environments_are_kept_once_each(tmp_path: Path) -> None:
     with open_store(url, create=True) as store:
         for seed, version in enumerate(("3.12", "3.11", "3.12", "3.13")):
             result = done() if version != "3.13" else RunResult("failed")
-            store.save(spec_of(seed=seed), result, context_of(version))
+            store.save(spec_of(seed=seed), result, context_of(environment={"python": version}))
         write_bundle(store, store.runs(), tmp_path / "out")
     bundle = Bundle(tmp_path / "out")
     versions = {

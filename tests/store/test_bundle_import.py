@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,20 +93,35 @@ def test_numerics_versions_stay(tmp_path: Path) -> None:
     assert (stored.state, stored.method_numerics, stored.engine_numerics) == ("done", 7, 8)
 
 
+DONE, OOM = done(), RunResult("oom")
 RULES_TABLE: list[tuple[str, RunResult, RunResult, tuple[int, int, int], int]] = [
-    ("equal", done(), done(), (0, 0, 1), 0),
-    ("equal but for time", done(), replace(done(), seconds={"total": 9.0}, bytes_up=1), (0, 0, 1), 0),
-    ("another number", done(), done(shift=1), (0, 0, 0), 1),
-    ("another partition", done(), replace(done(), partition_hash="q"), (0, 0, 0), 1),
-    ("failed", RunResult("failed"), done(), (0, 1, 0), 0),
-    ("no data", RunResult("no_data"), done(), (0, 1, 0), 0),
-    ("oom", RunResult("oom"), done(), (0, 1, 0), 0),
-    ("diverged", RunResult("diverged"), done(), (0, 0, 0), 1),
-    ("not applicable", RunResult("not_applicable"), done(), (0, 0, 0), 1),
-    ("failed here, oom there", RunResult("failed"), RunResult("oom"), (0, 0, 0), 1),
-    ("done here, oom there", done(), RunResult("oom"), (0, 0, 0), 1),
+    ("equal", DONE, DONE, (0, 0, 1), 0),
+    ("equal but for time", DONE, replace(DONE, seconds={"total": 9.0}, bytes_up=1), (0, 0, 1), 0),
+    ("another number", DONE, done(shift=1), (0, 0, 0), 1),
+    ("another partition", DONE, replace(DONE, partition_hash="q"), (0, 0, 0), 1),
+    ("failed", RunResult("failed"), DONE, (0, 1, 0), 0),
+    ("no data", RunResult("no_data"), DONE, (0, 1, 0), 0),
+    ("oom", OOM, DONE, (0, 1, 0), 0),
+    ("diverged", RunResult("diverged"), DONE, (0, 0, 0), 1),
+    ("not applicable", RunResult("not_applicable"), DONE, (0, 0, 0), 1),
+    ("failed here, oom there", RunResult("failed"), OOM, (0, 0, 0), 1),
+    ("done here, oom there", DONE, OOM, (0, 0, 0), 1),
     ("oom twice", RunResult("oom", reason="8 GB"), RunResult("oom", reason="16 GB"), (0, 0, 1), 0),
 ]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RunResult], Path]:
+    """The bundle of a run with this result, written once."""
+    folder = tmp_path_factory.mktemp("exported")
+    made: dict[int, Path] = {}
+
+    def bundle(result: RunResult) -> Path:
+        if id(result) not in made:
+            made[id(result)] = bundle_of(folder / f"theirs{len(made)}", [(spec_of(), result)])
+        return made[id(result)]
+
+    return bundle
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["own", "imported"])
@@ -118,27 +134,28 @@ def test_a_stored_run_meets_an_imported_one(
     counts: tuple[int, int, int],
     conflicts: int,
     own: bool,
+    exported: Callable[[RunResult], Path],
 ) -> None:
     target = tmp_path / "target.db"
     database(target if own else tmp_path / "other.db", [(spec_of(), stored)])
     if not own:
         if stored.state in ("failed", "no_data"):
             pytest.skip("no bundle holds such a run")
-        take(target, bundle_of(tmp_path / "first", [(spec_of(), stored)]))
+        take(target, exported(stored))
     before = dump(target)
-    found = take(target, bundle_of(tmp_path / "second", [(spec_of(), offered)]))
+    found = take(target, exported(offered))
     assert (found.added, found.replaced, found.equal, len(found.conflicts)) == (*counts, conflicts)
     if found.replaced:
         with open_store(f"sqlite:///{target}", create=False) as store:
             (run,) = store.runs().to_dict("records")
-            assert (run["id"], run["state"], run["bundle"]) == (1, "done", "second")
+            assert (run["id"], run["state"], run["bundle"]) == (1, "done", exported(offered).name)
             last = store.client_results([1], stage="trained", split="test", rule="last")
             assert last["value"].tolist() == [2 / 10, 2 / 11]  # the third row of counts 0, 1, 2
     else:
         assert dump(target) == before
     if conflicts:
         assert found.conflicts[0].startswith("local on cora, non-overlapping, 2 clients, seed 0")
-        assert ("our own" if own else "that of bundle first") in found.conflicts[0]
+        assert ("our own" if own else f"that of bundle {exported(stored).name}") in found.conflicts[0]
 
 
 def test_a_conflict_does_not_keep_the_rest_out(bundle: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from servers import away, postgres_server
 from sqlalchemy import select, text
-from test_store import SPLITS, context_of, spec_of
+from stored_runs import context_of, done, spec_of
 
 from bench import process
 from bench.cli.main import main
@@ -45,39 +45,20 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return new()
 
 
-def done(clients: int = 3, seed: int = 0, **more: object) -> RunResult:
-    rng = np.random.default_rng(seed)
-    samples = {split: np.full(clients, 9, np.int32) for split in SPLITS}
-    correct = {
-        (stage, split): rng.integers(0, 10, (4, clients)).astype(np.int32)
-        for stage in ("received", "trained")
-        for split in SPLITS
-    }
-    return RunResult(
-        "done",
-        correct=correct,
-        samples=samples,
-        loss=np.arange(4, dtype=np.float32),
-        seconds={"total": 1.25},
-        partition_hash="p" * 8,
-        **more,  # type: ignore[arg-type]
-    )
-
-
 def test_what_goes_in_comes_out_of_both(url: str, tmp_path: Path) -> None:
     large = 5 * 2**40  # more than 32 bits
     reference = f"sqlite:///{tmp_path / 'reference.db'}"
     frames: list[tuple[pd.DataFrame, ...]] = []
     for place in (url, reference):
         with open_store(place, create=True) as store:
-            store.save(spec_of(3), done(bytes_up=large, peak_memory=large), context_of())
+            store.save(spec_of(3), done(3, bytes_up=large, peak_memory=large), context_of())
             store.save(spec_of(3, seed=1), RunResult("failed", "why", "traceback"), context_of())
-            again = store.save(spec_of(3), done(seed=4, bytes_up=large), context_of())
-            later = store.save(spec_of(3, seed=2), done(seed=5), context_of())
+            again = store.save(spec_of(3), done(3, shift=4, bytes_up=large), context_of())
+            later = store.save(spec_of(3, seed=2), done(3, shift=5), context_of())
             assert (again, later) == (1, 3)
             curve = store.curves([1], "test")[1, "trained"]
-            assert np.array_equal(curve, done(seed=4).correct["trained", "test"])
-            assert np.array_equal(store.artefact(1, "loss"), np.arange(4, dtype=np.float32))
+            assert np.array_equal(curve, done(3, shift=4).correct["trained", "test"])
+            assert np.array_equal(store.artefact(1, "loss"), np.array([1.0, 0.5, 0.25], np.float32))
         with open_store(place, create=False) as store:
             assert store.runs()["bytes_up"].tolist()[0] == large
             frames.append((store.runs(), store.client_results([1, 3]), store.partitions()))
@@ -130,11 +111,11 @@ def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
                 session.connection()
                 began = time.monotonic()
                 with pytest.raises(BusyError, match=r"cannot write to the database .*: .*lock") as error:
-                    waiting.save(spec_of(3), done(), context_of())
+                    waiting.save(spec_of(3), done(3), context_of())
                 assert 0.2 < time.monotonic() - began < 25
                 assert "\n" not in str(error.value)
                 assert waiting.runs().empty  # it can be read meanwhile
-            waiting.save(spec_of(3), done(), context_of())  # with the same connections
+            waiting.save(spec_of(3), done(3), context_of())  # with the same connections
             assert holder.runs()["state"].tolist() == ["done"]
 
 
@@ -154,7 +135,7 @@ def test_reading_writes_nothing(url: str) -> None:
         open_store(url, create=False) as store,
         pytest.raises(RequestError, match="cannot write to the database") as error,
     ):
-        store.save(spec_of(3), done(), context_of())
+        store.save(spec_of(3), done(3), context_of())
     assert not isinstance(error.value, BusyError), "which would be waited for"
 
 
@@ -218,7 +199,7 @@ def test_commands_name_the_database_without_its_password(
     url = url.replace("postgres@", "postgres:secret@")
     name = url.removeprefix("sqlite:///").replace("secret", "***")
     with open_store(url, create=True) as store:
-        store.save(spec_of(3), done(), context_of())
+        store.save(spec_of(3), done(3), context_of())
     for command, expected in (
         (["db", "check"], f"{name}: schema {migrate.HEAD}, no damage found\n"),
         (["db", "upgrade"], f"{name}: schema {migrate.HEAD}, nothing to do\n"),
@@ -261,7 +242,7 @@ def crowded(tmp_path: Path) -> Path:
     folder = tmp_path / "home"
     (folder / "sub").mkdir(parents=True)
     with open_store(f"sqlite:///{folder / 'runs.db'}", create=True) as store:
-        store.save(spec_of(3), done(), context_of())
+        store.save(spec_of(3), done(3), context_of())
     (folder / "file").touch()
     (folder / "link.db").symlink_to("runs.db")
     (folder / "hard.db").hardlink_to(folder / "runs.db")
@@ -346,10 +327,10 @@ def test_a_backup_may_replace_a_file_and_be_named_by_a_link(crowded: Path) -> No
 def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
     url, copy = f"sqlite:///{tmp_path / 'runs.db'}", tmp_path / "copy.db"
     with open_store(url, create=True) as store:
-        store.save(spec_of(3), done(), context_of())
+        store.save(spec_of(3), done(3), context_of())
         with store.transaction(), pytest.raises(SystemExit):  # beside a writer that has not ended
             main(["db", "backup", "--out", str(copy), "--db", url])
-        store.save(spec_of(3, seed=1), done(), context_of())
+        store.save(spec_of(3, seed=1), done(3), context_of())
     assert migrate.check(f"sqlite:///{copy}") == migrate.HEAD
     with open_store(f"sqlite:///{copy}", create=False) as store:
         assert store.runs()["seed"].tolist() == [0]
@@ -477,15 +458,14 @@ def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
 WRITER = """
 import sys
 sys.path[:0] = {folders!r}
-from test_servers import done
-from test_store import context_of, spec_of
+from stored_runs import context_of, done, spec_of
 from bench.store import open_store
 url, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
 with open_store(url, create=True) as store:
     for seed in range(first, first + count):
-        store.save(spec_of(3, seed=seed), done(seed=seed), context_of())
+        store.save(spec_of(3, seed=seed), done(3, shift=seed % 8), context_of())
 """
 
 
@@ -521,7 +501,8 @@ def test_32_writers_at_once_lose_and_double_nothing(url: str, capsys: pytest.Cap
         results = store.client_results(runs["id"], stage="trained", split="test", rule="last")
         assert sorted(runs["seed"]) == sorted(seeds)
         for run, seed in zip(runs["id"], runs["seed"], strict=True):
-            expected = done(seed=int(seed)).correct["trained", "test"][-1] / 9
+            result = done(3, shift=int(seed) % 8)
+            expected = result.correct["trained", "test"][-1] / result.samples["test"]
             assert np.allclose(results.loc[results["run_id"] == run, "value"], expected)
     with capsys.disabled():
         kind = url.partition(":")[0].partition("+")[0]

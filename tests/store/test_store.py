@@ -6,7 +6,6 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -14,40 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from stored_runs import SPLITS, STARTED, context_of, done, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.spec import Protocol, RunSpec
-from bench.store import Context, Store, connect, migrate, open_store
-
-SPLITS = ("train", "val", "test")
-STARTED = datetime(2026, 1, 2, 3, 4, 5)
+from bench.spec import RunSpec
+from bench.store import Store, connect, migrate, open_store
 
 
 def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
-
-
-def spec_of(clients: int, seed: int = 0, **protocol: int) -> RunSpec:
-    return RunSpec(
-        dataset="cora",
-        scenario="non-overlapping",
-        clients=clients,
-        method="local",
-        seed=seed,
-        protocol=Protocol(**protocol),
-    )
-
-
-def context_of(**values: object) -> Context:
-    base = {
-        "started": STARTED,
-        "environment": {"python": "3"},
-        "code_version": "1",
-        "method_numerics": 1,
-        "engine_numerics": 1,
-    }
-    return Context(**{**base, **values})
 
 
 @st.composite
@@ -115,25 +90,6 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, result: RunResult)
     assert set(frame["metric"]) <= {"accuracy"}
 
 
-def done(clients: int = 2, value: int = 1) -> RunResult:
-    correct = {
-        (stage, split): np.full((3, clients), value, np.int32)
-        for stage in ("received", "trained")
-        for split in SPLITS
-    }
-    return RunResult(
-        "done",
-        correct=correct,
-        samples={split: np.full(clients, 4, np.int32) for split in SPLITS},
-        loss=np.array([0.5, 0.25], np.float32),
-        artefacts={"mixing": np.eye(clients, dtype=np.float32)},
-        seconds={"client": 1.0, "server": 2.0, "evaluation": 3.0, "total": 7.0},
-        peak_memory=2**40,
-        bytes_up=2**41,
-        partition_hash="p" * 64,
-    )
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return open_store(url_of(tmp_path / "bench.db"), create=True)
@@ -141,7 +97,16 @@ def store(tmp_path: Path) -> Store:
 
 def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
     spec = spec_of(2, seed=7, rounds=8)
-    store.save(spec, done(), context_of(source_hash="abc", method_numerics=3, provenance={"metis": 5}))
+    result = done(
+        seconds={"client": 1.0, "server": 2.0, "evaluation": 3.0, "total": 7.0},
+        artefacts={"mixing": np.eye(2, dtype=np.float32)},
+        peak_memory=2**40,
+        bytes_up=2**41,
+    )
+    made = context_of(
+        source_hash="abc", method_numerics=3, environment={"python": "3"}, provenance={"metis": 5}
+    )
+    store.save(spec, result, made)
     row = store.runs().iloc[0]
     assert RunSpec.model_validate_json(row["spec"]) == spec
     assert row["spec_hash"] == spec.hash
@@ -151,7 +116,7 @@ def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
     assert (row["method_numerics"], row["source_hash"], row["started"]) == (3, "abc", STARTED)
     assert json.loads(store.partitions().iloc[0]["provenance"]) == {"metis": 5}
     assert json.loads(store.environments().iloc[0]["description"]) == {"python": "3"}
-    np.testing.assert_array_equal(store.artefact(row["id"], "loss"), np.array([0.5, 0.25], np.float32))
+    np.testing.assert_array_equal(store.artefact(row["id"], "loss"), np.array([1.0, 0.5, 0.25], np.float32))
     np.testing.assert_array_equal(store.artefact(row["id"], "mixing"), np.eye(2))
 
 
@@ -161,10 +126,10 @@ def test_a_repeated_run_replaces_the_old_one_with_all_that_belongs_to_it(store: 
     assert store.runs().iloc[0]["reason"] == "why"
     assert store.client_results([failed]).empty
     first = store.save(spec, done(), context_of())
-    second = store.save(spec, done(value=3), context_of())
+    second = store.save(spec, done(shift=1), context_of())
     assert len(store.runs()) == 1
     assert first == second == failed
-    assert set(store.client_results([second])["value"]) == {0.75}
+    assert set(store.client_results([second])["value"]) == {3 / 10, 3 / 11}
     store.save(spec, RunResult("diverged", "nan in round 3"), context_of())
     assert store.client_results([second]).empty
     with pytest.raises(KeyError):
@@ -182,11 +147,11 @@ def test_environments_and_partitions_are_kept_once(store: Store) -> None:
 def test_a_save_that_breaks_in_the_middle_leaves_the_old_run(store: Store) -> None:
     spec = spec_of(2)
     run = store.save(spec, done(), context_of())
-    broken = done(value=3)
+    broken = done(shift=1)
     broken.artefacts = {"bad": np.array([object()])}  # cannot be stored: pickle is not allowed
     with pytest.raises(ValueError, match="pickle"):
         store.save(spec, broken, context_of())
-    assert set(store.client_results([run])["value"]) == {0.25}
+    assert set(store.client_results([run])["value"]) == {2 / 10, 2 / 11}
 
 
 def test_filters(store: Store) -> None:

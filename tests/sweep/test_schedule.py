@@ -9,15 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from fake_execute import outcome
 from fake_runs import cpu, grid, stored_numbers
 from processes import Folder, alive, below, wait_for
 from scripted import Scripted
+from stored_runs import context_of, done
 
-from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.resolve import resolve
-from bench.store import Context, open_store
+from bench.store import open_store
 from bench.sweep import fingerprint, workers
 from bench.sweep.policy import Limits, Slots, checked
 from bench.sweep.status import sweeps
@@ -93,7 +92,7 @@ def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
     assert work.stored()["local 3 8"]["state"] == "failed"
 
 
-@pytest.mark.parametrize("number", [9, 11])
+@pytest.mark.parametrize("number", [9, pytest.param(11, marks=pytest.mark.slow)])
 def test_a_killed_worker_is_tried_three_times_more(work: Scripted, number: int) -> None:
     script = {"local 3 0": [f"signal {number}"] * 3 + ["done"], "local 3 1": [f"signal {number}"]}
     result = work.sweep(LOCAL, script)
@@ -212,15 +211,10 @@ def test_a_run_that_hangs_is_stopped_and_the_rest_goes_on(work: Scripted) -> Non
 def known_to_take(work: Scripted, seconds: float) -> None:
     """One run of the kind is stored with this time."""
     spec = resolve("cora", "non-overlapping", 3, "local", 99)
-
-    result: RunResult = outcome(spec)
-    result.seconds["total"] = seconds
-    from datetime import datetime
-
     code = fingerprint.code("local")
     with open_store(work.url, create=True) as store:
-        context = Context(datetime(2026, 1, 1), {}, "0", code.method_numerics, code.engine_numerics)
-        store.save(spec, result, context)
+        numerics = {"method_numerics": code.method_numerics, "engine_numerics": code.engine_numerics}
+        store.save(spec, done(3, seconds={"total": seconds}, partition_hash="p"), context_of(**numerics))
 
 
 def test_nothing_starts_that_would_end_after_the_budget(work: Scripted) -> None:
@@ -333,7 +327,11 @@ def test_one_interrupt_finishes_and_stores_what_runs(tmp_path: Path, undisturbed
     goes_on(folder, kept, undisturbed)
 
 
-@pytest.mark.parametrize("signals", [[signal.SIGINT] * 2, [signal.SIGTERM]], ids=["twice", "terminate"])
+@pytest.mark.parametrize(
+    "signals",
+    [[signal.SIGINT] * 2, pytest.param([signal.SIGTERM], marks=pytest.mark.slow)],
+    ids=["twice", "terminate"],
+)
 def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signals]) -> None:
     folder = Folder(tmp_path)
     process = folder.start(seconds=120)

@@ -85,6 +85,7 @@ def test_names_that_are_no_cell(name: str, message: str) -> None:
         cell(database().runs().assign(origin=""), name)
 
 
+@pytest.mark.slow
 def test_cells_that_come_with_the_suite_have_commands_too(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,94 @@
+"""What papers say that they searched or set, beside the suite's own spaces."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.errors import RequestError
+from bench.report.study import STUDIES, Study
+from bench.tune.record import Record
+from bench.tune.space import Value
+from bench.tune.tuning import Tuning
+
+FILE = "hyperparameters.csv"
+
+
+class PublishedSetting(NamedTuple):
+    """A row of ``hyperparameters.csv``: the values of one hyper-parameter of a paper's component, as printed.
+
+    ``values`` are separated by semicolons, a range has a dash. ``method`` and ``setting`` (a dotted key as
+    ``--set`` takes it) are the suite's for it, both empty where it has none.
+    """
+
+    paper: str
+    component: str
+    name: str
+    values: str
+    method: str
+    setting: str
+
+    @property
+    def text(self) -> str:
+        """The values as tables show them."""
+        return self.values.replace(";", ", ")
+
+
+def published_settings(study: Study | type[Study]) -> tuple[PublishedSetting, ...]:
+    """What the papers of a study's tables say of settings that the suite has, in the file's order.
+
+    Empty where there is no ``hyperparameters.csv`` in the study's folder of published numbers.
+
+    Raises:
+        RequestError: the file lacks a column.
+    """
+    papers = {
+        target.paper
+        for experiment in study.experiments
+        for comparison in experiment.comparisons
+        for target in comparison.targets
+    }
+    return tuple(row for row in _read(study.published) if row.paper in papers and row.setting)
+
+
+@cache
+def _read(folder: Path) -> tuple[PublishedSetting, ...]:
+    file = folder / FILE
+    if not file.is_file():
+        return ()
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    for name in PublishedSetting._fields:
+        if name not in (rows.fieldnames or ()):
+            raise RequestError(f"published settings {FILE}: the column '{name}' is missing")
+    return tuple(PublishedSetting(**{name: row[name] for name in PublishedSetting._fields}) for row in rows)
+
+
+def searched(searches: Iterable[Record | Tuning], setting: str) -> str:
+    """The values of a setting that searches tried, or the one that it had in all of them."""
+    tried: dict[Value, None] = {}
+    for search in searches:
+        tried |= dict.fromkeys(search.space.get(setting, (search.spec.settings().get(setting, "-"),)))
+    numbers = sorted(value for value in tried if not isinstance(value, str))
+    return ", ".join(map(str, numbers or tried))
+
+
+def winner(record: Record, setting: str) -> str:
+    """The value of a setting in a search's winner."""
+    return str(record.winner.overrides.get(setting, record.spec.settings().get(setting, "-")))
+
+
+def beside(tunings: Iterable[Tuning]) -> list[str]:
+    """One line a setting of a tuned method that a study's papers print, with the values searched here."""
+    of_method: dict[str, list[Tuning]] = {}
+    for tuning in tunings:
+        of_method.setdefault(tuning.spec.method, []).append(tuning)
+    rows = (row for study in STUDIES.all().values() for row in published_settings(study))
+    return [
+        f"{row.method} {row.setting}: {row.text} in {row.paper} ({row.component}, {row.name}), here "
+        f"{searched(of_method[row.method], row.setting)}"
+        for row in dict.fromkeys(rows)
+        if row.method in of_method
+    ]
