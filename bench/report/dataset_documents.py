@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import groupby
 
 import pandas as pd
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from bench.report.dataset_tables import SHARES, Statistic
 from bench.report.published import Published, published
@@ -41,7 +41,7 @@ def judge_statistic(row: Statistic | None, target: float, partitions: int) -> st
         return "reproduced"
     allowed = 0.0 if row.scenario == "global" else CLOSE * abs(target)
     if row.deviation is not None and partitions > 1:
-        quantile = float(t.ppf((1 + LEVEL) / 2, partitions - 1))
+        quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
         allowed = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
     return "compatible" if abs(difference) <= allowed else "above" if difference > 0 else "below"
 

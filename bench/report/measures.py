@@ -115,16 +115,16 @@ def _below_baseline(cell: Measured) -> Values:
 
 def _server_seconds(cell: Measured) -> Values:
     done = cell.group.done
-    return tuple((done["seconds_server"] / done["rounds"]).astype(float))
+    return tuple((done["seconds_server"] / done["rounds"]).tolist())
 
 
 def _peak_memory(cell: Measured) -> Values:
-    return tuple(cell.group.done["peak_memory"].astype(float) / 2**20)
+    return tuple((cell.group.done["peak_memory"] / 2**20).tolist())
 
 
 def _total_megabytes(cell: Measured) -> Values:
     done = cell.group.done
-    return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).astype(float))
+    return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).tolist())
 
 
 def _exchanges(cell: Measured) -> Iterator[NDArray[Any] | None]:
