@@ -124,7 +124,7 @@ def dataset_document(study: Study) -> Numbers | None:
         "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
     )
     title = f"{study.title}: data sets"
-    document = Document(name, title, caption, (), tuple(views), (), tuple(views), (), ())
+    document = Document(name, title, caption, tuple(views), tuple(views))
     return Numbers(document, (Records(name, pd.DataFrame(records)),))
 
 

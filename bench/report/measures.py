@@ -29,10 +29,6 @@ class Measured:
     baseline: Group | None = None
     point: str = ""
 
-    def clients(self) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Seed and clients' test results of every run that has them."""
-        return iter(self._by_seed)
-
     @cached_property
     def rows(self) -> pd.DataFrame:
         """Test results of every run and client, as ``Results.clients``."""
@@ -43,10 +39,6 @@ class Measured:
         """Test accuracies in percent of the clients, ``[clients]`` for every run that has them, by seed."""
         starts = np.flatnonzero(np.diff(self.rows["seed"].to_numpy())) + 1
         return np.split(100.0 * self.rows["value"].to_numpy(np.float64), starts) if len(self.rows) else []
-
-    @cached_property
-    def _by_seed(self) -> list[tuple[int, pd.DataFrame]]:
-        return [(int(str(seed)), part) for seed, part in self.rows.groupby("seed", sort=True)]
 
 
 Values = tuple[float, ...]

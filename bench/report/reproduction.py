@@ -309,11 +309,8 @@ def reproduction(
         name=name,
         title=f"{study.title}: reproduction score",
         caption=caption,
-        notes=(),
         views=views,
-        details=(),
         printed=tuple(view for view in views if view.name in PRINTED),
-        primary=(),
         cells=tuple(values.values()),
         fine_print=fine_print,
     )
