@@ -29,10 +29,11 @@ from bench.report.study import STUDIES
 
 def whole(name: str, source: Source) -> pd.DataFrame:
     """A frame with all its rows."""
-    if name in ("cells", "ranks"):
-        found = collect(source, [study() for study in STUDIES.all().values()])
-        return _cells(found) if name == "cells" else _ranks(found)
-    return run_frames.whole(name, source)
+    return OF_STUDIES[name](_collected(source)) if name in OF_STUDIES else run_frames.whole(name, source)
+
+
+def _collected(source: Source) -> Collected:
+    return collect(source, [study() for study in STUDIES.all().values()])
 
 
 def _cells(found: Collected) -> pd.DataFrame:
@@ -56,10 +57,15 @@ def _ranks(found: Collected) -> pd.DataFrame:
     return pd.concat(parts[1:] or parts, ignore_index=True)[["study", *TABLE]].astype({"study": "string"})
 
 
+OF_STUDIES = {"cells": _cells, "ranks": _ranks}
+"""Frames of what studies say of the runs."""
+
+
 def ship(source: Source, folder: Path) -> None:
     """Write the frames that come with the suite, and into them what they are made from."""
+    found = _collected(source)
     for name in frames.SHIPPED:
-        table = pa.Table.from_pandas(whole(name, source), preserve_index=False)
+        table = pa.Table.from_pandas(OF_STUDIES[name](found), preserve_index=False)
         made_from = {**table.schema.metadata, frames.MADE_FROM: frames.results_digest()}
         pq.write_table(
             table.replace_schema_metadata(made_from), folder / f"{name}.parquet", compression="zstd"
