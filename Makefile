@@ -4,7 +4,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 RUN := $(VENV)/bin/
 
-.PHONY: quickstart test lint docs venv clean
+.PHONY: quickstart test lint docs frames venv clean
 
 venv: $(READY)
 
@@ -33,6 +33,10 @@ docs: $(READY)
 	BENCH_HOME=build/docs-home $(RUN)python -m sphinx --fail-on-warning --keep-going --quiet -b html docs build/docs
 	BENCH_HOME=build/docs-home $(RUN)bench leaderboard build --out build/docs/leaderboard
 	@echo "Documentation: build/docs/index.html"
+
+# The frames of cells and ranks that come with the suite: after new results, and after code that changes cells.
+frames: $(READY)
+	BENCH_HOME=build/frames-home $(RUN)python -m bench.report.whole_frames
 
 clean:
 	rm -rf $(VENV) build dist docs/methods docs/datasets docs/methods.md docs/datasets.md *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,9 +1,9 @@
 """Results as pandas frames: ``bench.cells``, ``bench.ranks``, ``bench.runs``, ``bench.clients`` and
 ``bench.curves``; ``docs/notebook.ipynb`` shows all of them.
 
-They are of the user's own database and of the results that come with the suite. Collecting one takes many
-seconds, and cells need torch, so a process of its own does it once and keeps it under ``BENCH_HOME/frames``
-for as long as neither results nor code change.
+They are of the user's own database and of the results that come with the suite. What was collected is kept
+under ``BENCH_HOME/frames`` for as long as neither results nor code change. Cells and ranks take many seconds
+and need torch, so a process of its own collects them, and those of the suite's results alone come with it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,16 @@ from bench.metrics import ACCURACY, METRICS, Metric
 
 FOLDER = "frames"
 CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
+
+SHIPPED = ("cells", "ranks")
+"""Frames that come with the suite; a test makes them again."""
+
+SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
+MADE_FROM = b"made_from"
+"""Where a frame that comes with the suite says what it was made from: ``results_digest``."""
+
+TOGETHER = 60
+"""Seconds within which the files of one installation are written."""
 
 
 def cells(
@@ -104,7 +115,8 @@ def _read(
 
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
-    file = _collected(name, db, own, metric)
+    by_accuracy = metric == ACCURACY
+    file = (shipped(name, db, own) if by_accuracy else None) or _collected(name, db, own, metric)
     known = pq.read_schema(file).names
     wanted = []
     for column, value in filters.items():
@@ -117,25 +129,72 @@ def _read(
 
 def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
     """The file of a frame of these results, collected now if it is not there; older ones go."""
-    asked = [db, own] if metric == ACCURACY else [db, own, metric]
     stem = name if metric == ACCURACY else f"{name}-{metric}"
     folder = paths.home() / FOLDER / stamp(db, own)
     file = folder / f"{stem}.parquet"
     if file.is_file():
         return file
-    folder.mkdir(parents=True, exist_ok=True)
     new = folder / f"{stem}-{os.getpid()}.new"
-    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(new), json.dumps(asked)]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        new.unlink(missing_ok=True)
-        lines = done.stderr.strip().splitlines() or [f"the frame of {name} could not be collected"]
-        raise RequestError(lines[-1].removeprefix("bench: "))
+    (_collect_apart if name in SHIPPED else _collect)(name, db, own, metric, new)
     new.rename(file)
     for old in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
     return file
+
+
+def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
+    from bench.report import run_frames  # SQL and specs: what is kept already is read without
+    from bench.report.shipped import opened
+
+    with opened(db, own) as source:
+        table = run_frames.whole(name, source, metric)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    table.to_parquet(file, index=False)
+
+
+def _collect_apart(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    asked = json.dumps([db, own, metric])
+    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(file), asked]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        file.unlink(missing_ok=True)
+        lines = done.stderr.strip().splitlines() or [f"the frame of {name} could not be collected"]
+        raise RequestError(lines[-1].removeprefix("bench: "))
+
+
+def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER) -> Path | None:
+    """The file of a frame that comes with the suite; None where it may not be what would be collected: there
+    is something of the user's own, or other results, or code that is younger than the frame.
+    """
+    import pyarrow.parquet as pq
+
+    file = folder / f"{name}.parquet"
+    database = Path(paths.default_database().removeprefix("sqlite:///"))
+    plugins = os.environ.get("BENCH_PLUGINS") or not entry_points().groups.isdisjoint(CODE)
+    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned()):
+        return None
+    youngest = max(path.stat().st_mtime for path in _sources() if path.suffix == ".py")
+    known = pq.read_schema(file).metadata.get(MADE_FROM)
+    current = youngest <= file.stat().st_mtime + TOGETHER and known == results_digest()
+    return file if current else None
+
+
+def results_digest() -> bytes:
+    """SHA-256, hexadecimal, of the results that come with the suite, of what is published, and of what the
+    studies' experiments say.
+    """
+    digest = hashlib.sha256()
+    for path in _sources():  # a bundle's own file has the hashes of the others
+        if path.suffix != ".py" and path.suffix != ".parquet":
+            digest.update(f"{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest().encode()
+
+
+def _tuned() -> Iterator[Path]:
+    """The user's own tuned configurations."""
+    return paths.home().glob("tuned/*")
 
 
 def stamp(db: str | None, own: bool) -> str:
@@ -148,7 +207,7 @@ def stamp(db: str | None, own: bool) -> str:
     database = Path(url.removeprefix("sqlite:///"))
     wal = Path(f"{database}-wal")
     plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
-    for path in (*_sources(), *plugins, database, wal, *sorted(paths.home().glob("tuned/*"))):
+    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned())):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

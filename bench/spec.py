@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -153,10 +153,21 @@ class RunSpec(_Part):
         """SHA-256 of the canonical form, hexadecimal."""
         return _digest(self.tree())
 
+    def hashes(self, seeds: Iterable[int], partition_per_seed: bool = False) -> tuple[str, ...]:
+        """The hash with each of other seeds, which draw the partition, too, if asked for."""
+        if not partition_per_seed:
+            head = _without_seed(self.canonical())
+            return tuple(_sha256(f'{head},"seed":{seed}}}') for seed in seeds)
+        tree = self.tree()
+        protocol = tree["protocol"]
+        return tuple(
+            _digest(tree | {"seed": seed, "protocol": protocol | {"partition_seed": seed}}) for seed in seeds
+        )
+
     @property
     def cell(self) -> str:
         """What the run is a sample of: SHA-256 of the canonical form without the seed, hexadecimal."""
-        return _digest(self.cell_tree())
+        return cell_of(self.canonical())
 
     @property
     def cell_on_any_partition(self) -> str:
@@ -204,8 +215,22 @@ class RunSpec(_Part):
         return (self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
 
 
+def cell_of(canonical: str) -> str:
+    """``RunSpec.cell`` of a spec's canonical form."""
+    return _sha256(f"{_without_seed(canonical)}}}")
+
+
+def _without_seed(canonical: str) -> str:
+    """All of a canonical form before the seed, which is the last of its keys."""
+    return canonical.rpartition(',"seed":')[0]
+
+
 def _digest(tree: Mapping[str, Any]) -> str:
-    return hashlib.sha256(_canonical(tree).encode()).hexdigest()
+    return _sha256(_canonical(tree))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _canonical(tree: Mapping[str, Any]) -> str:

@@ -248,6 +248,19 @@ def test_a_cell_is_everything_but_the_seed() -> None:
     assert spec.cell == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_hashes_with_other_seeds_are_those_of_the_specs_with_them() -> None:
+    spec = RunSpec.model_validate(BASE)
+    others = [spec.model_copy(update={"seed": seed}) for seed in (0, 7, 123)]
+    assert spec.hashes((0, 7, 123)) == tuple(other.hash for other in others)
+    redrawn = [
+        RunSpec.model_validate(
+            other.tree() | {"protocol": other.tree()["protocol"] | {"partition_seed": seed}}
+        )
+        for seed, other in zip((0, 7, 123), others, strict=True)
+    ]
+    assert spec.hashes((0, 7, 123), partition_per_seed=True) == tuple(other.hash for other in redrawn)
+
+
 def test_a_cell_on_any_partition_is_everything_but_both_seeds() -> None:
     spec = RunSpec.model_validate(BASE)
     for path, value in CHANGES.items():

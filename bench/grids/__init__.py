@@ -1,6 +1,6 @@
 """Named grids, one TOML file each, and how a grid becomes runs."""
 
-from bench.grids.expand import Filters, Planned, ad_hoc, expand, plan, requested_grid, with_seed
+from bench.grids.expand import Filters, Planned, ad_hoc, expand, plan, requested_grid
 from bench.grids.files import grid_names, load_grid
 from bench.grids.grid import Grid
 
@@ -14,5 +14,4 @@ __all__ = [
     "load_grid",
     "plan",
     "requested_grid",
-    "with_seed",
 ]

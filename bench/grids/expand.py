@@ -118,7 +118,7 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     first, *others = filters.seeds or grid.seeds
     runs = [plan(grid, *combination, first, overrides) for combination in wanted]
     runs = list({(run.names, run.spec and run.spec.hash): run for run in runs}.values())
-    return runs + [with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(others) for run in runs]
+    return runs + [_with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(others) for run in runs]
 
 
 Combination = tuple[str, str, int, str, Overrides]
@@ -210,7 +210,7 @@ def plan(
     return Planned(dataset, scenario, clients, method, seed, spec, variant=varied)
 
 
-def with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None = None) -> Planned:
+def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None = None) -> Planned:
     """A run of the grid with another seed, which decides nothing but, where the grid says so, the partition.
 
     Raises:

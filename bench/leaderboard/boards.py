@@ -17,6 +17,7 @@ from bench.report.measures import Measure, Measured
 from bench.report.parts import verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Aggregate, Results
+from bench.report.runs import Runs
 from bench.report.settings import PARTITION, Settings, special
 from bench.report.source import Source
 from bench.report.spread import MEASURES
@@ -167,7 +168,7 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(column): value for column, value in row.items()} for row in known.to_dict("records")]
 
 
-def links(runs: pd.DataFrame) -> tuple[RunLink, ...]:
+def links(runs: Runs) -> tuple[RunLink, ...]:
     """Some runs by seed."""
     columns = zip(runs["seed"].tolist(), runs["spec_hash"], runs["state"], strict=True)
     return tuple(sorted((RunLink(*run) for run in columns), key=lambda run: (run.seed, run.spec_hash)))
@@ -233,13 +234,14 @@ def _trust(cell: Cell) -> str:
     """
     if cell.group is None:
         return PUBLISHED if cell.target else ""
-    names = ["bundle_state", "bundle_checked", "origin"]
-    runs = cell.group.runs[names].drop_duplicates().itertuples(index=False)
+    runs = cell.group.runs
     return ", ".join(
         sorted(
             {
                 f"{state} on {checked:%Y-%m-%d}" if pd.notna(checked) else state or _made_by(origin)
-                for state, checked, origin in runs
+                for state, checked, origin in zip(
+                    runs["bundle_state"], runs["bundle_checked"], runs["origin"], strict=True
+                )
             }
         )
     )

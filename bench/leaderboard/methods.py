@@ -15,6 +15,7 @@ from markupsafe import Markup
 from bench.hyper import HyperParameter, hyper_parameters
 from bench.leaderboard import text
 from bench.leaderboard.boards import RunLink, links
+from bench.report.runs import Runs
 from bench.report.settings import Column, difference
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _registered(base: type, methods: Mapping[str, type[Method]]) -> bool:
 
 def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[OtherRuns]]:
     """Method -> its runs whose spec hash is not among ``shown``, by place and settings."""
-    left = runs[~runs["spec_hash"].isin(shown)]
+    left = Runs.of(runs[~runs["spec_hash"].isin(shown)])
     usual: dict[tuple[str, Column], Mapping[str, Any]] = {}
     parts: dict[tuple[str, Column, str], list[int]] = defaultdict(list)
     keys = zip(left["method"], left["column"], left["settings"], strict=True)
@@ -86,5 +87,5 @@ def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[Oth
         parts[method, column, difference(settings, reference)].append(row)
     others: dict[str, list[OtherRuns]] = defaultdict(list)
     for (method, column, setting), rows in sorted(parts.items()):
-        others[method].append(OtherRuns(column, setting, links(left.iloc[rows])))
+        others[method].append(OtherRuns(column, setting, links(left.take(rows))))
     return others

@@ -63,7 +63,7 @@ def conditions(study: Study, every: Iterable[Group], kept: Iterable[Search] = ()
 
     ``kept`` are the searches that the default configuration won, where the document shows them.
     """
-    groups = [group for group in every if not group.done.empty]
+    groups = [group for group in every if group.done]
     if not groups:
         return ("Nothing of this table has been run yet.",)
     protocols = _protocols(study, groups)
@@ -83,7 +83,7 @@ def origins(
     study: Study, every: Iterable[Group], results: Results, kept: Iterable[Search] = ()
 ) -> tuple[str, ...]:
     """All protocols, searches, partitions, devices, environments and bundles of a document's runs."""
-    groups = [group for group in every if not group.done.empty]
+    groups = [group for group in every if group.done]
     protocols, partitions = _protocols(study, groups), _partitions(study, groups)
     devices = sorted({device for group in groups for device in group.done["device"] if device})
     environments = sorted({describe(environment) for environment in results.environments(groups)} - {""})

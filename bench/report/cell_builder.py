@@ -96,7 +96,7 @@ class CellBuilder:
         baseline = self._baseline(group, point) if group else None
         if group is None:
             graded = Graded(missing(planned.state, planned.reason))
-        elif group.done.empty:
+        elif not group.done:
             graded = Graded(missing(*group.failure()))
         else:
             barred = self._barred(target, measure, line, point, group) if target else ""
@@ -158,7 +158,7 @@ class CellBuilder:
                 planned = self._plan.runs.get(place)
                 stored = self._results.stored(planned.hashes if planned else ())
                 settings = planned.settings if planned else {}
-                self._groups[place] = None if stored.empty else Group(column, line.runs, settings, "", stored)
+                self._groups[place] = Group(column, line.runs, settings, "", stored) if stored else None
         return self._groups[place]
 
     def _baseline(self, group: Group, point: Point) -> Group | None:

@@ -532,7 +532,7 @@ def megabytes(cells: Cells, results: Results) -> Figure | None:
         "megabytes",
         "Megabytes exchanged",
         what,
-        lambda group: float((group.done["bytes_up"] + group.done["bytes_down"]).median()) / 1e6,
+        lambda group: float(np.median(group.done["bytes_up"] + group.done["bytes_down"])) / 1e6,
     )
 
 
@@ -551,9 +551,9 @@ Weights = Callable[[int], NDArray[Any] | None]
 def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "") -> Heat | None:
     """Who learns from whom: the mean over seeds and layers, of runs that share a partition."""
     column, runs = line.cell.column, line.group.done
-    if runs["partition_hash"].nunique() > 1:
+    if len(set(runs["partition_hash"])) > 1:
         # Clients of other partitions are other clients: the first seed's alone.
-        runs = runs.iloc[:1]
+        runs = runs.take([0])
     square = (column.clients, column.clients)
     matrices = [
         np.asarray(weights, np.float64).reshape(-1, *square).mean(axis=0)

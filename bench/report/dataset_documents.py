@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import groupby
 
 import pandas as pd
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from bench.report.dataset_tables import SHARES, Statistic
 from bench.report.published import Published, published
@@ -41,7 +41,7 @@ def judge_statistic(row: Statistic | None, target: float, partitions: int) -> st
         return "reproduced"
     allowed = 0.0 if row.scenario == "global" else CLOSE * abs(target)
     if row.deviation is not None and partitions > 1:
-        quantile = float(t.ppf((1 + LEVEL) / 2, partitions - 1))
+        quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
         allowed = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
     return "compatible" if abs(difference) <= allowed else "above" if difference > 0 else "below"
 
@@ -124,7 +124,7 @@ def dataset_document(study: Study) -> Numbers | None:
         "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
     )
     title = f"{study.title}: data sets"
-    document = Document(name, title, caption, (), tuple(views), (), tuple(views), (), ())
+    document = Document(name, title, caption, tuple(views), tuple(views))
     return Numbers(document, (Records(name, pd.DataFrame(records)),))
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from bench.errors import RequestError
-from bench.grids import Grid, Planned, expand, load_grid, plan, with_seed
+from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.experiment import Only
 from bench.report.measures import Measure
-from bench.report.planned import PlannedCell, planned_cell
+from bench.report.planned import PlannedCell, hashes, planned_cell
 from bench.report.settings import Column, difference
 
 
@@ -161,6 +161,7 @@ class Plan:
             self.columns = experiment.columns or tuple(Column(*names) for names in _places(runs))
 
     def _grid(self, name: str) -> tuple[Grid, list[Planned]]:
+        """A grid and its runs of the first seed: those of the others differ in nothing else."""
         name = name or self.experiment.grid
         if name not in self._grids:
             grid = load_grid(name)
@@ -168,7 +169,7 @@ class Plan:
             for guest in self.experiment.guests:
                 settings += grid.settings_beside(self.experiment.beside, guest.runs, guest.settings)
             grid = grid.model_copy(update={"settings": settings})
-            self._grids[name] = grid, expand(grid)
+            self._grids[name] = grid, expand(grid, Filters(seeds=grid.seeds[:1]))
         return self._grids[name]
 
     @cached_property
@@ -182,9 +183,8 @@ class Plan:
         known_runs: dict[str, set[tuple[Any, ...]]] = {}
         for point in () if self.experiment.main else self.experiment.points:
             grid, expansion = self._grid(point.grid)
-            first, *others = grid.seeds
             if point.grid not in known_runs:
-                known_runs[point.grid] = {_key(run) for run in expansion if run.seed == first}
+                known_runs[point.grid] = {_key(run) for run in expansion}
             known = known_runs[point.grid]
             for column in self.columns:
                 for line in self.lines:
@@ -192,10 +192,9 @@ class Plan:
                         continue
                     variant = {**line.settings, **point.settings}
                     where = (column.dataset, column.scenario, column.clients, line.runs)
-                    runs = [plan(grid, *where, variant, first)]
-                    if _key(runs[0]) in known:  # then with every seed
-                        runs += [with_seed(grid, runs[0], seed) for seed in others]
-                        cells[column, line, point] = planned_cell(grid, runs)
+                    run = plan(grid, *where, variant, grid.seeds[0])
+                    if _key(run) in known:
+                        cells[column, line, point] = planned_cell(grid, run)
         shown = {line for _, line, _ in cells}
         for line in () if self.experiment.main else self.lines:
             if line not in shown:
@@ -209,8 +208,10 @@ class Plan:
     @cached_property
     def hashes(self) -> frozenset[str]:
         """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
-        runs = [] if self.experiment.main else self._grid("")[1]
-        return frozenset(run.spec.hash for run in runs if run.spec)
+        if self.experiment.main:
+            return frozenset()
+        grid, runs = self._grid("")
+        return frozenset(digest for run in runs for digest in hashes(grid, run))
 
 
 def _stands(line: Line, point: Point, column: Column) -> bool:

@@ -31,10 +31,6 @@ class Measured:
     baseline: Group | None = None
     point: str = ""
 
-    def clients(self) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Seed and clients' test results of every run that has them."""
-        return iter(self._by_seed)
-
     @cached_property
     def rows(self) -> pd.DataFrame:
         """Test results of every run and client, as ``Results.clients``."""
@@ -45,10 +41,6 @@ class Measured:
         """Test accuracies in percent of the clients, ``[clients]`` for every run that has them, by seed."""
         starts = np.flatnonzero(np.diff(self.rows["seed"].to_numpy())) + 1
         return np.split(100.0 * self.rows["value"].to_numpy(np.float64), starts) if len(self.rows) else []
-
-    @cached_property
-    def _by_seed(self) -> list[tuple[int, pd.DataFrame]]:
-        return [(int(str(seed)), part) for seed, part in self.rows.groupby("seed", sort=True)]
 
 
 Values = tuple[float, ...]
@@ -117,16 +109,16 @@ def _below_baseline(cell: Measured) -> Values:
 
 def _server_seconds(cell: Measured) -> Values:
     done = cell.group.done
-    return tuple((done["seconds_server"] / done["rounds"]).astype(float))
+    return tuple((done["seconds_server"] / done["rounds"]).tolist())
 
 
 def _peak_memory(cell: Measured) -> Values:
-    return tuple(cell.group.done["peak_memory"].astype(float) / 2**20)
+    return tuple((cell.group.done["peak_memory"] / 2**20).tolist())
 
 
 def _total_megabytes(cell: Measured) -> Values:
     done = cell.group.done
-    return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).astype(float))
+    return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).tolist())
 
 
 def _exchanges(cell: Measured) -> Iterator[NDArray[Any] | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from bench.grids import Grid, Planned, expand, load_grid, plan
+from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, settings_of
 
 
@@ -18,10 +18,10 @@ class PlannedCell:
     """
 
     settings: Settings = field(default_factory=dict)
-    reason: str = ""
     seeds: tuple[int, ...] = ()
     hashes: tuple[str, ...] = ()
     grid: Grid | None = field(default=None, repr=False)
+    reason: str = ""
 
     @property
     def state(self) -> str:
@@ -47,11 +47,11 @@ def usual(grids: Iterable[str]) -> Usual:
     cells: Usual = {}
     for name in grids:
         grid = load_grid(name)
-        for run in expand(grid):
+        for run in expand(grid, Filters(seeds=grid.seeds[:1])):
             method = run.spec.method if run.spec else run.method
             key = Column(*run.names[:3]), method
             if key not in cells:
-                cells[key] = planned_cell(grid, [run])
+                cells[key] = planned_cell(grid, run)
     return cells
 
 
@@ -60,13 +60,17 @@ def alike(grid: Grid, column: Column, method: str) -> Settings:
     defaults in the grid's protocol; empty where the method cannot be planned.
     """
     run = plan(grid, column.dataset, column.scenario, column.clients, method, {}, grid.seeds[0])
-    return planned_cell(grid, [run]).settings
+    return planned_cell(grid, run).settings
 
 
-def planned_cell(grid: Grid, runs: list[Planned]) -> PlannedCell:
-    """The cell of a grid's runs that differ in their seed alone."""
-    specs = [run.spec for run in runs if run.spec]
-    if not specs:
-        return PlannedCell(reason=runs[0].reason)
-    settings = settings_of(specs[0], grid.partition_per_seed)
-    return PlannedCell(settings, seeds=grid.seeds, hashes=tuple(spec.hash for spec in specs), grid=grid)
+def planned_cell(grid: Grid, run: Planned) -> PlannedCell:
+    """The cell of a grid's run, which it makes with each of its seeds."""
+    if run.spec is None:
+        return PlannedCell(reason=run.reason)
+    settings = settings_of(run.spec, grid.partition_per_seed)
+    return PlannedCell(settings, grid.seeds, hashes(grid, run), grid)
+
+
+def hashes(grid: Grid, run: Planned) -> tuple[str, ...]:
+    """Spec hashes of a grid's run with each of its seeds; none of one that cannot be planned yet."""
+    return run.spec.hashes(grid.seeds, grid.partition_per_seed) if run.spec else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
@@ -14,23 +14,6 @@ from bench.errors import RequestError, unknown
 
 FOLDER = Path(str(files("bench.results"))) / "published"
 """The numbers of the suite's own studies."""
-
-COLUMNS = (
-    "paper",
-    "table",
-    "study",
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "setting",
-    "metric",
-    "mean",
-    "std",
-    "unit",
-    "status",
-)
-"""Columns of a file of published numbers."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +39,10 @@ class Published:
     status: str
 
 
+COLUMNS = tuple(field.name for field in fields(Published))
+"""Columns of a file of published numbers."""
+
+
 def _number(text: str, factor: int) -> float | None:
     # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
     return float(Decimal(text) * factor) if text else None
@@ -64,21 +51,13 @@ def _number(text: str, factor: int) -> float | None:
 def _value(row: dict[str, str]) -> Published:
     share = row["metric"] == "accuracy" and row["unit"] == "fraction"
     factor = 100 if share else 1
-    return Published(
-        paper=row["paper"],
-        table=row["table"],
-        study=row["study"],
-        dataset=row["dataset"],
-        scenario=row["scenario"],
-        clients=int(row["clients"]) if row["clients"] else None,
-        method=row["method"],
-        setting=row["setting"],
-        metric=row["metric"],
-        mean=_number(row["mean"], factor),
-        std=_number(row["std"], factor),
-        unit="percent" if share else row["unit"],
-        status=row["status"],
-    )
+    numbers = {
+        "clients": int(row["clients"]) if row["clients"] else None,
+        "mean": _number(row["mean"], factor),
+        "std": _number(row["std"], factor),
+    }
+    texts = {name: row[name] for name in COLUMNS} | ({"unit": "percent"} if share else {})
+    return Published(**texts | numbers)  # type: ignore[arg-type]
 
 
 def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:

@@ -237,7 +237,6 @@ def ranking_statistic(study: Study, ranking: Ranking, results: Results) -> Stati
         views=views,
         details=pair_tables(study, ranking),
         printed=views[:1] if len(ranking.tasks) > 1 else views[1:],
-        primary=(),
         cells=tuple(cell for task in ranking.tasks for cell in task.cells.values()),
         fine_print=_fine_print(study, ranking, results),
     )

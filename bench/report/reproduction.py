@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 import pandas as pd
-from scipy.stats import binomtest
+import scipy  # its stats, slow to import, are loaded with the first test
 
 from bench.report.captions import LEGEND, conditions, origins
 from bench.report.cells import Cell, Cells, Selection
@@ -183,7 +183,10 @@ def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
     )
     sides = zip(signs["below"], signs["above"], strict=True)
     return signs.assign(
-        p=[binomtest(int(low), int(low + high)).pvalue if low + high else 1.0 for low, high in sides]
+        p=[
+            scipy.stats.binomtest(int(low), int(low + high)).pvalue if low + high else 1.0
+            for low, high in sides
+        ]
     )
 
 
@@ -306,11 +309,8 @@ def reproduction(
         name=name,
         title=f"{study.title}: reproduction score",
         caption=caption,
-        notes=(),
         views=views,
-        details=(),
         printed=tuple(view for view in views if view.name in PRINTED),
-        primary=(),
         cells=tuple(values.values()),
         fine_print=fine_print,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,6 +19,7 @@ from bench.engine.methods import METHODS
 from bench.metrics import ACCURACY, Metric
 from bench.report.metric import client_values
 from bench.report.planned import PlannedCell, Usual, alike
+from bench.report.runs import Runs
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
 from bench.report.source import OWN, Source, spec_by_cell
 from bench.report.tuned import Search, Searches, mark
@@ -64,15 +65,15 @@ class Group:
     method: str
     settings: Settings
     setting: str
-    runs: pd.DataFrame = field(repr=False)
+    runs: Runs = field(repr=False)
     tuned: Search | None = None
     kept: Search | None = None
 
     @cached_property
-    def done(self) -> pd.DataFrame:
+    def done(self) -> Runs:
         """The runs that have numbers, by seed."""
         is_done = self.runs["state"] == "done"
-        return self.runs if is_done.all() else self.runs[is_done]
+        return self.runs if is_done.all() else self.runs.take(is_done)
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
@@ -98,14 +99,19 @@ class Group:
 
     def alongside(self, other: Group) -> Group:
         """Those of the runs that have numbers for the seeds of another group, on the same clients."""
-        here = set(zip(other.done["seed"], other.done["partition_hash"], strict=True))
-        same = [key in here for key in zip(self.done["seed"], self.done["partition_hash"], strict=True)]
-        return self if all(same) and self.done is self.runs else replace(self, runs=self.done[same])
+        here = set(other._samples)
+        same = [key in here for key in self._samples]
+        return self if all(same) and self.done is self.runs else replace(self, runs=self.done.take(same))
+
+    @cached_property
+    def _samples(self) -> list[tuple[int, str]]:
+        """Seed and clients of the runs that have numbers."""
+        return list(zip(self.seeds, self.done["partition_hash"], strict=True))
 
     @cached_property
     def seconds(self) -> float:
         """Seconds of a run, median over those with numbers."""
-        return float(self.done["seconds_total"].median())
+        return float(np.median(self.done["seconds_total"]))
 
     @cached_property
     def megabytes(self) -> float:
@@ -130,13 +136,12 @@ class Group:
 
     def failure(self) -> tuple[str, str]:
         """State and reason that stand for the runs without numbers: the most frequent, then by name."""
-        lost = self.runs[self.runs["state"] != "done"]
-        counts = lost["state"].value_counts()
-        state = min(counts.index, key=lambda name: (-counts[name], name))
-        first = lost[lost["state"] == state].iloc[0]
-        lines = str(first["reason"]).strip().splitlines()
-        reason = lines[0] if lines else ""
-        return str(state), f"seed {first['seed']}: {reason}" if reason else f"seed {first['seed']}"
+        states = self.runs["state"].tolist()
+        counts = Counter(state for state in states if state != "done")
+        state = min(counts, key=lambda name: (-counts[name], name))
+        first = states.index(state)
+        seed, lines = self.runs["seed"][first], str(self.runs["reason"][first]).strip().splitlines()
+        return state, f"seed {seed}: {lines[0]}" if lines else f"seed {seed}"
 
 
 class Results:
@@ -166,6 +171,7 @@ class Results:
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
         self._pooled: dict[tuple[frozenset[Column], str, str, Average], tuple[float, int] | None] = {}
         self.runs = self._load()
+        self._every = Runs.of(self.runs)
         self._samples, self._on_partition = self._by_partition()
         self._rows = {digest: row for row, digest in enumerate(self.runs["spec_hash"])}
         self._groups = self._group()
@@ -193,15 +199,12 @@ class Results:
             merged if chosen[PARTITION] == PER_SEED else stored
             for merged, chosen, stored in zip(anywhere, settings, runs["cell"], strict=True)
         ]
-        runs = runs.assign(
+        return runs.assign(
             settings=pd.Series(settings, dtype=object),
             column=pd.Series(where, dtype=object),
             cell=cells,
             cell_on_any_partition=anywhere,
         )
-        # Groups are many small parts of this frame: of plain objects in one block that takes half the time.
-        texts: list[str] = runs.select_dtypes("string").columns.tolist()
-        return runs.astype(dict.fromkeys(texts, object)).copy()
 
     def _by_partition(self) -> tuple[dict[str, dict[str, list[int]]], dict[tuple[Column, str, str], int]]:
         """The runs that have numbers, by what they are samples of on any partition and by partition; and one
@@ -218,13 +221,18 @@ class Results:
         return samples, one
 
     def _group(self) -> dict[tuple[Column, str], list[Group]]:
+        rows: dict[tuple[Column, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for row, (column, method, cell, settings) in enumerate(
+            self.runs[["column", "method", "cell", "settings"]].itertuples(index=False)
+        ):
+            if not special(settings):
+                rows[column, method][cell].append(row)
         by_cell: dict[tuple[Column, str], list[Group]] = {}
-        usual = self.runs[~self.runs["settings"].map(special).to_numpy(bool)]
-        for _, cell in usual.groupby(["column", "method"], sort=False):
-            column, method = cell["column"].iloc[0], cell["method"].iloc[0]
-            parts = [part for _, part in cell.groupby("cell")]
-            parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"].iloc[0], sort_keys=True)))
-            reference = self._reference(column, method, parts[0]["settings"].iloc[0])
+        for (column, method), cells in rows.items():
+            parts = [self._every.take(cells[cell]) for cell in sorted(cells)]
+            if len(parts) > 1:
+                parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"][0], sort_keys=True)))
+            reference = self._reference(column, method, parts[0]["settings"][0])
             by_cell[column, method] = [self._group_of(column, method, reference, part) for part in parts]
         marked = _marked(by_cell)
         return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked.items()}
@@ -245,8 +253,8 @@ class Results:
         own = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
         return {key: own.get(key, value) for key, value in frequent.items()}
 
-    def _group_of(self, column: Column, method: str, reference: Settings, runs: pd.DataFrame) -> Group:
-        settings = runs["settings"].iloc[0]
+    def _group_of(self, column: Column, method: str, reference: Settings, runs: Runs) -> Group:
+        settings = runs["settings"][0]
         setting = difference(settings, reference)
         if not setting:
             return Group(column, method, settings, setting, runs, kept=self._searches.kept(runs))
@@ -293,9 +301,9 @@ class Results:
         here = self.runs[self.runs["column"].isin(list(columns)) & self.runs["method"].isin(list(methods))]
         return len(set(here["id"]) - shown)
 
-    def stored(self, hashes: Iterable[str]) -> pd.DataFrame:
+    def stored(self, hashes: Iterable[str]) -> Runs:
         """The stored runs among these spec hashes, in the order of ``runs``."""
-        return self.runs.iloc[sorted(self._rows[digest] for digest in hashes if digest in self._rows)]
+        return self._every.take(sorted(self._rows[digest] for digest in hashes if digest in self._rows))
 
     def artefact(self, run: int, name: str) -> NDArray[Any] | None:
         """An array kept with a run; None where there is none."""
@@ -364,7 +372,7 @@ class Results:
         by_run = self._accuracies(stage, rule, "test", average)
         partitions = [
             values
-            for runs in self._samples.get(group.runs["cell_on_any_partition"].iloc[0], {}).values()
+            for runs in self._samples.get(group.runs["cell_on_any_partition"][0], {}).values()
             if (values := [by_run[run] for run in runs if run in by_run])
         ]
         return between_partitions(partitions), len(partitions)
@@ -447,7 +455,7 @@ class Results:
 
     def environments(self, groups: list[Group]) -> list[dict[str, Any]]:
         """Descriptions of the environments in which the groups' runs were made, by id."""
-        used = {int(env) for group in groups for env in group.done["environment_id"].dropna()}
+        used = {int(env) for group in groups for env in group.done["environment_id"] if pd.notna(env)}
         rows = self._source.environments().sort_values("id")
         found = zip(rows["id"], rows["description"], strict=True)
         return [json.loads(text) for number, text in found if int(number) in used]

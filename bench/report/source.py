@@ -161,9 +161,10 @@ def _choose(frames: Sequence[pd.DataFrame | None]) -> list[pd.DataFrame]:
     taken: set[str] = set()
     for runs in shipped:
         assert runs is not None
+        cells = _cells(runs) if mine else [mine] * len(runs)
         free = [
-            spec not in taken and mine.isdisjoint(cells)
-            for spec, cells in zip(runs["spec"], _cells(runs), strict=True)
+            spec not in taken and mine.isdisjoint(ours)
+            for spec, ours in zip(runs["spec"], cells, strict=True)
         ]
         chosen.append(runs[np.array(free, bool)])
         taken.update(chosen[-1]["spec"])

@@ -108,11 +108,9 @@ def spread(board: Cells, results: Results) -> Statistic | None:
         name=name,
         title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
         caption=(read_as(study, study.primary), *conditions(study, groups)),
-        notes=(),
         views=(below,),
         details=(_every(study, cells, numbers),),
         printed=tuple(below.blocks(ACROSS)),
-        primary=(),
         cells=tuple(cells),
         fine_print=(
             f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "

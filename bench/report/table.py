@@ -173,11 +173,11 @@ class Document:
     name: str
     title: str
     caption: tuple[str, ...]
-    notes: tuple[str, ...]
     views: tuple[Table, ...]
-    details: tuple[Table, ...]
     printed: tuple[Table, ...]
-    primary: tuple[Cell, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...] = ()
+    primary: tuple[Cell, ...] = ()
+    details: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
     fine_print: tuple[str, ...] = ()
     headline: str = ""

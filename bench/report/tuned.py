@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pandas as pd
-
+from bench.report.runs import Runs
 from bench.spec import RunSpec
 from bench.tune.apply import Configuration, Configurations
 from bench.tune.record import Record
@@ -50,24 +49,24 @@ class Searches:
 
     known: Configurations
 
-    def behind(self, runs: pd.DataFrame) -> Search | None:
+    def behind(self, runs: Runs) -> Search | None:
         """The one whose winner, another configuration than the default, all runs were made with.
 
         None where a run has a seed of the search.
         """
         return self._one(runs, self.known.behind)
 
-    def kept(self, runs: pd.DataFrame) -> Search | None:
+    def kept(self, runs: Runs) -> Search | None:
         """The one that the default configuration won, in which all runs were made; None as above."""
         return self._one(runs, self.known.kept)
 
-    def _one(self, runs: pd.DataFrame, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
-        found = [find(RunSpec.model_validate_json(spec)) for spec in runs["spec"]]
-        first = found[0]
+    def _one(self, runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
+        found = (find(RunSpec.model_validate_json(spec)) for spec in runs["spec"])
+        first = next(found)
         if first is None or any(each is not first for each in found):
             return None
         record = first.record
-        elsewhere = bool((runs.loc[runs["state"] == "done", "partition_hash"] != record.clients).any())
+        elsewhere = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
         return Search(record, first.own, elsewhere, frozenset({record.used.trials}))
 
 

@@ -273,7 +273,6 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
         views=(table, ranked) if ranked else (table,),
         details=tuple(filter(None, (_searches(study, pairs), _published(study, pairs), *further))),
         printed=tuple(table.blocks(4)),
-        primary=(),
         cells=tuple(shown),
         fine_print=(
             "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev, variance
 
-from scipy import stats
+from scipy.special import stdtrit
 
 from bench.errors import RequestError
 from bench.report.published import Published
@@ -140,7 +140,7 @@ def half_width(terms: Sequence[tuple[float, float]], level: float) -> float:
     if total == 0:
         return 0.0
     spent = math.fsum((part / total) ** 2 / freedom for part, freedom in terms)
-    return math.sqrt(total) * float(stats.t.ppf((1 + level) / 2, 1 / spent if spent else math.inf))
+    return math.sqrt(total) * float(stdtrit(1 / spent if spent else math.inf, (1 + level) / 2))
 
 
 def weigh(

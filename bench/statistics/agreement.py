@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+import scipy  # its stats, slow to import, are loaded with the first order
 
 LEAST = 3
 """Methods below which an order says nothing."""
@@ -18,5 +18,5 @@ def kendall(measured: Sequence[float], published: Sequence[float]) -> float | No
     """
     if len(measured) < LEAST:
         return None
-    tau = float(stats.kendalltau(measured, published).statistic)
+    tau = float(scipy.stats.kendalltau(measured, published).statistic)
     return None if np.isnan(tau) else tau

@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import scipy  # its stats, slow to import, are loaded with the first test
 from numpy.typing import NDArray
-from scipy import stats
 
 from bench.statistics.summary import Interval, t_interval
 
@@ -160,7 +160,7 @@ def t_tests(values: NDArray[np.float64]) -> NDArray[np.float64]:
     equal = np.ptp(values, axis=1) == 0.0
     p = np.where(values[:, 0] == 0.0, 1.0, 0.0)
     if not equal.all():
-        p[~equal] = stats.ttest_1samp(values[~equal], 0.0, axis=1).pvalue
+        p[~equal] = scipy.stats.ttest_1samp(values[~equal], 0.0, axis=1).pvalue
     return p
 
 

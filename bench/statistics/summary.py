@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 LEVEL = 0.95
 """Coverage of every interval."""
@@ -31,7 +31,7 @@ def t_interval(values: Sequence[float] | NDArray[np.float64]) -> Interval | None
 @cache
 def _quantile(freedom: int) -> float:
     """Student's quantile of the interval; computing it takes longer than all else that a cell needs."""
-    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def worst(values: NDArray[np.float64]) -> float:

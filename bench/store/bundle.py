@@ -6,6 +6,7 @@ import json
 import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from bench.errors import RequestError
 from bench.metrics import ACCURACY
-from bench.spec import RunSpec
+from bench.spec import cell_of
 from bench.store.arrays import unpack_array
 from bench.store.bundle_check import (
     CURVE_SPLIT,
@@ -47,6 +48,9 @@ TABLE_VALUES = TABLE_BYTES // 4
 """Most values of a table: some that repeat take no room in the file."""
 
 TEXTS = ("stage", "split", "rule", "metric")
+
+SHIPPED = Path(str(files("bench.results"))) / "measured"
+"""Where the bundles are that come with the suite."""
 
 # bundle.json --------------------------------------------------------------------------------------
 
@@ -140,6 +144,9 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
 class Bundle:
     """A bundle, read and checked whole when it is opened; it answers as a ``Store`` does.
 
+    Of a ``trusted`` one, whose rows were checked before, the SHA-256 of its files are compared alone; what
+    is large is read when it is asked for.
+
     Run ids are 1, 2, ... in the order of the file. ``traceback`` is empty: a bundle keeps none; so are
     ``bundle`` and ``bundle_state``: it does not say where its runs came from. ``hash`` is the SHA-256
     of ``bundle.json``, which holds those of the other files; ``source`` is what that says of its origin.
@@ -149,37 +156,61 @@ class Bundle:
             is wrong with it.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, trusted: bool = False) -> None:
         self.folder = folder
         self.name = folder.resolve().name
         manifest, self.hash = _read_manifest(folder)
         self.source = manifest.source
         environments = _frame(Environment, manifest.environments)
         partitions = _frame(Partition, manifest.partitions)
-        frames = {
-            name: _read_table(folder, name, manifest.files[f"{name}.parquet"])
-            if f"{name}.parquet" in manifest.files
-            else schema.empty_table().to_pandas()
-            for name, schema in SCHEMAS.items()
-        }
-        tables = Tables(**frames, environments=environments, partitions=partitions)
-        specs = check_rows(folder, tables)
+        self._files = manifest.files
+        self._tables: dict[str, pd.DataFrame] = {}
+        if trusted:
+            for file in self._files:
+                _read_stated(folder, file.removesuffix(".parquet"), self._files)
+        else:
+            self._tables |= {name: self._read(name) for name in SCHEMAS}
+            check_rows(folder, Tables(**self._tables, environments=environments, partitions=partitions))
         self._environments = environments.assign(id=range(1, len(environments) + 1))
         self._environments = self._environments[["id", "hash", "description"]]
         self._partitions = partitions
-        self._runs = _runs(tables.runs, specs, self._environments)
-        self._results = _results(tables.client_results)
-        self._curves: dict[tuple[int, str], NDArray[np.int32]] = {
+        self._runs = _runs(self._table("runs"), self._environments)
+
+    def _table(self, name: str) -> pd.DataFrame:
+        """A table that is asked for once."""
+        return self._tables.pop(name) if name in self._tables else self._read(name)
+
+    def _read(self, name: str) -> pd.DataFrame:
+        """A table; one that bundles of this version do not have is empty."""
+        if f"{name}.parquet" in self._files:
+            return _read_table(self.folder, name, self._files)
+        empty: pd.DataFrame = SCHEMAS[name].empty_table().to_pandas()
+        return empty
+
+    @cached_property
+    def _results(self) -> pd.DataFrame:
+        return _results(self._table("client_results"))
+
+    @cached_property
+    def _curves(self) -> dict[tuple[int, str], NDArray[np.int32]]:
+        return {
             (run + 1, stage): counts.reshape(clients, rows).T.astype(np.int32)
-            for run, stage, _, rows, clients, counts in tables.curves.itertuples(index=False)
+            for run, stage, _, rows, clients, counts in self._table("curves").itertuples(index=False)
         }
-        self._confusions: dict[tuple[int, str, str], NDArray[np.int32]] = {
+
+    @cached_property
+    def _confusions(self) -> dict[tuple[int, str, str], NDArray[np.int32]]:
+        return {
             (run + 1, stage, rule): counts.reshape(clients, classes, classes).astype(np.int32)
-            for run, stage, rule, clients, classes, counts in tables.confusions.itertuples(index=False)
+            for run, stage, rule, clients, classes, counts in self._table("confusions").itertuples(
+                index=False
+            )
         }
-        self._artefacts = {
-            (run + 1, name): data for run, name, data in tables.artefacts.itertuples(index=False)
-        }
+
+    @cached_property
+    def _artefacts(self) -> dict[tuple[int, str], bytes]:
+        rows = self._table("artefacts").itertuples(index=False)
+        return {(run + 1, name): data for run, name, data in rows}
 
     def runs(self, **filters: Any) -> pd.DataFrame:
         """One row a run with the columns of ``Store.runs``, ordered by id; the same filters."""
@@ -194,6 +225,7 @@ class Bundle:
     ) -> pd.DataFrame:
         """As ``Store.client_results``; values are bit by bit those of the database."""
         results = filter_results(self._results, run_ids, stage, split, rule)
+        results = results.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
         return results.assign(**{name: _as_text(results[name]) for name in TEXTS})
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
@@ -217,7 +249,7 @@ class Bundle:
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """As ``Store.curves``; a bundle keeps the curves of the test split alone."""
         wanted = {int(run) for run in run_ids} if split == CURVE_SPLIT else set()
-        return {key: counts for key, counts in self._curves.items() if key[0] in wanted}
+        return {key: counts for key, counts in self._curves.items() if key[0] in wanted} if wanted else {}
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
         """As ``Store.confusions``; a bundle of version 1 has none."""
@@ -241,7 +273,7 @@ class Bundle:
         return self._partitions.copy()
 
 
-def read_bundles(folder: Path) -> tuple[list[Bundle], list[RequestError]]:
+def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], list[RequestError]]:
     """The bundles in a folder, by name, and what is wrong with those that cannot be read.
 
     Both are empty where there is no such folder.
@@ -250,15 +282,17 @@ def read_bundles(folder: Path) -> tuple[list[Bundle], list[RequestError]]:
     damaged: list[RequestError] = []
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
         try:
-            bundles.append(Bundle(path.parent))
+            bundles.append(Bundle(path.parent, trusted=trusted))
         except RequestError as error:
             damaged.append(error)
     return bundles, damaged
 
 
 def shipped_bundles() -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles that come with the suite, ``results/measured``, as ``read_bundles`` gives them."""
-    return read_bundles(Path(str(files("bench.results"))) / "measured")
+    """The bundles that come with the suite, ``results/measured``, as ``read_bundles`` gives them: no more of
+    them is checked than that their files are those that were shipped.
+    """
+    return read_bundles(SHIPPED, trusted=True)
 
 
 def _read_bytes(folder: Path, name: str, most: int) -> bytes:
@@ -275,21 +309,28 @@ def _read_bytes(folder: Path, name: str, most: int) -> bytes:
         refuse(folder, name, f"cannot read it: {error.strerror}")
 
 
-def _read_table(folder: Path, name: str, stated: File) -> pd.DataFrame:
+def _read_stated(folder: Path, name: str, files: Mapping[str, File]) -> bytes:
+    """The bytes of a table's file if they are those that ``bundle.json`` states."""
+    file = f"{name}.parquet"
+    data = _read_bytes(folder, file, files[file].bytes)
+    if sha256(data) != files[file].sha256:
+        refuse(folder, file, f"damaged: its SHA-256 is not that of {MANIFEST}")
+    return data
+
+
+def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFrame:
     """A table of exactly the columns of its schema, as many rows as ``bundle.json`` says, and no more
     than ``TABLE_BYTES``.
     """
     file = f"{name}.parquet"
-    data = _read_bytes(folder, file, stated.bytes)
-    if sha256(data) != stated.sha256:
-        refuse(folder, file, f"damaged: its SHA-256 is not that of {MANIFEST}")
+    data, rows = _read_stated(folder, name, files), files[file].rows
     try:
         _check_footer(folder, file, pq.ParquetFile(pa.BufferReader(data)), SCHEMAS[name])
         table = _decoded(folder, file, data, SCHEMAS[name])
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         refuse(folder, file, f"not readable as Parquet: {error}")
-    if table.num_rows != stated.rows:
-        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {stated.rows}")
+    if table.num_rows != rows:
+        refuse(folder, file, f"{table.num_rows} rows, {MANIFEST} says {rows}")
     check_columns(folder, name, table)
     frame: pd.DataFrame = table.to_pandas()
     return frame
@@ -342,12 +383,12 @@ def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(model.model_fields))
 
 
-def _runs(runs: pd.DataFrame, specs: list[RunSpec], environments: pd.DataFrame) -> pd.DataFrame:
+def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     numbers = dict(zip(environments["hash"], environments["id"], strict=True))
     whole_numbers = runs.select_dtypes("integer").columns
     whole = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
         id=np.arange(1, len(runs) + 1),
-        cell=[spec.cell for spec in specs],
+        cell=[cell_of(spec) for spec in runs["spec"]],
         traceback="",
         bundle="",
         bundle_state="",
@@ -364,10 +405,10 @@ def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
 
 
 def _results(results: pd.DataFrame) -> pd.DataFrame:
-    """Rows in the database's order; ``value`` from the counts where they are given."""
+    """Rows with the columns of the database; ``value`` from the counts where they are given."""
     value = (results["correct"] / results["samples"]).where(results["correct"].notna(), results["value"])
     results = results.assign(run_id=results["run"].astype(np.int64) + 1, value=value.astype(np.float64))
     columns = list(ClientResult.__table__.columns.keys())
-    keys = ["run_id", "client", *TEXTS]
-    results = results[columns].sort_values(keys, ignore_index=True)
-    return results.astype({"client": np.int64, "samples": np.int64, **dict.fromkeys(TEXTS, "category")})
+    return results[columns].astype(
+        {"client": np.int64, "samples": np.int64, **dict.fromkeys(TEXTS, "category")}
+    )

@@ -288,14 +288,15 @@ RULES: dict[str, list[Rule]] = {
 """Table -> what its rows keep, in this order: a rule may rely on those above it."""
 
 
-def check_rows(folder: Path, tables: Tables) -> list[RunSpec]:
-    """Check the specs and every rule; returns the runs' specs.
+def check_rows(folder: Path, tables: Tables) -> None:
+    """Check the specs and every rule.
 
     Raises:
         RequestError: naming the first row of which one does not hold.
     """
     runs = tables.runs
-    specs = [_spec(folder, row, run) for row, run in enumerate(runs.to_dict("records"))]
+    for row, run in enumerate(runs.to_dict("records")):
+        _check_spec(folder, row, run)
     of_run = pd.DataFrame({"run_is_done": runs["state"] == "done", "run_clients": runs["clients"]})
     for table, rules in RULES.items():
         frame = getattr(tables, table).assign(run_count=len(runs))
@@ -309,10 +310,9 @@ def check_rows(folder: Path, tables: Tables) -> list[RunSpec]:
                 words = re.sub(r"@(\w+)", lambda name: ", ".join(VALUES[name[1]]), words)
                 file, what = (f"{table}.parquet", "row") if table in SCHEMAS else (MANIFEST, table)
                 refuse(folder, file, f"{what} {wrong[0]}: expected {words}")
-    return specs
 
 
-def _spec(folder: Path, row: int, run: dict[Any, Any]) -> RunSpec:
+def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
     try:
         spec = RunSpec.model_validate_json(run["spec"], strict=True)
         for name, value in spec_columns(spec).items():
@@ -322,7 +322,7 @@ def _spec(folder: Path, row: int, run: dict[Any, Any]) -> RunSpec:
             plain = json.dumps(spec.tree(), ensure_ascii=False)
             if not plain.isprintable() or "\\" in plain:
                 raise ValueError("a text holds a control character, a quote or a backslash")
-        return spec
+        return
     except ValidationError as error:
         first = error.errors()[0]
         problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

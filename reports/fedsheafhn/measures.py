@@ -46,7 +46,7 @@ EPOCHS_TO_LEVEL = Measure(
 def _honest(cell: Measured) -> Values:
     values = []
     attacked = any(key.startswith("attack.") for key in cell.group.settings)
-    for _, part in cell.clients():
+    for _, part in cell.rows.groupby("seed", sort=True):
         if attacked:
             malicious = cell.results.artefact(int(part["run_id"].iloc[0]), "malicious")
             if malicious is None:

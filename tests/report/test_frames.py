@@ -1,17 +1,21 @@
 """``bench.cells`` and the other frames, as a notebook calls them."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from fake_database import FakeDatabase
 
 import bench
 from bench import frames
 from bench.errors import RequestError
+from bench.report.shipped import opened
 from bench.report.whole_frames import whole
 from bench.resolve import resolve
 from bench.store import open_store
@@ -85,7 +89,7 @@ def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
 @pytest.fixture
 def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
     """A home in which the frames were collected already, so that nothing has to be run."""
-    folder = home / frames.FOLDER / frames.stamp(None, False)
+    folder = home / frames.FOLDER / frames.stamp(None, True)
     folder.mkdir(parents=True)
     for name, table in every.items():
         table.to_parquet(folder / f"{name}.parquet")
@@ -93,24 +97,70 @@ def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
 
 def test_a_notebook_reads_them_without_torch(kept: None) -> None:
     script = (
-        "import sys, bench; found = bench.cells(dataset='cora', method=['local'], clients=10);"
+        "import sys, bench; found = bench.cells(own=True, dataset='cora', method=['local'], clients=10);"
         "tables = set(found['document'][found['n'] > 0]);"
         "print('table1' in tables, 'torch' in sys.modules, 'primary' in found)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["True", "False", "False"]
-    assert list(bench.clients(method="local", rule="last", seed=0)["accuracy"]) == [70, 80]
-    assert len(bench.runs(state="failed")) == 1
-    assert len(bench.curves(method="local")) == 4
+    assert list(bench.clients(own=True, method="local", rule="last", seed=0)["accuracy"]) == [70, 80]
+    assert len(bench.runs(own=True, state="failed")) == 1
+    assert len(bench.curves(own=True, method="local")) == 4
     with pytest.raises(RequestError, match="did you mean 'dataset'"):
-        bench.cells(datset="cora")
+        bench.cells(own=True, datset="cora")
 
 
 def test_they_are_collected_anew_once_the_database_changes(home: Path) -> None:
-    before = frames.stamp(None, False)
+    before = frames.stamp(None, True)
     with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
         pass
-    assert frames.stamp(None, False) != before
+    assert frames.stamp(None, True) != before
+
+
+def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for name in frames.SHIPPED:
+        shutil.copy(frames.SHIPPED_FOLDER / f"{name}.parquet", folder)  # younger than all code
+        assert frames.shipped(name, None, False, folder) == folder / f"{name}.parquet"
+        assert frames.shipped(name, None, True, folder) is None
+        assert frames.shipped(name, "sqlite:///a.db", False, folder) is None
+    assert frames.shipped("runs", None, False, folder) is None
+    with monkeypatch.context() as patch:
+        patch.setenv("BENCH_PLUGINS", str(home / "mine.py"))
+        assert frames.shipped("cells", None, False, folder) is None
+    tuned = home / "tuned" / "mine.json"
+    tuned.parent.mkdir()
+    tuned.touch()
+    assert frames.shipped("cells", None, False, folder) is None
+    tuned.unlink()
+    (home / "bench.db").touch()
+    assert frames.shipped("cells", None, False, folder) is None
+    (home / "bench.db").unlink()
+    assert frames.shipped("cells", None, False, folder)
+    os.utime(folder / "cells.parquet", (0, 0))  # older than the code
+    assert frames.shipped("cells", None, False, folder) is None
+
+
+def test_frames_of_other_results_are_not_read(home: Path, tmp_path: Path) -> None:
+    table = pq.read_table(frames.SHIPPED_FOLDER / "ranks.parquet")
+    known = table.schema.metadata
+    assert known[frames.MADE_FROM] == frames.results_digest()  # else: make frames
+    pq.write_table(
+        table.replace_schema_metadata({**known, frames.MADE_FROM: b"0"}), tmp_path / "ranks.parquet"
+    )
+    assert frames.shipped("ranks", None, False, tmp_path) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", frames.SHIPPED)
+def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
+    with opened(None, own=False) as source:
+        collected = whole(name, source)
+    shipped = pd.read_parquet(frames.SHIPPED_FOLDER / f"{name}.parquet")
+    pd.testing.assert_frame_equal(shipped, collected)  # else: make frames
 
 
 def test_what_goes_wrong_there_is_said_here() -> None:

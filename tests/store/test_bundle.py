@@ -13,7 +13,7 @@ from stored_runs import SPLITS, change_manifest, done, opened, spec_of
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.report import shipped
-from bench.store.bundle import Bundle, read_bundles
+from bench.store.bundle import SHIPPED, Bundle, read_bundles
 from bench.store.bundle_export import write_bundle
 
 TABLES = ("runs", "client_results", "curves", "artefacts", "confusions")
@@ -72,6 +72,7 @@ def test_a_bundle_answers_as_the_database(
         write_bundle(store, store.runs(), folder / "out")
         bundle = Bundle(folder / "out")
         compare(store, bundle, sorted(kept))
+        compare(store, Bundle(folder / "out", trusted=True), sorted(kept))
     shuffled = list(runs)
     order.shuffle(shuffled)
     with opened(folder / "b.db", shuffled) as store:
@@ -136,7 +137,7 @@ def test_a_damaged_shipped_bundle_is_left_out(
         with opened(tmp_path / f"{name}.db", [(spec_of(), done())]) as store:
             write_bundle(store, store.runs(), tmp_path / "measured" / name)
     (tmp_path / "measured" / "first" / "curves.parquet").write_bytes(b"")
-    monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured"))
+    monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured", trusted=True))
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
     with shipped.opened(None, own=False) as source:
         assert source.runs()["origin"].tolist() == ["second"]
@@ -156,3 +157,12 @@ def test_a_bundle_of_before_has_no_counts_by_class(tmp_path: Path) -> None:
     bundle = Bundle(folder)
     assert bundle.confusions([1]) == {}
     assert len(bundle.client_results([1])) == 2 * 3 * 4 * 2
+
+
+@pytest.mark.slow
+def test_bundles_that_ship_keep_every_rule() -> None:
+    bundles, damaged = read_bundles(SHIPPED)
+    assert [bundle.name for bundle in bundles] == sorted(
+        path.parent.name for path in SHIPPED.glob("*/bundle.json")
+    )
+    assert damaged == []
