@@ -1,8 +1,8 @@
 """The frames of ``bench.frames`` with all their rows. For cells and ranks, which need torch (the settings of
 methods), this is a process of its own.
 
-``python -m bench.report.whole_frames NAME FILE '[URL or null, true for the database alone, metric]'``; with none
-of these it writes those of the suite's own results into ``results/frames`` (``make frames``).
+``python -m bench.report.whole_frames NAME FILE [URL or null, true for the database alone, metric]``; without
+arguments it writes those of the suite's own results into ``results/frames`` (``make frames``).
 """
 
 from __future__ import annotations
