@@ -444,14 +444,28 @@ class Results:
         return np.stack([curve[:rows] for curve in curves])
 
     def best_round(self, run: int, stage: str) -> int | None:
-        """The row of a run's curve that the rule ``best_val`` reads; None where it keeps no curve."""
+        """The row of a run's curve that the rule ``best_val`` reads; None where that can't be told.
+
+        Bundles keep the curve of the test split alone: there it is the one row with the counts that the rule
+        reads of every client.
+        """
         correct = self._source.curves([run], "val").get((run, stage))
         if correct is None:
-            return None
+            return self._row_with_counts(run, stage)
         samples = np.zeros(correct.shape[1], np.int32)
         held = _of_runs(self._results(stage, "last", "val"), [run])
         samples[held["client"].to_numpy()] = held["samples"].to_numpy()
         return int(client_mean(correct, samples).argmax())
+
+    def _row_with_counts(self, run: int, stage: str) -> int | None:
+        """The one row of a run's test curve with the counts that ``best_val`` reads; None for none or several."""
+        correct = self._source.curves([run], "test").get((run, stage))
+        if correct is None:
+            return None
+        read = client_values(self._source, [run], ACCURACY, stage, "test", "best_val")
+        counts = np.rint((read["value"] * read["samples"]).to_numpy())
+        (rows,) = np.nonzero((correct[:, read["client"].to_numpy()] == counts).all(axis=1))
+        return int(rows[0]) if len(rows) == 1 else None
 
     def environments(self, groups: list[Group]) -> list[dict[str, Any]]:
         """Descriptions of the environments in which the groups' runs were made, by id."""

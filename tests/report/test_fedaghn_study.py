@@ -1,5 +1,6 @@
 """FedAGHN's study: its collaboration weights, its published cells, and the runs of its grids."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ from bench.grids import expand, load_grid
 from bench.report.published import published
 from bench.report.reproduction import judged
 from bench.report.results import Results
+from bench.report.source import Merged
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
+from bench.store.bundle import SHIPPED, Bundle
 
 GROUPS = np.arange(20) // 4
 TOGETHER = (GROUPS[:, None] == GROUPS[None, :]).astype(float)
@@ -60,8 +63,11 @@ def layered(rounds: int, layers: int) -> np.ndarray:
     return own[..., None, None] * eye + (1 - own[..., None, None]) * (1 - eye) / 19
 
 
-def database(best: int, weights: np.ndarray) -> FakeDatabase:
-    """One run of FedAGHN in the reduced case study whose best validation round is ``best``."""
+def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> FakeDatabase:
+    """One run of FedAGHN in the reduced case study whose best validation round is ``best``.
+
+    With rounds that are ``alike`` it has a curve of the test split alone, where these have the same counts.
+    """
     made = FakeDatabase()
     spec = next(
         run.spec
@@ -77,9 +83,30 @@ def database(best: int, weights: np.ndarray) -> FakeDatabase:
         artefacts={"collaboration_by_round": weights},
     )
     curve = np.full((len(weights), 20), 10, np.int32)
-    curve[best:] = 40
-    made._curves[run, "trained", "val"] = curve
+    if alike:
+        curve[list(alike)] = 50  # what the run has under every rule
+        made._curves[run, "trained", "test"] = curve
+    else:
+        curve[best:] = 40
+        made._curves[run, "trained", "val"] = curve
     return made
+
+
+@pytest.mark.parametrize(("alike", "found"), [((12,), 12), ((3, 12), None)])
+def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_counts(
+    alike: tuple[int, ...], found: int | None
+) -> None:
+    results = Results(database(12, layered(20, 6), alike), {})
+    assert results.best_round(1, "trained") == found
+    assert results.best_round(1, "received") is None  # it has no curve
+
+
+def test_results_that_ship_have_the_stages_of_the_case_study() -> None:
+    results = Results(Merged(None, [("shipped", Bundle(SHIPPED / "cifar100_case_study"))]), {})
+    runs = results.runs
+    here = runs[(runs["scenario"] == "case-study") & (runs["method"] == "fedaghn")]
+    assert len(here)
+    assert all(results.best_round(int(run), "trained") is not None for run in here["id"])
 
 
 def test_weights_are_read_by_stage_and_by_depth() -> None:
