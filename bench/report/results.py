@@ -458,7 +458,7 @@ class Results:
         return int(client_mean(correct, samples).argmax())
 
     def _row_with_counts(self, run: int, stage: str) -> int | None:
-        """The one row of a run's test curve with the counts that ``best_val`` reads; None if it is not one."""
+        """The one row of a run's test curve with the counts that ``best_val`` reads, if it is just one."""
         correct = self._source.curves([run], "test").get((run, stage))
         if correct is None:
             return None
