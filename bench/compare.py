@@ -11,7 +11,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.grid import Setting
-from bench.metrics import ACCURACY, Metric
+from bench.metric_names import ACCURACY, Metric
 from bench.report.cells import Selection
 from bench.report.collect import selected
 from bench.report.experiment import Line

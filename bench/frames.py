@@ -24,7 +24,7 @@ import pandas as pd
 
 from bench import paths
 from bench.errors import RequestError, unknown
-from bench.metrics import ACCURACY, METRICS, Metric
+from bench.metric_names import ACCURACY, METRICS, Metric
 
 FOLDER = "frames"
 CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
@@ -51,7 +51,7 @@ def cells(
     """One row a cell of a study's tables beside one published table: the columns of ``bench.report.frame``.
 
     ``db`` is a database URL (default: the one in ``BENCH_HOME``), ``own`` leaves out what comes with the
-    suite. ``metric`` is what clients are scored by (``bench.metrics.METRICS``); of others than accuracy
+    suite. ``metric`` is what clients are scored by (``bench.metric_names.METRICS``); of others than accuracy
     nothing is published, and no cell has a verdict. With ``primary`` False the cells under every reading,
     else those that verdicts rest on. ``filters`` are columns and a value or a list of values each:
     ``dataset="cora", method=["local"]``.

@@ -8,20 +8,14 @@ of the same names on one client's items; what that leaves open is said with each
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.metric_names import ACCURACY, Metric
+
 Counts = NDArray[np.int32]
 Values = NDArray[np.float64]
-
-Metric = Literal["accuracy", "macro_f1", "balanced_accuracy", "roc_auc"]
-METRICS: tuple[Metric, ...] = get_args(Metric)
-"""What results can be read by; the area under the ROC curve is of data sets with two classes."""
-
-ACCURACY: Metric = "accuracy"
-ROC_AUC: Metric = "roc_auc"
 
 
 def accuracy(counts: Counts) -> Values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
-from bench.metrics import Metric
+from bench.metric_names import Metric
 from bench.sweep.policy import Engine
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.errors import RequestError
-from bench.metrics import ACCURACY, Metric
+from bench.metric_names import ACCURACY, Metric
 from bench.report.cell_builder import cells_of
 from bench.report.cells import Cells, Selection
 from bench.report.experiment import Plan

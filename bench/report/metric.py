@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import RequestError
-from bench.metrics import ACCURACY, OF_COUNTS, ROC_AUC, Metric
+from bench.metric_names import ACCURACY, ROC_AUC, Metric
+from bench.metrics import OF_COUNTS
 from bench.report.source import Source
 
 TITLES: dict[Metric, str] = {

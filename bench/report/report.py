@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.report import charts, folder, page, render, tables, terminal
 from bench.report import figures as drawing
 from bench.report import frame as frames

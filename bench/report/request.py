@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.metrics import ACCURACY, Metric
+from bench.metric_names import ACCURACY, Metric
 
 
 @dataclass(frozen=True)

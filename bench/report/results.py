@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.metrics import ACCURACY, Metric
+from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import client_values
 from bench.report.planned import PlannedCell, Usual, alike
 from bench.report.runs import Runs

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from bench.metrics import ACCURACY, Metric
+from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import check_kept, client_values
 from bench.report.source import Source
 from bench.spec import RunSpec

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from bench import frames
 from bench.errors import RequestError
-from bench.metrics import ACCURACY, Metric
+from bench.metric_names import ACCURACY, Metric
 from bench.report import run_frames
 from bench.report.cells import Selection
 from bench.report.collect import Collected, collect

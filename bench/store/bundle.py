@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from bench.errors import RequestError
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.spec import cell_of
 from bench.store.arrays import unpack_array
 from bench.store.bundle_check import (

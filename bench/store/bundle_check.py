@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from sqlalchemy import BigInteger, Column
 
 from bench.errors import RequestError
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.selection import RULES as SELECTION_RULES
 from bench.spec import STAGES, RunSpec
 from bench.store.models import Artefact, Base, ClientResult, Confusion, Curve, Run, spec_columns

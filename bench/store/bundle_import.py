@@ -16,7 +16,7 @@ from sqlalchemy import delete, insert, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.selection import RULES, Counts, client_mean
 from bench.spec import STAGES
 from bench.store.arrays import pack_array, pack_counts, pack_matrices

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT
 from bench.store.store import Store

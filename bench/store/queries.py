@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, String, cast, func, select
 
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.store.arrays import unpack_array, unpack_counts, unpack_matrices
 from bench.store.filters import wanted_values
 from bench.store.models import (

@@ -15,7 +15,7 @@ import numpy as np
 from sqlalchemy import Engine, delete, func, insert, select
 from sqlalchemy.orm import Session
 
-from bench.metrics import ACCURACY, ROC_AUC
+from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import RunSpec
 from bench.store import connect, migrate

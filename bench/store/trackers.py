@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from bench.errors import RequestError, unknown
-from bench.metrics import ACCURACY
+from bench.metric_names import ACCURACY
 from bench.selection import client_mean
 from bench.spec import RunSpec
 from bench.store.bundle_check import STATES

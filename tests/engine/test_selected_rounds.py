@@ -15,7 +15,7 @@ from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.engine.selected_rounds import SelectedRounds
 from bench.federation.types import TEST, Federation
-from bench.metrics import ROC_AUC
+from bench.metric_names import ROC_AUC
 from bench.selection import RULES
 from bench.spec import STAGES, Newcomers
 from bench.store.store import accuracies, areas

@@ -104,7 +104,7 @@ def test_adaptation_equals_a_plain_loop(images: Federation) -> None:
     assert torch.equal(of_module(network, "fc.weight"), turned("fc.weight", adapted["fc.weight"][2]))
 
     it.step(1)  # the same round by the engine: what is evaluated as received is the adapted model
-    counts = it.evaluator.all(it.method, it.clients, adapted)
+    counts = it.evaluator.all(it.method, it.clients, adapted).correct
     for role, split in enumerate(("train", "val", "test")):
         assert np.array_equal(it.correct()["received", split][1], counts[role])
     for name in HEAD:

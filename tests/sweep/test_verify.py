@@ -179,6 +179,7 @@ def test_a_forged_bundle_is_contradicted(
         "curves.parquet",
         raised("correct", lambda counts: [min(count + 40, 140) for count in counts]),
     )
+    change_table(forged, "confusions.parquet", lambda table: table.slice(0, 0))
     assert bench(capsys, "import", str(forged))[0] == 0
     code, text, _ = bench(capsys, "verify", str(forged), "--json")
     told = json.loads(text)
@@ -246,6 +247,7 @@ def test_obstacles_name_only_what_is_in_the_way(twelve: Bundle) -> None:
 def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = Path(shutil.copytree(real, tmp_path / "broken"))
     change_table(broken, "client_results.parquet", set_cell("correct", 1))
+    change_table(broken, "confusions.parquet", lambda table: table.slice(0, 0))
     old = database(tmp_path / "a.db", [])
     for arguments, problem in (
         ((str(real), "--sample", "0"), "--sample expects at least 1, got 0"),
