@@ -16,6 +16,7 @@ from bench.report.cells import Selection
 from bench.report.collect import selected
 from bench.report.experiment import Line
 from bench.report.experiment import Plan as Experiments
+from bench.report.metric import check_kept, client_values
 from bench.report.planned import PlannedCell, Usual, usual
 from bench.report.ranking import Ranking, rank
 from bench.report.results import Results
@@ -148,6 +149,26 @@ class Comparison:
     standings: list[Standing]
 
 
+def _columns(runs: list[Planned]) -> frozenset[Column]:
+    return frozenset(Column(*each.names[:3]) for each in runs)
+
+
+def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> None:
+    """Before the method's runs are made: that there will be something to compare them with.
+
+    Raises:
+        RequestError: no run of another method in their tasks has the metric.
+    """
+    stored, columns, names = source.runs(), _columns(runs), {line.method for line in study.lines} - {method}
+    done = stored[(stored["state"] == "done") & stored["method"].isin(names)]
+    where = zip(done["dataset"], done["scenario"], done["clients"], strict=True)
+    others = done["id"][[Column(*names) in columns for names in where]].tolist()
+    known = client_values(source, others, metric, stage="trained", split="test", rule="last")
+    if not others:
+        raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
+    check_kept(metric, len(others), len(others) - known["run_id"].nunique())
+
+
 def compare(
     source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
 ) -> Comparison:
@@ -157,9 +178,8 @@ def compare(
         RequestError: no run of the method has numbers, or no other method has any in its tasks.
     """
     results = Results(source, expectations(study, runs), metric=metric)
-    columns = frozenset(Column(*each.names[:3]) for each in runs)
     methods = frozenset({method, *(line.method for line in study.lines)})
-    selection = Selection(columns=columns, methods=methods)
+    selection = Selection(columns=_columns(runs), methods=methods)
     plans = [Experiments(table, study.lines) for table in study.experiments if table.competes]
     ranking = rank(study, selected(study, plans, results, selection), results, selection)
     found = standings(study, ranking, method, results) if ranking else []

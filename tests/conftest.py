@@ -7,11 +7,13 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small products, shared machines
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from bench.federation.types import Federation
 
-settings.register_profile("suite", deadline=None)  # a busy machine is no error of what is tested
+settings.register_profile(  # a busy machine is no error of what is tested, nor is one day's luck
+    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("suite")
 
 

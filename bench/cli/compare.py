@@ -71,6 +71,8 @@ def compare(
     runs = comparison.planned_runs(its_study, method, replace(filters.of_grid(), seeds=seed), overrides)
     with_method = comparison.with_guest(its_study, method, overrides)
     its_study = with_method()
+    with opened(db, own=False, must_exist=False) as source:
+        comparison.check_others(source, its_study, method, runs, metric)
     screen = console()
     broken = [finding for finding in check(method) if finding.problem]
     for finding in broken:

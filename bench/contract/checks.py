@@ -499,6 +499,8 @@ def check(method: str) -> Iterator[Finding]:
 
 
 def _problem(rule: Rule, subject: Subject) -> str:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a toy is too small to share: on a busy machine more take twenty times as long
     try:
         rule(subject)
     except Broken as broken:
@@ -509,4 +511,6 @@ def _problem(rule: Rule, subject: Subject) -> str:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}, line {last.lineno}"
         return f"{type(error).__name__} in {where}: {' '.join(str(error).split())}"
+    finally:
+        torch.set_num_threads(threads)
     return ""

@@ -59,7 +59,7 @@ def check_kept(metric: Metric, runs: int, lacking: int) -> str:
         return ""
     why = "older runs keep no counts by class" if metric != ROC_AUC else "it needs a data set of two classes"
     text = f"{lacking:,} of {runs:,} finished runs have no {TITLES[metric]} ({why})"
-    text += "; 'bench sweep --grid NAME --rerun changed' makes them again"
+    text += "; 'bench sweep --grid NAME' makes shipped ones again, with --rerun changed your own"
     if lacking == runs:
         raise RequestError(f"--metric {metric}: {text}")
     return f"{text}."

@@ -111,14 +111,13 @@ def _first(study: Study, ranking: Ranking | None) -> str:
 
 
 def _published(every: Iterable[Score]) -> str:
-    """How much of each paper was measured, and how much of that holds."""
+    """How much of each paper was measured, and under which verdicts."""
     texts = []
     for score in every:
-        counts = dict(score.counts)
-        agree = counts.get("reproduced", 0) + counts.get("compatible", 0)
+        values = f"{score.published} values published in {score.title}"
+        counts = ", ".join(f"{count} {verdict}" for verdict, count in score.counts)
         texts.append(
-            f"{score.measured} of {score.published} values published in {score.title} are measured: "
-            f"{counts.get('reproduced', 0)} reproduced, {agree - counts.get('reproduced', 0)} compatible, "
-            f"{counts.get('above', 0)} above, {counts.get('below', 0)} below"
+            f"{score.measured} of {values} are measured: {counts}" if counts else f"none of {values} is"
         )
-    return f"{'; '.join(texts)}." if texts else ""
+    text = "; ".join(texts)
+    return f"{text[0].upper()}{text[1:]}." if text else ""

@@ -15,18 +15,18 @@ from bench.store.bundle import shipped_bundles
 
 
 @contextmanager
-def opened(url: str | None, own: bool) -> Iterator[Source]:
+def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Source]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles.
 
-    With ``own`` the database alone, which then must exist. A shipped bundle that is damaged is left
-    out with a warning on standard error.
+    With ``own`` the database alone. A database that is named or alone must exist, unless ``must_exist`` is
+    false. A shipped bundle that is damaged is left out with a warning on standard error.
 
     Raises:
         RequestError: a named database that cannot be read, one of searches, or nothing to read.
     """
     bundles, damaged = ([], []) if own else shipped_bundles()
     shipped = [(bundle.name, bundle) for bundle in bundles]
-    alone = url is None and _is_missing(paths.default_database())
+    alone = (url is None or not must_exist) and _is_missing(url or paths.default_database())
     if alone and not shipped and damaged:
         raise damaged[0]
     for error in damaged:

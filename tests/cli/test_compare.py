@@ -9,12 +9,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_database import FakeDatabase
 
 from bench import engine, registry
 from bench.cli.main import main
 from bench.compare import (
+    check_others,
     compare,
     expectations,
     find_study,
@@ -147,7 +149,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
         "bench.store.peek.stored_runs", lambda url, write: (stored_like(runs[:1], "before"), [])
     )
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
-    monkeypatch.setattr("bench.report.shipped.opened", lambda url, own: nullcontext(database))
+    monkeypatch.setattr("bench.report.shipped.opened", lambda url, **_: nullcontext(database))
     asked = ["compare", str(EXAMPLE), "-d", "cora", "-k", "10", "--seed", "0-1"]
     with pytest.raises(SystemExit) as ended:
         main([*asked, "--out", str(tmp_path / "out")])
@@ -218,6 +220,26 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
         compare(database, study, method, runs)
 
 
+def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
+    """Runs of the method itself, of other cells and of unfinished runs do not count."""
+    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
+    runs = planned_runs(study, method, CORA_10, {})
+    database = FakeDatabase()
+    assert runs[0].spec
+    counts = np.full((10, 2, 2), 25)
+    database.add("", 0, [50] * 10, spec=runs[0].spec, confusion=counts)
+    database.add("local", 0, [50] * 20, clients=20, confusion=np.full((20, 2, 2), 25))
+    database.add("local", 0, None, state="diverged")
+    with pytest.raises(RequestError, match="nothing to compare with"):
+        check_others(database, study, method, runs, "accuracy")
+    database.add("fedavg", 0, [50] * 10)
+    check_others(database, study, method, runs, "accuracy")
+    with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
+        check_others(database, study, method, runs, "macro_f1")
+    database.add("fedprox", 0, [50] * 10, confusion=counts)
+    check_others(database, study, method, runs, "macro_f1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -227,6 +249,7 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
         (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
         (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
         (["-d", "cora", "-k", "11"], "did you mean '10'"),
+        (["-d", "cora", "-k", "10", "--metric", "macro_f1"], "have no macro-F1"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_nothing_is_written(

@@ -240,7 +240,7 @@ def test_an_export_into_nowhere_is_refused(exported: tuple[Federation, Path], tm
     assert not (tmp_path / "nowhere").exists()
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_damaged_bytes_are_refused_or_change_nothing(
     exported: tuple[Federation, Path], data: st.DataObject
@@ -259,7 +259,7 @@ def test_damaged_bytes_are_refused_or_change_nothing(
         assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_changed_numbers_are_refused(exported: tuple[Federation, Path], data: st.DataObject) -> None:
     _, path = exported

@@ -64,7 +64,7 @@ def test_runs_that_lack_a_metric() -> None:
     older = FakeDatabase()
     older.add("", 0, [70, 80], spec=resolve("cora", "non-overlapping", 10, "local", 0))
     for metric in ("macro_f1", "roc_auc"):
-        with pytest.raises(RequestError, match=r"1 of 1 .* 'bench sweep .*--rerun changed'"):
+        with pytest.raises(RequestError, match=r"1 of 1 .* 'bench sweep --grid NAME' .*--rerun changed"):
             whole("clients", older, metric)
     with pytest.raises(RequestError, match="5 of 5"):
         whole("clients", database(), "roc_auc")
