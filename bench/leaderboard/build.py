@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from bench import __version__
 from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards, vega
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
-from bench.leaderboard.boards import Boards, StudyBoards, boards, coverage, records
+from bench.leaderboard.boards import OTHERS, Boards, StudyBoards, boards, coverage, records
 from bench.leaderboard.methods import About, about, other_runs
 from bench.leaderboard.pictures import Scale, scale
 from bench.leaderboard.words import definitions, headline, verdicts
 from bench.pages import templating
 from bench.report import frame
+from bench.report.metric import TITLES
 from bench.report.ranking_views import pairs_record
 from bench.report.source import Source
 from bench.report.study import Study
@@ -191,6 +192,10 @@ class _Writer:
             self._describe(row.values["method"], row.values["title"] if row.values["usual"] else "")
         table = frame.frame(row["cell"] for row in values)
         table = table.assign(group=[row["group"] for row in values], trust=[row["trust"] for row in values])
+        metrics = [metric for metric in OTHERS if any(metric in row["by_class"] for row in values)]
+        table = table.assign(
+            **{metric: [row["by_class"].get(metric) for row in values] for metric in metrics}
+        )
         frame.write(self._site / "data" / f"{name}.csv", table.astype({"group": "Int64"}))
         self._page(
             address,
@@ -203,6 +208,8 @@ class _Writer:
             about=self._about,
             charts=charts.write(study, dataset, self._site / "data", name),
             waiting=study.waiting,
+            metrics=metrics,
+            titles=TITLES,
             best={_task(row): row["method"] for row in reversed(values) if row["group"] == 1},
             task=_task,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from statistics import fmean, stdev
@@ -320,6 +321,15 @@ class Results:
             rows = rows[["run_id", "client", "value", "samples"]]
             self._values[key] = rows.set_index("run_id").sort_index(kind="stable")
         return self._values[key]
+
+    def under(self, metric: Metric) -> Results:
+        """The same runs with their clients scored by another metric."""
+        if metric == self.metric:
+            return self
+        other = copy(self)
+        other.metric = metric
+        other._means, other._values, other._clients, other._pooled = {}, {}, {}, {}
+        return other
 
     @property
     def lacking(self) -> tuple[int, int]:

@@ -126,6 +126,19 @@ def test_a_row_shows_the_numbers_of_the_database(site: Path) -> None:
     assert row["Protocol"] == "3 rounds, 3 local epochs, split 40/30/30, partition seed 123"
 
 
+def test_another_metric_stands_beside_accuracy_where_every_run_is_known_by_it(site: Path) -> None:
+    """Of two classes the second is only ever predicted: its F1 is 0, the first one's 2 right / (100 + right).
+    Two of FedAvg's three runs keep no counts: the mean of the third would be that of other seeds.
+    """
+    rows = board(site)
+    values = [mean(100 * right / (100 + right) for right in range(base, base + 10)) for base in (60, 62)]
+    assert rows[10, "Local"]["Macro-F1"].split()[0] == f"{mean(values):.2f}"
+    balanced = mean(means(TEN, "local"))  # a class without test items is left out
+    assert rows[10, "Local"]["Balanced accuracy"].split()[0] == f"{balanced:.2f}"
+    assert rows[10, "FedAvg"]["Macro-F1"] == "–"
+    assert "Balanced accuracy" not in rows[10, "FedAvg"]
+
+
 def test_clients_below_the_baseline_are_counted_with_the_same_seed(site: Path) -> None:
     # 40 + c against 50 + c, 47 + c against 51 + c: all twenty clients of both seeds
     assert board(site)[20, "FedAvg"]["Clients below Local"] == "20.00"
