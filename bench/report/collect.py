@@ -53,7 +53,7 @@ def results_of(
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     if metric != ACCURACY:
-        check_kept(metric, *results.lacking)
+        check_kept(metric, *results.lacking())
     return results
 
 

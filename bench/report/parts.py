@@ -96,7 +96,7 @@ def _first(study: Study, ranking: Ranking | None) -> str:
     if pd.notna(best["low"]):
         how += f", 95 % interval {best['low']:.1f} to {best['high']:.1f}"
     if tasks == 1:
-        where, how = f"{len(table)} methods on one federation", "highest mean accuracy"
+        where, how = f"{len(table)} methods on one federation", "highest mean"
     together = table[table["group"] == 1]
     if together.empty:
         return f"Of {where}, too few to test, {best['title']} has the best results: {how}."

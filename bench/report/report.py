@@ -171,7 +171,8 @@ def _part(
     statistics: list[Statistic | None] = []
     by_accuracy = results.metric == ACCURACY
     judged = bool(competing) and by_accuracy
-    lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking)])
+    columns = {column for cells in experiments for column in cells.columns}
+    lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking(columns))])
     answers = [claims(study, listed, experiments, results) for listed in study.claims] if judged else []
     if ranks and not by_accuracy:
         statistics = [ranking_statistic(study, ranks, results)]

@@ -331,10 +331,14 @@ class Results:
         other._means, other._values, other._clients, other._pooled = {}, {}, {}, {}
         return other
 
-    @property
-    def lacking(self) -> tuple[int, int]:
-        """Number of runs that were taken to their end, and of those that no client has a score of."""
-        done = set(self.runs.loc[self.runs["state"] == "done", "id"])
+    def lacking(self, columns: Collection[Column] | None = None) -> tuple[int, int]:
+        """Number of runs in these columns (None: in all) that were taken to their end, and of those that no
+        client has a score of.
+        """
+        kept = self.runs["state"] == "done"
+        if columns is not None:
+            kept &= self.runs["column"].isin(columns)
+        done = set(self.runs.loc[kept, "id"])
         return len(done), len(done - set(self._results("trained", "last").index))
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
