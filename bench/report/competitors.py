@@ -77,7 +77,10 @@ def tasks(
     """Every column that has a cell of a competitor, once, in the order of the boards."""
     made: dict[tuple[Column, str], Task] = {}
     for table in boards:
-        own = {line.method: line for line in table.lines if not line.setting}
+        own: dict[str, Line] = {}
+        for line in table.lines:
+            if line.ranked and not line.setting:
+                own.setdefault(line.method, line)
         for column, point in product(table.columns, table.experiment.points):
             cells = {
                 method: cell

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from fake_database import FakeDatabase
-from study_cells import cells_in
+from study_cells import cells_in, main_tables
 
 from bench.compare import find_study
 from bench.engine.methods import METHODS
-from bench.grids import expand, load_grid
+from bench.grids import Filters, expand, load_grid
+from bench.report.cells import Selection
 from bench.report.published import published
+from bench.report.ranking import rank
 from bench.report.results import Results
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED, EXPERIMENTS
@@ -42,6 +45,20 @@ def test_values_are_compared_with_the_settings_that_they_were_made_with() -> Non
         (True, "fedpub", False),
         (True, "fedaux", False),
     }
+
+
+def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
+    """FED-PUB also stands with the tau of the committed runs, FedAux as wide as there."""
+    database = FakeDatabase()
+    correct = {"local": 80, "fedpub": 70, "fedaux": 60}
+    for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), ("published",), (10,), (), (0, 1))):
+        if run.spec and run.method in correct:
+            database.add("", 0, [99 if run.variant else correct[run.method]] * 10, spec=run.spec)
+    study, results = FedPubProtocol(), Results(database, {})
+    ranking = rank(study, main_tables(study, results), results, Selection())
+    assert ranking is not None
+    (task,) = [task for task in ranking.tasks if task.means]
+    assert task.means == pytest.approx(correct)
 
 
 def test_all_runs_have_the_released_protocol() -> None:
