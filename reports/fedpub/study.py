@@ -47,7 +47,7 @@ LINES = (
 )
 """The graph methods of the suite; a control stands below the method whose part it leaves out."""
 
-EXPERIMENTS = ("fedpub_protocol", "fedpub_protocol_large")
+EXPERIMENTS = ("fedpub_protocol", "fedpub_protocol_large", "fedpub_learning_rate")
 """Files of experiments, in the order of their documents."""
 
 COMMITTED = "committed runs"

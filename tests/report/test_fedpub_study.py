@@ -16,6 +16,8 @@ from bench.report.results import Results
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED, EXPERIMENTS
 
+BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
+
 
 def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
     results = Results(FakeDatabase(), {})
@@ -62,7 +64,7 @@ def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
 
 
 def test_all_runs_have_the_released_protocol() -> None:
-    for name in EXPERIMENTS:
+    for name in BOARDS:
         for run in expand(load_grid(name)):
             assert run.spec is not None, run
             protocol, client = run.spec.protocol, run.spec.client
@@ -78,7 +80,7 @@ def test_all_runs_have_the_released_protocol() -> None:
 def test_every_line_is_a_method_and_every_method_is_planned() -> None:
     names = {line.method for line in FedPubProtocol.lines}
     assert names <= set(METHODS.all())
-    for name in EXPERIMENTS:
+    for name in BOARDS:
         assert {run.method for run in expand(load_grid(name))} == names
 
 
