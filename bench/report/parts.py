@@ -105,7 +105,7 @@ def _first(study: Study, ranking: Ranking | None) -> str:
     others = set(together["method"]) - {best["method"]}
     among = f", {study.title_of(ranking.baseline)} among them" if ranking.baseline in others else ""
     if len(together) == tested:
-        return f"None of {where} can be told from the others{among}. {best['title']} leads them: {how}."
+        return f"Of {where}{among}, none can be told from {best['title']}, which leads: {how}."
     return (
         f"Nobody is first alone: of {where}, {len(together)} cannot be told apart at the top{among}. "
         f"{best['title']} leads them: {how}."
