@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -240,10 +241,21 @@ class SQLite(Database):
         return made
 
     def prepare(self, engine: Engine) -> None:
-        """Write-ahead logging from now on (kept in the file), so that readers do not block the writer."""
+        """Write-ahead logging from now on (kept in the file), so that readers do not block the writer.
+
+        SQLite itself does not wait where another process is at the same or makes the tables.
+        """
+        end = time.monotonic() + BUSY_SECONDS
         raw = engine.raw_connection()
         try:
-            raw.cursor().execute("PRAGMA journal_mode = WAL")
+            while True:
+                try:
+                    raw.cursor().execute("PRAGMA journal_mode = WAL")
+                    return
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                        raise
+                    time.sleep(0.01)
         finally:
             raw.close()
 

@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -287,6 +288,20 @@ def test_processes_that_create_and_write_at_once_lose_nothing(tmp_path: Path) ->
     assert [writer.returncode for writer in writers] == [0] * 4, errors
     with open_store(url, create=False) as store:
         assert sorted(store.runs()["seed"]) == [10 * n + seed for n in range(4) for seed in range(5)]
+
+
+def test_a_new_database_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "bench.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    timer = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+    timer.start()
+    try:
+        with open_store(url_of(tmp_path / "bench.db"), create=True) as store:
+            assert store.runs().empty
+            assert not other.in_transaction
+    finally:
+        timer.join()
+        other.close()
 
 
 def test_a_path_with_odd_characters(tmp_path: Path) -> None:
