@@ -52,7 +52,7 @@ def away(url: str) -> Iterator[None]:
     others = "pid <> pg_backend_pid() AND datname = current_database()"
     with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
         hidden = socket.rename(socket.with_name("hidden"))
-        connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+        connection.execute(f"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE {others}")
     try:
         yield
     finally:

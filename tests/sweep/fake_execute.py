@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -108,10 +110,10 @@ def scripted(order: Order) -> RunResult:
     A key of the script is ``METHOD CLIENTS SEED``, or ``*`` for every other run; its value a list with
     a word for each attempt, the last one for all that follow: ``done``, ``done SECONDS``, ``oom``,
     ``oom BLOCK`` (where so many clients are usually trained together), ``signal NUMBER``, ``exit CODE``,
-    ``gib PEAK COUNT``, ``hang``, ``unready`` (what the run needs cannot be had), or what the run itself
-    raises: ``leave``, ``disk``, ``raise`` or ``raise other``. Every attempt leaves a line in
-    ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs have begun, however long their
-    workers take to start.
+    ``gib PEAK COUNT``, ``after KEY`` (done once that run is stored), ``hang``, ``unready`` (what the run
+    needs cannot be had), or what the run itself raises: ``leave``, ``disk``, ``raise`` or ``raise other``.
+    Every attempt leaves a line in ``attempts/KEY``. A run with a peak ends a second after ``COUNT`` runs
+    have begun, however long their workers take to start.
     """
     folder, spec = Path(order.roots[0]), order.spec
     key = f"{spec.method} {spec.clients} {spec.seed}"
@@ -137,6 +139,10 @@ def scripted(order: Order) -> RunResult:
         case "hang":
             while True:
                 time.sleep(60)
+        case "after":
+            while not _is_stored(folder, value):
+                time.sleep(0.02)
+            value = ""
         case "unready":
             raise ValueError("half a file")
         case "leave" | "disk" | "raise":
@@ -152,6 +158,12 @@ def scripted(order: Order) -> RunResult:
     time.sleep(float(value or 0))
     (folder / "ended" / key).write_text(str(time.monotonic()))
     return result
+
+
+def _is_stored(folder: Path, key: str) -> bool:
+    with closing(sqlite3.connect(folder / "bench.db")) as raw:
+        query = "SELECT 1 FROM runs WHERE method || ' ' || clients || ' ' || seed = ?"
+        return raw.execute(query, (key,)).fetchone() is not None
 
 
 def _raise(word: str, value: str, seed: int) -> NoReturn:

@@ -123,7 +123,7 @@ def test_what_slurm_refuses_is_lost_with_its_words(tmp_path: Path) -> None:
     assert spec is not None
     order = Order(spec, (), "cpu", 1)
     future = workers.start(0, order, None, True, Demand())
-    assert future.result(timeout=10) == slurm_workers.Lost("the Slurm job failed: that is all")
+    assert future.result(timeout=60) == slurm_workers.Lost("the Slurm job failed: that is all")
     workers.start(0, order, None, True, Demand(alone=True))
     assert (len(shared.submitted), len(alone.submitted)) == (1, 1), "alone is for the other executor"
     workers.stop()
@@ -178,7 +178,7 @@ def handed_over(one: Any) -> object:
     assert spec is not None
     future = workers.start(0, Order(spec, (), "cpu", 1), None, True)
     try:
-        return future.result(timeout=10)
+        return future.result(timeout=60)
     finally:
         workers.stop()
 

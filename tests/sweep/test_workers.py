@@ -142,7 +142,7 @@ def test_a_run_in_the_middle_ends_with_its_workers(tmp_path: Path) -> None:
         future = workers.start(0, order(tmp_path), None, True)
         while not work.attempts("local 3 0"):
             time.sleep(0.05)
-    assert isinstance(future.result(timeout=10), Lost)
+    assert isinstance(future.result(timeout=60), Lost)
 
 
 def test_a_message_that_never_comes_is_waited_for_no_longer_than_asked() -> None:

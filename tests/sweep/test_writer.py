@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -87,12 +89,20 @@ def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
     first = planned[0].spec
     assert first is not None
     with open_store(work.url, create=True) as store:
-        other = Claims(store, lease=3.0)  # of this very process, which is alive; never released
+        other = Claims(store)  # of this very process, which is alive
         assert other.take(first.hash)
-        began = time.monotonic()
-        assert work.sweep(planned).counts == {"done": 2}
-        assert time.monotonic() - began > 2.5
-        assert work.attempts("local 3 1")[0]["began"] < work.attempts("local 3 0")[0]["began"]
+        released: list[float] = []
+
+        def release() -> None:
+            wait_for((tmp_path / "ended" / "local 3 1").exists)
+            released.append(time.monotonic())
+            other.release()
+
+        thread = threading.Thread(target=release)
+        thread.start()
+        assert work.sweep(planned, slots=cpu(1)).counts == {"done": 2}
+        thread.join()
+        assert work.attempts("local 3 0")[0]["began"] > released[0]
 
 
 def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> None:
@@ -171,12 +181,12 @@ def test_claims_are_renewed_between_any_two_runs_that_are_stored(
 def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "RENEW", 0.1)
     work = Scripted(tmp_path)
-    with open_store(work.url, create=True):
-        pass
+    (tmp_path / "attempts").mkdir()
 
     def take_over() -> None:
+        wait_for(lambda: work.attempts("local 3 0"))
         with sqlite3.connect(tmp_path / "bench.db", isolation_level=None) as raw:
-            wait_for(lambda: raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount)
+            assert raw.execute("UPDATE claims SET owner = 'elsewhere'").rowcount
         raw.close()
 
     thread = threading.Thread(target=take_over)
@@ -257,9 +267,10 @@ def test_a_full_disk_under_the_status_file_stops_nothing(
     assert Scripted(tmp_path).sweep(expand(grid())).counts == {"done": 4}
 
 
-def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> threading.Thread:
-    """Hold the write lock of a database for so long, from now on, or until it is ``enough``."""
-    until = enough or threading.Event()
+@contextmanager
+def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """The write lock of a database is held by another, at most for so long."""
+    until = threading.Event()
     connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
 
@@ -270,7 +281,11 @@ def lock(path: Path, seconds: float, enough: threading.Event | None = None) -> t
 
     thread = threading.Thread(target=release)
     thread.start()
-    return thread
+    try:
+        yield
+    finally:
+        until.set()
+        thread.join()
 
 
 def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,11 +294,10 @@ def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    thread = lock(tmp_path / "bench.db", 2.0)
     began = time.monotonic()
-    assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
-    assert time.monotonic() - began >= 1.5
-    thread.join()
+    with locked(tmp_path / "bench.db", 2.0):
+        assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
+        assert time.monotonic() - began >= 2.0
     assert stored_numbers(work.url) == wanted
     sound(work.url)
 
@@ -294,10 +308,8 @@ def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch
         pass
     monkeypatch.setattr(connect, "BUSY_SECONDS", 0.05)
     monkeypatch.setattr(connect, "PATIENCE", 0.5)
-    thread = lock(tmp_path / "bench.db", 4.0)
-    with pytest.raises(RequestError, match="locked"):
+    with locked(tmp_path / "bench.db"), pytest.raises(RequestError, match="locked"):
         work.sweep(expand(grid(seeds=(0,))))
-    thread.join()
     assert not workers_below(os.getpid())
     assert work.stored() == {}
 
@@ -369,13 +381,9 @@ def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
     monkeypatch.setattr(connect, "BUSY_SECONDS", 3.0)
     monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
     began = time.monotonic()
-    enough = threading.Event()
-    thread = lock(tmp_path / "bench.db", 60.0, enough)
-    with pytest.raises(KeyboardInterrupt):
+    with locked(tmp_path / "bench.db"), pytest.raises(KeyboardInterrupt):
         work.sweep(expand(grid(seeds=(0,))))
     assert time.monotonic() - began < 20.0, "of ten waits of 3 s the first"
-    enough.set()
-    thread.join()
 
 
 class Asked(Interrupts):
