@@ -164,6 +164,11 @@ def test_a_column_sorts_within_each_ranking(site: Path, tab: Tab) -> None:
         ten, twenty = ([f"{value:.2f}" for value in task] for task in ordered)
         assert texts == [*ten, "–", "–", *twenty, "–", "–", "–"]  # none comes last in either direction
     tab.wait_for_url(address(site, f"{BOARD}#sort={place - 1}.asc"))
+    tab.goto("about:blank")
+    tab.go_back()
+    ready(tab)
+    tab.evaluate("new Promise(done => setTimeout(done))")  # after whatever the page has put off
+    assert [text.split(" ")[0] for text in shown(tab, place)] == texts
 
 
 def test_filters_choose_rows_and_stand_in_the_address(site: Path, browser: Browser, tab: Tab) -> None:

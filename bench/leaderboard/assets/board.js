@@ -106,7 +106,6 @@
       const target = every.find(({ row }) => row.id === hash);
       if (!location.hash.includes("=") && !target && hash) return;
       form.reset();
-      order = null;
       if (target) {
         if (form.elements.settings) form.elements.settings.value = target.body.dataset.settings;
         draw();
@@ -130,7 +129,7 @@
     form.hidden = false;
     form.addEventListener("input", draw);
     form.addEventListener("submit", (event) => event.preventDefault());
-    form.addEventListener("reset", () => setTimeout(() => { order = null; draw(); }));
+    form.addEventListener("reset", () => { order = null; setTimeout(draw); });
     window.addEventListener("hashchange", read);
     if (location.hash) read();
     else draw();
