@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small products, shared machines
@@ -15,6 +16,14 @@ settings.register_profile(  # a busy machine is no error of what is tested, nor 
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what is imported and collected from garbage collection: every run of a test begins with one,
+    which took longer to walk through thousands of tests than many a run.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
