@@ -128,6 +128,18 @@ class Subject:
         """The plain short run."""
         return self.play()
 
+    @cached_property
+    def again(self) -> tuple[Run, bool]:
+        """The same once more, with global generators in another state, and whether it left them alone."""
+        torch.rand(7)
+        np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
+        state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+        it = self.play()
+        kept = torch.equal(torch.get_rng_state(), state)
+        now = np.random.get_state()  # noqa: NPY002
+        kept &= all(np.array_equal(one, other) for one, other in zip(now, numpy_state, strict=True))
+        return it, kept
+
 
 def require(kept: bool, problem: str) -> None:
     """Raise ``Broken`` unless the rule is kept."""
@@ -186,10 +198,7 @@ def what_is_sent_fits(subject: Subject) -> None:
 
 def same_spec_is_bit_equal(subject: Subject) -> None:
     """The same spec twice gives the same bits, whatever the global generators hold."""
-    one = subject.short
-    torch.rand(7)
-    np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
-    other = subject.play()
+    one, (other, _) = subject.short, subject.again
     same = furthest(one.own, other.own) == 0 and all(
         np.array_equal(counts, other.correct()[key]) for key, counts in one.correct().items()
     )
@@ -234,11 +243,7 @@ def seed_matters(subject: Subject) -> None:
 
 def global_generators_are_left_alone(subject: Subject) -> None:
     """A run draws nothing from torch's and NumPy's global generators."""
-    torch.manual_seed(3)
-    state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
-    subject.play(rounds=2)
-    kept = torch.equal(torch.get_rng_state(), state)
-    kept &= np.array_equal(np.random.get_state()[1], numpy_state[1])  # type: ignore[index]  # noqa: NPY002
+    _, kept = subject.again
     require(kept, "it draws from a global generator: use task.generator(...) or task.seeded(...)")
 
 

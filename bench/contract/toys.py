@@ -97,7 +97,7 @@ def random_federation(
 
 
 def random_images(
-    sizes: Sequence[int] = (9, 24, 41, 30), *, seed: int = 5, side: int = 16, classes: int = 3
+    sizes: Sequence[int] = (6, 9, 20, 12), *, seed: int = 5, side: int = 16, classes: int = 3
 ) -> Federation:
     """Clients with random colour pixels, brighter the higher the class."""
     rng = np.random.default_rng(seed)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -14,9 +16,11 @@ from bench.contract.checks import (
     a_run_goes_on_where_it_was_saved,
     absent_clients_keep_what_they_have,
     check,
+    global_generators_are_left_alone,
     learns_a_toy_task,
     majority_share,
     order_of_clients_changes_nothing,
+    same_spec_is_bit_equal,
 )
 from bench.contract.toys import permuted
 from bench.data import Family
@@ -142,6 +146,26 @@ def test_a_place_in_a_block_that_counts_is_noticed_with_some_clients_alone(
 ) -> None:
     with pytest.raises(Broken, match="trained together"):
         absent_clients_keep_what_they_have(subject(ByItsPlace, monkeypatch))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: float(torch.rand(())), lambda: np.random.rand()],  # noqa: NPY002
+    ids=["torch", "numpy"],
+)
+def test_a_single_draw_from_a_global_generator_is_noticed(
+    draw: Callable[[], float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Draws(Own):
+        def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+            super().aggregate(participants, received, upload)
+            self.model = {name: value + draw() for name, value in self.model.items()}
+
+    drawing = subject(Draws, monkeypatch)
+    with pytest.raises(Broken, match="two runs of one spec differ"):
+        same_spec_is_bit_equal(drawing)
+    with pytest.raises(Broken, match="draws from a global generator"):
+        global_generators_are_left_alone(drawing)
 
 
 class Idle(Own):
