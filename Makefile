@@ -19,8 +19,9 @@ quickstart: $(READY)
 	@$(RUN)bench quickstart
 	@echo "      (first, in this shell: . .venv/bin/activate)"
 
+# Workers and the processes that tests start compile what they import once, also where the shell forbids it.
 test: $(READY)
-	OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadfile
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)python -m pytest -n 2 --dist loadfile
 
 lint: $(READY)
 	$(RUN)ruff check .
