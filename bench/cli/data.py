@@ -163,14 +163,14 @@ def classes(
     """
     from bench.dataset import DATASETS
     from bench.federation.prepared import prepare
-    from bench.report import figures
     from bench.report.class_counts import class_figure
+    from bench.report.drawings import save
 
     chosen = scenario or DATASETS.named(dataset).scenarios
     figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), chosen, clients)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        written = figures.save(figure, out)
+        written = save(figure, out)
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     print(figure.caption)

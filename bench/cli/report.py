@@ -48,15 +48,22 @@ def report(
     stamp = f"{frames.stamp(db, own)} {request.stamp}"
     printout = folder.unchanged(out, stamp)
     if printout is None:
+        from bench.garbage import seldom_collected
+        from bench.report.drawings import Drawings
         from bench.report.report import compose, write
         from bench.report.shipped import opened
         from bench.report.study import STUDIES
 
-        with opened(db, own) as source:
-            report = compose(source, request, STUDIES.all())
+        workers = os.cpu_count() or 1
+        with (
+            seldom_collected(),
+            opened(db, own) as source,
+            Drawings(paths.home() / "figures", workers) as drawings,
+        ):
+            report = compose(source, request, STUDIES.all(), drawings=drawings)
             if document:
                 report.printout.document(document)  # an unknown name is refused before anything is written
-            write(report, out, os.cpu_count() or 1, stamp, paths.home() / "figures")
+            write(report, out, drawings, stamp)
         printout = report.printout
     screen = console(WIDTH)
     if document:

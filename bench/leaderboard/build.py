@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench import __version__
+from bench.garbage import seldom_collected
 from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards, vega
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
 from bench.leaderboard.boards import OTHERS, Boards, StudyBoards, boards, coverage, records
@@ -72,21 +71,8 @@ def build(
     """
     folder.check(out)
     folder.check_release(out, release)
-    with _garbage_kept():
+    with seldom_collected():
         return _build(source, studies, methods, out, release, today or date.today())
-
-
-@contextmanager
-def _garbage_kept() -> Iterator[None]:
-    """Look for cyclic garbage seldom: millions of rows are read, and looking through them at every few
-    hundred takes as long as reading them.
-    """
-    usual = gc.get_threshold()
-    gc.set_threshold(1_000_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 def _build(

@@ -654,15 +654,13 @@ MAIN = tuple(FIGURES)[:7]
 """Figures of a main table."""
 
 
-def figures(cells: Cells, results: Results) -> list[Figure]:
+def figures(cells: Cells, results: Results) -> Iterator[Figure]:
     """The figures that an experiment names, those of them in which there is something to draw."""
-    named = cells.experiment.figures or (MAIN if cells.experiment.main else ())
-    drawn: list[Figure] = []
-    for name in named:
+    for name in cells.experiment.figures or (MAIN if cells.experiment.main else ()):
         result = FIGURES[name](cells, results)
         several = [result] if result is None or isinstance(result, Figure) else result
-        drawn += [page for figure in several if figure is not None for page in pages(figure)]
-    return drawn
+        for figure in several:
+            yield from () if figure is None else pages(figure)
 
 
 def pages(figure: Figure) -> Iterator[Figure]:

@@ -195,7 +195,10 @@ def _published(side: Side) -> float:
 
 def _scores(study: Study, side: Side, results: Results) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
-    every = pd.concat([scores(cell, results, study.average) for cell in side])
+    first, *others = (scores(cell, results, study.average) for cell in side)
+    if not others:
+        return first.sort_values(KEYS)
+    every = pd.concat([first, *others])
     grouped = every.groupby([*KEYS, "part"], as_index=False).agg(
         value=("value", "mean"), weight=("weight", "first"), cells=("value", "size")
     )

@@ -106,10 +106,8 @@ def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
         RequestError: the scenario is not installed, so that nobody knows which clients share items.
     """
     assert cell.group is not None
-    done = cell.group.done
     rows = results.clients(cell.group, cell.stage, cell.rule)
-    partition = rows["run_id"].map(dict(zip(done["id"], done["partition_hash"], strict=True)))
     weight = rows["samples"].astype(float) if average == "samples" else np.ones(len(rows))
     part = rows["client"] // parse(cell.column.scenario).samples
-    rows = rows.assign(partition=partition, part=part, value=100.0 * rows["value"], weight=weight)
+    rows = rows.assign(part=part, value=100.0 * rows["value"], weight=weight)
     return rows.loc[rows["partition"] != "", list(COLUMNS)]

@@ -208,6 +208,11 @@ class Curves(Panel):
         return min((5, 4, 6), key=lambda columns: -len(self.marks) % columns)
 
     @cached_property
+    def lines(self) -> dict[str, Numbers]:
+        """The points ``[points, 2]`` of every method's curve."""
+        return {method: rows[[self.x, self.y]].to_numpy(np.float64) for method, rows in self.parts.items()}
+
+    @cached_property
     def shown(self) -> Range:
         """Where the y axis begins and ends.
 
@@ -215,7 +220,7 @@ class Curves(Panel):
         is beyond Tukey's fences around the curves, and names it. Intervals widen it by half of its length at
         most.
         """
-        curves = [self.parts[mark.method][self.y].to_numpy(np.float64) for mark in self.marks]
+        curves = [self.lines[mark.method][:, 1] for mark in self.marks]
         short = [len(curve) <= self.BARS or not self.robust for curve in curves]
         tails = [
             np.nan_to_num(curve if whole else curve[len(curve) // 2 :])
@@ -285,7 +290,7 @@ class Curves(Panel):
             self._frame(axes, small=True)
             self._grey(axes, [other for other in self.marks if other is not mark])
             self._curve(axes, mark)
-            end = f"{self.parts[mark.method][self.y].iloc[-1]:.1f}" if self.robust else ""
+            end = f"{self.lines[mark.method][-1, 1]:.1f}" if self.robust else ""
             label, size = fitted(mark.label, width - text_width(end, 6.5) - 0.08, LABEL + 0.5)
             axes.set_title(label, fontsize=size, color=style.ink(mark.look.colour), pad=2.5)
             axes.set_title(end, fontsize=6.5, color="0.3", loc="right", pad=2.5)
@@ -293,12 +298,16 @@ class Curves(Panel):
             axes.tick_params(labelleft=column == 0, labelbottom=lowest, labelsize=6.5)
             if row == rows // 2 and column == 0:
                 axes.set_ylabel(self.up_label, fontsize=7)
+            else:
+                axes.yaxis.set_label_coords(0, 0)  # no label: nothing need be measured to place it
             if place == len(self.marks) - 1 - (len(self.marks) - 1) % columns + columns // 2:
                 axes.set_xlabel(self.across_label, fontsize=7)
+            else:
+                axes.xaxis.set_label_coords(0, 0)
 
     def _frame(self, axes: Axes, small: bool = False) -> None:
         """Limits and ticks, the same in every drawing of the panel."""
-        low, high = 0.0, 1.01 * float(self.data[self.x].max())
+        low, high = 0.0, 1.01 * max(float(line[:, 0].max()) for line in self.lines.values())
         ticks = [(place, f"{place:,.6g}") for place in round_numbers(low, high, 3 if small else 6)]
         if self.ticks:
             low, high = self.ticks[0][0] - 0.3, self.ticks[-1][0] + 0.3
@@ -316,7 +325,7 @@ class Curves(Panel):
         mean. ``offset`` (0 to 1) staggers the markers of neighbours, None: none.
         """
         rows, look = self.parts[mark.method], mark.look
-        x, y = rows[self.x].to_numpy(np.float64), rows[self.y].to_numpy(np.float64)
+        x, y = self.lines[mark.method].T
         if len(rows) == 1:
             axes.axhline(float(y[0]), color=look.colour, linestyle=look.dashes, linewidth=1.2)
             return
@@ -349,21 +358,18 @@ class Curves(Panel):
 
     def _grey(self, axes: Axes, marks: Sequence[Mark]) -> None:
         """Curves that are there for comparison."""
-        parts = (self.parts[mark.method] for mark in marks)
-        lines = [rows[[self.x, self.y]].to_numpy(np.float64) for rows in parts if len(rows) > 1]
-        grey = LineCollection(lines, colors=style.OTHERS, linewidths=0.7, zorder=1.5)
+        lines = (self.lines[mark.method] for mark in marks)
+        several = [line for line in lines if len(line) > 1]
+        grey = LineCollection(several, colors=style.OTHERS, linewidths=0.7, zorder=1.5)
         axes.add_collection(grey, autolim=False)
 
     def _name_ends(self, axes: Axes) -> None:
         """Names right of the axes, each at its curve's end and joined to it, none on top of another."""
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         width, height = self.inches
-        last = [self.parts[mark.method].iloc[-1] for mark in self.named]
-        across = [
-            1.0 if len(self.parts[mark.method]) == 1 else (float(row[self.x]) - left) / (right - left)
-            for mark, row in zip(self.named, last, strict=True)
-        ]
-        up = [min(max((float(row[self.y]) - low) / (high - low), 0.0), 1.0) for row in last]
+        lines = [self.lines[mark.method] for mark in self.named]
+        across = [1.0 if len(line) == 1 else float(line[-1, 0] - left) / (right - left) for line in lines]
+        up = [min(max(float(line[-1, 1] - low) / (high - low), 0.0), 1.0) for line in lines]
         start = 1 + 0.16 / width
         places = spread(up, LABEL * 1.2 * POINT / height)
         for mark, x, y, place in zip(self.named, across, up, places, strict=True):
@@ -415,21 +421,11 @@ class Rows(Panel):
     def rows(self, axes: Axes) -> Iterator[tuple[int, Mark, pd.DataFrame]]:
         """Write the names and draw the limits; then every row's y, and what it shows."""
         places = range(len(self.marks))[::-1]
-        axes.set_yticks(places, [""] * len(places))
-        for place, mark in zip(places, self.marks, strict=True):
-            text, size = in_two_lines(mark.label, NAME_ROOM, LABEL)
-            axes.annotate(
-                text,
-                (0, place),
-                xycoords=("axes fraction", "data"),
-                xytext=(-4, 0),
-                textcoords="offset points",
-                fontsize=size,
-                ha="right",
-                va="center",
-                linespacing=1.0,
-            )
-        axes.tick_params(axis="y", length=0)
+        names = [in_two_lines(mark.label, NAME_ROOM, LABEL) for mark in self.marks]
+        axes.set_yticks(places, [name for name, _ in names], va="center", linespacing=1.0)
+        for label, (_, size) in zip(axes.get_yticklabels(), names, strict=True):
+            label.set_fontsize(size)
+        axes.tick_params(axis="y", length=0, pad=4, labelcolor="black")
         axes.set_ylim(-0.6, len(places) - 0.4)
         axes.grid(visible=False, axis="y")
         for place, mark in zip(places, self.marks, strict=True):

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.report import charts, folder, page, render, tables, terminal
-from bench.report import figures as drawing
 from bench.report import frame as frames
 from bench.report.cells import Cells, Selection
 from bench.report.claim_views import claims
 from bench.report.collect import plans_of, results_of, selected
 from bench.report.dataset_documents import dataset_document
+from bench.report.drawings import Drawings
 from bench.report.experiment import Plan
+from bench.report.figures import Figure
 from bench.report.metric import TITLES, check_kept
 from bench.report.parts import Part, scores, sentences, verdict_counts
 from bench.report.planned import Usual, usual
@@ -160,16 +162,22 @@ def _part(
     shown: Sequence[Cells],
     results: Results,
     selection: Selection,
+    drawings: Drawings | None,
 ) -> Part:
     """A study's documents and figures: of the experiments ``shown``, then statistics over all those selected,
     run or not. No statistics where no methods are compared; by another metric than accuracy tables and the
     ranking alone, as nothing is published, claimed or drawn of it.
     """
+    by_accuracy = results.metric == ACCURACY
+    figures: list[Figure] = []
+    for figure in chain.from_iterable(charts.figures(each, results) for each in shown if by_accuracy):
+        figures.append(figure)
+        if drawings:  # begun before anything else: what follows takes long enough to draw many
+            drawings.begin(figure)
     main = [cells for cells in experiments if cells.experiment.main]
     competing = [cells for cells in experiments if cells.experiment.competes]
     ranks = rank(study, competing, results, selection) if competing else None
     statistics: list[Statistic | None] = []
-    by_accuracy = results.metric == ACCURACY
     judged = bool(competing) and by_accuracy
     columns = {column for cells in experiments for column in cells.columns}
     lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking(columns))])
@@ -196,19 +204,20 @@ def _part(
         ranks.table if ranks else None,
         {f"{study.name}_{each.experiment.name}": table for each, table in maps if table},
         [*(tables.document(each, results) for each in shown), *(each.document for each in done)],
-        [
-            *(figure for each in shown if by_accuracy for figure in charts.figures(each, results)),
-            *(figure for each in done if by_accuracy for figure in each.figures),
-        ],
+        [*figures, *(figure for each in done if by_accuracy for figure in each.figures)],
         [record for each in done for record in each.records],
     )
 
 
 def compose(
-    source: Source, request: Request, studies: dict[str, type[Study]], settings: Usual | None = None
+    source: Source,
+    request: Request,
+    studies: dict[str, type[Study]],
+    settings: Usual | None = None,
+    drawings: Drawings | None = None,
 ) -> Report:
     """The report on a database, of which nothing is written yet. ``settings`` replace what the grids plan as
-    the usual settings of every cell.
+    the usual settings of every cell; ``drawings`` begin while the rest is computed.
 
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
@@ -234,7 +243,7 @@ def compose(
         experiments = selected(study, plans[study.name], results, selection)
         with_runs = [each for each in experiments if asked or each.experiment.main or each.ran]
         unrun += [f"{study.name} {each.experiment.name}" for each in experiments if each not in with_runs]
-        parts.append(_part(study, experiments, with_runs, results, selection))
+        parts.append(_part(study, experiments, with_runs, results, selection, drawings))
     if not any(part.documents for part in parts):
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
@@ -260,11 +269,10 @@ def _printout(parts: Sequence[Part], unrun: tuple[str, ...], elsewhere: tuple[st
     return Printout(studies, unrun, elsewhere, dict(shipped), sum(len(part.figures) for part in parts))
 
 
-def write(report: Report, out: Path, workers: int = 1, stamp: str = "", drawings: Path | None = None) -> None:
+def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> None:
     """Put a report in the place of an earlier one; unchanged results give byte-identical files.
 
-    ``workers`` draw figures; ``drawings`` is a folder that keeps them. ``stamp`` says what the report was
-    made from (see ``bench.report.folder``).
+    ``stamp`` says what the report was made from (see ``bench.report.folder``).
 
     Raises:
         RequestError: the folder holds other files than a report's, or cannot be written.
@@ -288,7 +296,7 @@ def write(report: Report, out: Path, workers: int = 1, stamp: str = "", drawings
                     (each.name for each in part.documents if record.name.startswith(each.name)), key=len
                 )
                 frames.write((new / part.file(owner, record.name)).with_suffix(".csv"), record.rows)
-        drawing.save_all(stems, workers, drawings)
+        drawings.save(stems)
         frames.write(
             new / "cells.csv", frames.frame(cell for each in report.documents for cell in each.primary)
         )
@@ -304,6 +312,7 @@ def build(
     settings: Usual | None = None,
 ) -> Report:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
-    report = compose(source, request, studies, settings)
-    write(report, out)
+    with Drawings() as drawings:
+        report = compose(source, request, studies, settings, drawings)
+        write(report, out, drawings)
     return report

@@ -168,7 +168,7 @@ class Results:
         self._apart = frozenset(apart)
         self._searches = searches or Searches(Configurations({}))
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
-        self._values: dict[tuple[str, str, str], pd.DataFrame] = {}
+        self._values: dict[tuple[str, str, str, Metric], pd.DataFrame] = {}
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
         self._pooled: dict[tuple[frozenset[Column], str, str, Average], tuple[float, int] | None] = {}
         self.runs = self._load()
@@ -313,11 +313,14 @@ class Results:
         except KeyError:
             return None
 
-    def _results(self, stage: str, rule: str, split: str = "test") -> pd.DataFrame:
-        key = (stage, rule, split)
+    def _results(
+        self, stage: str, rule: str, split: str = "test", metric: Metric | None = None
+    ) -> pd.DataFrame:
+        """What all clients of all runs score, indexed by run: by the report's metric or another."""
+        key = (stage, rule, split, metric or self.metric)
         if key not in self._values:
             done = self.runs.loc[self.runs["state"] == "done", "id"]
-            rows = client_values(self._source, [int(run) for run in done], self.metric, stage, split, rule)
+            rows = client_values(self._source, [int(run) for run in done], key[-1], stage, split, rule)
             rows = rows[["run_id", "client", "value", "samples"]]
             self._values[key] = rows.set_index("run_id").sort_index(kind="stable")
         return self._values[key]
@@ -342,12 +345,16 @@ class Results:
         return len(done), len(done - set(self._results("trained", "last").index))
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
-        """Test results of the group's runs: run_id, seed, client, value (0 to 1), samples."""
+        """Test results of the group's runs: run_id, seed, partition, client, value (0 to 1), samples."""
         seeds = dict(zip(group.done["id"].tolist(), group.seeds, strict=True))
         key = (*seeds, stage, rule)
         if key not in self._clients:
             rows = _of_runs(self._results(stage, rule), sorted(seeds)).reset_index()
-            rows = rows.assign(seed=rows["run_id"].map(seeds))
+            partitions = dict(zip(seeds, group.done["partition_hash"], strict=True))
+            rows = rows.assign(
+                seed=rows["run_id"].map(seeds),
+                partition=pd.Series([partitions[run] for run in rows["run_id"].tolist()], dtype=object),
+            )
             self._clients[key] = rows.sort_values(["seed", "client"], ignore_index=True)
         return self._clients[key]
 
@@ -467,7 +474,7 @@ class Results:
         if correct is None:
             return self._row_with_counts(run, stage)
         samples = np.zeros(correct.shape[1], np.int32)
-        held = _of_runs(self._results(stage, "last", "val"), [run])
+        held = _of_runs(self._results(stage, "last", "val", ACCURACY), [run])
         samples[held["client"].to_numpy()] = held["samples"].to_numpy()
         return int(client_mean(correct, samples).argmax())
 
@@ -476,7 +483,7 @@ class Results:
         correct = self._source.curves([run], "test").get((run, stage))
         if correct is None:
             return None
-        read = client_values(self._source, [run], ACCURACY, stage, "test", "best_val")
+        read = _of_runs(self._results(stage, "best_val", "test", ACCURACY), [run])
         counts = np.rint((read["value"] * read["samples"]).to_numpy())
         (rows,) = np.nonzero((correct[:, read["client"].to_numpy()] == counts).all(axis=1))
         return int(rows[0]) if len(rows) == 1 else None

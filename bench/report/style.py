@@ -33,6 +33,7 @@ RC: Any = {
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # where it would be: looking for ticks above that it may not cover takes long
     "axes.labelsize": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,

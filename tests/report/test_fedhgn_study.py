@@ -15,8 +15,9 @@ from bench.report import measures, tables
 from bench.report.cell_builder import cells_of
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.charts import figures
+from bench.report.drawings import save
 from bench.report.experiment import Comparison, Experiment, Plan, Target
-from bench.report.figures import draw, save
+from bench.report.figures import draw
 from bench.report.planned import usual
 from bench.report.published import published
 from bench.report.results import Results

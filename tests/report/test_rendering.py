@@ -14,6 +14,7 @@ from study_cells import report_of
 from bench.errors import RequestError
 from bench.report import folder
 from bench.report.captions import describe
+from bench.report.drawings import Drawings
 from bench.report.frame import TYPES
 from bench.report.planned import usual
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
@@ -394,7 +395,8 @@ def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
 
 def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path) -> None:
     built = report(tmp_path / "a")
-    write(built, tmp_path / "a", stamp="of these results")
+    with Drawings() as drawings:
+        write(built, tmp_path / "a", drawings, "of these results")
     assert folder.unchanged(tmp_path / "a", "of these results") == built.printout
     assert folder.unchanged(tmp_path / "a", "of others") is None
     assert folder.unchanged(tmp_path / "b", "of these results") is None

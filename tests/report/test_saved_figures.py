@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from bench.report import figures, style
+from bench.report import drawings, figures, style
+from bench.report.drawings import Drawings
 from bench.report.figures import Figure
 from bench.report.plots import Curves, Mark, with_intervals
 
@@ -39,7 +40,8 @@ def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
     kept = tmp_path / "kept"
 
     def saved(last: float, folder: str) -> list[bytes]:
-        paths = figures.save_all({figure(last): tmp_path / folder / "table" / "curve"}, kept=kept)
+        with Drawings(kept) as shown:
+            paths = shown.save({figure(last): tmp_path / folder / "table" / "curve"})
         assert [path.name for path in paths] == ["curve.pdf", "curve.png", "curve.csv"]
         return [path.read_bytes() for path in paths]
 
@@ -59,19 +61,23 @@ def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
 
 @pytest.mark.slow
 def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawings = [figure(60.0 + number, f"curve{number}") for number in range(4)]
-    alone = figures.save_all({each: tmp_path / "alone" / each.name for each in drawings})
-    monkeypatch.setattr(figures, "MANY", 2)
-    by_two = figures.save_all({each: tmp_path / "two" / each.name for each in drawings}, workers=2)
+    every = [figure(60.0 + number, f"curve{number}") for number in range(4)]
+    with Drawings() as shown:
+        alone = shown.save({each: tmp_path / "alone" / each.name for each in every})
+    monkeypatch.setattr(drawings, "MANY", 2)
+    with Drawings(workers=2) as shown:
+        by_two = shown.save({each: tmp_path / "two" / each.name for each in every})
     for one, other in zip(alone, by_two, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
 def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
-    figures.save_all({figure(60.0): tmp_path / "a"}, kept=kept)
-    long_ago = time.time() - 2 * figures.KEPT_DAYS * 24 * 3600
+    with Drawings(kept) as shown:
+        shown.save({figure(60.0): tmp_path / "a"})
+    long_ago = time.time() - 2 * drawings.KEPT_DAYS * 24 * 3600
     for path in kept.iterdir():
         os.utime(path, (long_ago, long_ago))
-    figures.save_all({figure(61.0): tmp_path / "b"}, kept=kept)
-    assert len(list(kept.iterdir())) == len(figures.KINDS)
+    with Drawings(kept) as shown:
+        shown.save({figure(61.0): tmp_path / "b"})
+    assert len(list(kept.iterdir())) == len(drawings.KINDS)
