@@ -14,22 +14,15 @@ from numpy.typing import NDArray
 
 from bench.report import style
 from bench.report.cells import Cell, Cells
+from bench.report.curves import Curves, Numbers
 from bench.report.experiment import Line
 from bench.report.figures import Figure
+from bench.report.intervals import with_intervals
 from bench.report.measures import MIXED, Measure
-from bench.report.plots import (
-    ACCURACY,
-    Boxes,
-    Costs,
-    Curves,
-    Heat,
-    Mark,
-    Numbers,
-    Pairs,
-    Panel,
-    with_intervals,
-)
+from bench.report.panels import ACCURACY, Mark, Panel
+from bench.report.plots import Costs, Heat
 from bench.report.results import Aggregate, Group, Results
+from bench.report.rows import Boxes, Pairs
 from bench.report.settings import PARTITION, PER_SEED, Column
 from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES, STAGES, ranges

@@ -35,7 +35,17 @@ MANY = 12
 KEPT_DAYS = 60
 """Days after which a drawing that no report showed is no longer kept."""
 
-SOURCES = ("drawings.py", "figures.py", "fonts.py", "plots.py", "style.py")
+SOURCES = (
+    "curves.py",
+    "drawings.py",
+    "figures.py",
+    "fonts.py",
+    "lettering.py",
+    "panels.py",
+    "plots.py",
+    "rows.py",
+    "style.py",
+)
 """The modules of ``bench.report`` that know matplotlib."""
 
 

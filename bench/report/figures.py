@@ -14,7 +14,8 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from bench.report import fonts, style
-from bench.report.plots import POINT, Corner, Margins, Panel, wrapped
+from bench.report.lettering import POINT, wrapped
+from bench.report.panels import Corner, Margins, Panel
 
 DPI = 150
 TITLE = 10.5

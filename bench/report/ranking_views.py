@@ -12,9 +12,10 @@ from bench.report import style
 from bench.report.captions import conditions, origins
 from bench.report.competitors import Task
 from bench.report.figures import Figure
-from bench.report.plots import Mark, Ranks
+from bench.report.panels import Mark
 from bench.report.ranking import Ranking, cell_groups
 from bench.report.results import Group, Results
+from bench.report.rows import Ranks
 from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot

@@ -14,21 +14,13 @@ from matplotlib.text import Text
 from scipy import stats
 
 from bench.report import style
+from bench.report.curves import Curves
 from bench.report.figures import Figure, draw
-from bench.report.plots import (
-    Boxes,
-    Costs,
-    Curves,
-    Dots,
-    Heat,
-    Mark,
-    Pairs,
-    Panel,
-    Ranks,
-    log_ticks,
-    spread,
-    with_intervals,
-)
+from bench.report.intervals import with_intervals
+from bench.report.lettering import spread
+from bench.report.panels import Mark, Panel
+from bench.report.plots import Costs, Dots, Heat, log_ticks
+from bench.report.rows import Boxes, Pairs, Ranks
 
 LOOKS_AT_FIGURES = True
 

@@ -19,12 +19,12 @@ from study_cells import main_tables, report_of
 
 from bench.report.cells import Selection
 from bench.report.competitors import competitors, tasks
-from bench.report.plots import Ranks
 from bench.report.ranking import TABLE, Ranking, cell_groups, rank
 from bench.report.ranking_views import ranking_statistic
 from bench.report.report import Report
 from bench.report.request import Request
 from bench.report.results import Results
+from bench.report.rows import Ranks
 from bench.report.spread import spread
 from bench.report.statistic import Statistic
 from bench.report.study import Study

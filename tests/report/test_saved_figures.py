@@ -11,9 +11,11 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from bench.report import drawings, figures, style
+from bench.report.curves import Curves
 from bench.report.drawings import Drawings
 from bench.report.figures import Figure
-from bench.report.plots import Curves, Mark, with_intervals
+from bench.report.intervals import with_intervals
+from bench.report.panels import Mark
 
 LOOKS_AT_FIGURES = True
 
