@@ -1,0 +1,153 @@
+"""What figures of an experiment have in common: the lines of a column with numbers, their rows and words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from bench.report import style
+from bench.report.cells import Cell, Cells
+from bench.report.experiment import Line
+from bench.report.figures import Figure
+from bench.report.intervals import with_intervals
+from bench.report.measures import Measure
+from bench.report.panels import Mark, Panel
+from bench.report.results import Aggregate, Group
+from bench.report.settings import Column
+from bench.report.study import Study
+from bench.report.wording import AVERAGES, RULES, STAGES, ranges
+
+
+class LineRuns(NamedTuple):
+    """A line of a column with numbers: its title, its cell at the first point and its runs."""
+
+    label: str
+    cell: Cell
+    measured: Aggregate
+    group: Group
+    look: style.Look
+
+    @property
+    def method(self) -> str:
+        """The line's method."""
+        return self.cell.method
+
+    def mark(self, keys: Iterable[str] = ()) -> Mark:
+        """How the line is drawn; its name stands in every drawing if it is among ``keys``."""
+        return Mark(self.method, self.label, self.look, self.method in keys)
+
+    def rows(self, **values: Any) -> pd.DataFrame:
+        """Rows of a panel's frame: where the line is measured, and these values."""
+        return rows_of(self.cell.column, self.method, **values)
+
+
+P = TypeVar("P", bound=Panel)
+
+
+class Parts:
+    """The rows that a panel shows, line by line, and how each is drawn."""
+
+    def __init__(self) -> None:
+        self._rows: list[pd.DataFrame] = []
+        self._marks: list[Mark] = []
+
+    def add(self, rows: pd.DataFrame, mark: Mark) -> None:
+        """Show these rows of a line."""
+        self._rows.append(rows)
+        self._marks.append(mark)
+
+    def panel(self, kind: Callable[..., P], title: str, *more: Any, **named: Any) -> P | None:
+        """A panel of all rows, means with their intervals; None where there are none."""
+        if not self._rows:
+            return None
+        rows = pd.concat(self._rows, ignore_index=True)
+        data = with_intervals(rows.astype({"std": float})) if "std" in rows else rows
+        return kind(title, data, tuple(self._marks), *more, **named)
+
+
+def by_column(cells: Cells, panel: Callable[[Column], P | None]) -> list[P]:
+    """The panel of every column that has one."""
+    return [drawn for drawn in map(panel, cells.columns) if drawn is not None]
+
+
+def rows_of(column: Column, method: str, **values: Any) -> pd.DataFrame:
+    """Rows of a panel's frame: where a method is measured, and values, one a row or the same for all."""
+    several = any(np.ndim(value) for value in values.values())
+    return pd.DataFrame({**asdict(column), "method": method, **values}, index=None if several else [0])
+
+
+def lines_with_numbers(cells: Cells, column: Column, competing: bool = False) -> list[LineRuns]:
+    """Lines of a column with numbers under the usual settings, each run once; without the references that
+    train nothing where ``competing``.
+    """
+    lines = []
+    for line in cells.lines:
+        cell = cells.at(column, line)
+        if competing and line.method in cells.study.references:
+            continue
+        if cell and cell.measured and cell.group and not (line.setting or line.reads):
+            lines.append(LineRuns(cells.title(line), cell, cell.measured, cell.group, look_of(cells, line)))
+    return lines
+
+
+def key_methods(study: Study, lines: Iterable[LineRuns]) -> frozenset[str]:
+    """The methods that matter among some: the one that the study proposes, its baseline, and the best."""
+    ranked = [line for line in lines if line.method not in study.references]
+    best = max(ranked, key=lambda line: line.measured.mean).method if ranked else ""
+    return frozenset((study.proposed, study.baseline, best))
+
+
+def look_of(cells: Cells, line: Line) -> style.Look:
+    """The look of a line: its method's, or one of its own where several lines have one method."""
+    if cells.by_method or cells.experiment.main:
+        return style.of(line.method)
+    return style.nth(cells.lines.index(line))
+
+
+def name_of(cells: Cells, line: Line) -> str:
+    """A line's name in a figure's frame: its method, or its title where several lines have one method."""
+    return line.method if cells.by_method or cells.experiment.main else cells.title(line)
+
+
+def title_of(study: Study, column: Column) -> str:
+    """A column as the title of a panel."""
+    return column.described(study.title_of(column.dataset))
+
+
+def reading_of(study: Study, measure: Measure | None = None, averaged: bool = True) -> str:
+    """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
+    read = (measure and measure.reading) or study.primary
+    how = f"{STAGES[read.stage]}, {RULES[read.rule]} (stage {read.stage}, rule {read.rule})"
+    return f"{how}, {AVERAGES[study.average]}" if averaged else how
+
+
+def figure_of(
+    cells: Cells, kind: str, heading: str, caption: str, panels: Iterable[Panel | None]
+) -> Figure | None:
+    """The figure of that kind; None where there is no panel. The caption gets the seeds."""
+    drawn = [panel for panel in panels if panel is not None]
+    if not drawn:
+        return None
+    document = f"{cells.study.name}_{cells.experiment.name}"
+    seeds = {seed for cell in cells if cell.group and not cell.line.setting for seed in cell.group.seeds}
+    return Figure(document, f"{document}_{kind}", f"{caption} Seeds: {ranges(seeds)}.", drawn, heading)
+
+
+def heading_of(what: str, panels: Sequence[Panel]) -> str:
+    """What curves show, their seeds and what is drawn around them."""
+    counts = {int(n) for panel in panels for n in panel.data["n"] if n}
+    if not counts:
+        return what
+    fewest, most = min(counts), max(counts)
+    seeds = f"{fewest} to {most} seeds" if most > fewest else f"{most} seed{'s' if most > 1 else ''}"
+    return f"{what}: mean of {seeds}{interval_words(panels)}"
+
+
+def interval_words(panels: Iterable[Panel]) -> str:
+    """What a title says of the intervals of measured means, where there are some."""
+    measured = any((panel.data["low"].notna() & (panel.data["n"] > 0)).any() for panel in panels)
+    return ", 95 % interval" if measured else ""

@@ -1,0 +1,116 @@
+"""The figures of an experiment that show collaboration matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.report.cells import Cells
+from bench.report.chart_lines import (
+    LineRuns,
+    figure_of,
+    lines_with_numbers,
+)
+from bench.report.figures import Figure
+from bench.report.measures import MIXED
+from bench.report.plots import Heat
+from bench.report.results import Results
+from bench.report.study import Study
+
+ARTEFACT = "collaboration"
+"""Name under which a method keeps its last collaboration matrix: ``[clients, clients]``, or
+``[layers, clients, clients]`` where it has one a layer."""
+
+
+BORDER = 2
+"""Layers at either end of a model that have heat maps of their own."""
+
+
+Weights = Callable[[int], NDArray[Any] | None]
+"""From a run to its weights ``[layers, clients, clients]`` or ``[clients, clients]``, where it has some."""
+
+
+def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "") -> Heat | None:
+    """Who learns from whom: the mean over seeds and layers, of runs that share a partition."""
+    column, runs = line.cell.column, line.group.done
+    if len(set(runs["partition_hash"])) > 1:
+        # Clients of other partitions are other clients: the first seed's alone.
+        runs = runs.take([0])
+    square = (column.clients, column.clients)
+    matrices = [
+        np.asarray(weights, np.float64).reshape(-1, *square).mean(axis=0)
+        for weights in map(weights_of, runs["id"].tolist())
+        if weights is not None and weights.ndim in (2, 3) and weights.shape[-2:] == square
+    ]
+    if not matrices:
+        return None
+    label = f"{line.label}, {name}" if name else line.label
+    where = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
+    client, other = np.indices(square)
+    mean = np.mean(matrices, axis=0)
+    values = {"n": len(matrices), "client": client.ravel(), "from": other.ravel(), "weight": mean.ravel()}
+    return Heat(f"{label}\n{where}", line.rows(**values))
+
+
+def _every_line(cells: Cells) -> list[LineRuns]:
+    return [line for column in cells.columns for line in lines_with_numbers(cells, column)]
+
+
+def _best_round(results: Results, run: int, layer: int | None = None) -> NDArray[Any] | None:
+    """The weights that a run's round of best validation began with, of all layers or one."""
+    kept, best = results.artefact(run, MIXED), results.best_round(run, "trained")
+    if kept is None or best is None or best >= len(kept):
+        return None
+    weights: NDArray[Any] = kept[best]
+    return weights if layer is None else weights[layer]
+
+
+def collaboration(cells: Cells, results: Results) -> Figure | None:
+    """The last collaboration matrix of every method that keeps one, in every column."""
+    caption = (
+        "Weights of the collaboration matrix after the last round: how much of the model of the client below "
+        "goes into that of the client at the side; mean over seeds where they share the partition, else the "
+        "first seed's, and over layers where every layer has its own. Clients stand in the federation's "
+        "order, each panel has its own scale. No stage, rule or average plays a part."
+    )
+    heading = "Who learns from whom after the last round: mean over seeds"
+    last = partial(results.artefact, name=ARTEFACT)
+    panels = (_weights(cells.study, line, last) for line in _every_line(cells))
+    return figure_of(cells, "collaboration", heading, caption, panels)
+
+
+def collaboration_best(cells: Cells, results: Results) -> Figure | None:
+    """What the models of the best round were mixed with, of every method that keeps it by round."""
+    caption = (
+        "Weights with which models were mixed before the round of best mean validation accuracy: how much of "
+        "the model of the client below goes into that of the client at the side; mean over seeds, and over "
+        "layers where each has its own. Each panel has its own scale."
+    )
+    heading = "Who learns from whom in the best round: mean over seeds"
+    best = partial(_best_round, results)
+    panels = (_weights(cells.study, line, best) for line in _every_line(cells))
+    return figure_of(cells, "collaboration_best", heading, caption, panels)
+
+
+def collaboration_layers(cells: Cells, results: Results) -> Figure | None:
+    """The same by layer, of methods that have a matrix for each: the first two layers and the last two."""
+    panels = []
+    for line in _every_line(cells):
+        kept = (_best_round(results, run) for run in line.group.done["id"].tolist())
+        first = next((weights for weights in kept if weights is not None), None)
+        count = 0 if first is None or first.ndim != 3 else len(first)
+        for layer in range(count):
+            if min(layer, count - 1 - layer) < BORDER:
+                weights_of = partial(_best_round, results, layer=layer)
+                panels.append(_weights(cells.study, line, weights_of, f"layer {layer + 1} of {count}"))
+    caption = (
+        f"Weights by layer before the round of best mean validation accuracy, the first {BORDER} and last "
+        f"{BORDER} layers, mean over seeds; a layer is a module with its weight and bias, normalisation too. "
+        "Each panel has its own scale."
+    )
+    heading = "Who learns from whom in the best round, by layer: mean over seeds"
+    return figure_of(cells, "collaboration_layers", heading, caption, panels)
