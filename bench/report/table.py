@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+from pydantic import PlainSerializer
 
 from bench.report.cells import Cell
 
@@ -54,7 +56,7 @@ class Table:
     groups: tuple[tuple[str, int], ...]
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    references: frozenset[str] = frozenset()
+    references: Annotated[frozenset[str], PlainSerializer(sorted, list[str])] = frozenset()
     together: int = 0
 
     def blocks(self, width: int) -> Iterator[Table]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_database import CORA, FakeDatabase
+from pydantic import TypeAdapter
 from rich.console import Console
 from study_cells import report_of
 
@@ -391,6 +392,12 @@ def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
         "fedsheafhn/table1/table.tex",
         "fedsheafhn/table1/clients.pdf",
     } <= names
+
+
+def test_what_is_kept_of_a_table_is_in_the_same_order_in_every_process() -> None:
+    labels = [f"method {letter}" for letter in "badcfe"]
+    table = Table("name", "Title", "Method", (), (), (), frozenset(labels))
+    assert json.loads(TypeAdapter(Table).dump_json(table))["references"] == sorted(labels)
 
 
 def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path) -> None:
