@@ -73,6 +73,20 @@ def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: 
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
+@pytest.mark.slow
+def test_figures_are_drawn_before_all_of_them_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawings, "MANY", 2)
+    with Drawings(tmp_path / "kept", workers=2) as shown:
+        for last in (60.0, 61.0):
+            shown.begin(figure(last))
+        end = time.monotonic() + 120
+        while len(list((tmp_path / "kept").glob("*.png"))) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert len(list((tmp_path / "kept").glob("*.png"))) == 2
+
+
 def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     with Drawings(kept) as shown:
