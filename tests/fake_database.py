@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.spec import Protocol, RunSpec
+from bench.store.filters import Readings
 
 RUN_COLUMNS = (
     "cell",
@@ -177,16 +178,10 @@ class FakeDatabase:
         assert not filters
         return pd.DataFrame(self._runs, columns=list(RUN_COLUMNS))
 
-    def client_results(
-        self,
-        run_ids: Iterable[int],
-        stage: str | None = None,
-        split: str | None = None,
-        rule: str | None = None,
-    ) -> pd.DataFrame:
+    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         frame = pd.DataFrame(self._results, columns=list(RESULT_COLUMNS))
         keep = frame["run_id"].isin(list(run_ids))
-        for name, value in (("stage", stage), ("split", split), ("rule", rule)):
+        for name, value in only.items():
             if value is not None:
                 keep &= frame[name] == value
         return frame[keep].reset_index(drop=True)

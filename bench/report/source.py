@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, count
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from bench.spec import RunSpec
-from bench.store.filters import filter_runs
+from bench.store.filters import Readings, filter_runs
 
 
 class Source(Protocol):
@@ -20,13 +20,7 @@ class Source(Protocol):
     def runs(self, **filters: Any) -> pd.DataFrame:
         """One row a run, every column of ``runs``."""
 
-    def client_results(
-        self,
-        run_ids: Iterable[int],
-        stage: str | None = None,
-        split: str | None = None,
-        rule: str | None = None,
-    ) -> pd.DataFrame:
+    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """Columns run_id, client, stage, split, rule, metric, value, samples."""
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
@@ -90,18 +84,9 @@ class Merged:
         """One row a run, every column of ``runs`` and ``origin``, ordered by id; filtered alike."""
         return filter_runs(self._runs, filters)
 
-    def client_results(
-        self,
-        run_ids: Iterable[int],
-        stage: str | None = None,
-        split: str | None = None,
-        rule: str | None = None,
-    ) -> pd.DataFrame:
+    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """As ``Store.client_results``."""
-        return self._joined(
-            run_ids,
-            lambda source, ids: source.client_results(ids, stage=stage, split=split, rule=rule),
-        )
+        return self._joined(run_ids, lambda source, ids: source.client_results(ids, **only))
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
         """As ``Queries.counts``, ordered so within each source."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ from bench.store.bundle_check import (
     refuse,
     sha256,
 )
-from bench.store.filters import filter_results, filter_runs
+from bench.store.filters import Readings, filter_results, filter_runs
 from bench.store.models import ClientResult
 from bench.store.queries import COUNTS, RUN_COLUMNS
 
@@ -216,21 +216,15 @@ class Bundle:
         """One row a run with the columns of ``Store.runs``, ordered by id; the same filters."""
         return filter_runs(self._runs, filters)
 
-    def client_results(
-        self,
-        run_ids: Iterable[int],
-        stage: str | None = None,
-        split: str | None = None,
-        rule: str | None = None,
-    ) -> pd.DataFrame:
+    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """As ``Store.client_results``; values are bit by bit those of the database."""
-        results = filter_results(self._results, run_ids, stage, split, rule)
+        results = filter_results(self._results, run_ids, only)
         results = results.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
         return results.assign(**{name: _as_text(results[name]) for name in TEXTS})
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
         """As ``Queries.counts``."""
-        results = filter_results(self._results, run_ids, None, None, None)
+        results = filter_results(self._results, run_ids, {})
         results = results[(results["metric"] == ACCURACY) & (results["samples"] > 0)]
         results = results.assign(right=np.rint(results["value"] * results["samples"]).astype(np.int64))
         keys = list(COUNTS[:4])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -11,6 +11,14 @@ from bench.errors import RequestError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to import, and a database can be asked without
+
+
+class Readings(TypedDict, total=False):
+    """Which of the results of a run's clients are asked for; what is left out or None takes everything."""
+
+    stage: str | None
+    split: str | None
+    rule: str | None
 
 
 def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
@@ -65,12 +73,10 @@ def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.Data
     return kept
 
 
-def filter_results(
-    results: pd.DataFrame, run_ids: Iterable[int], stage: str | None, split: str | None, rule: str | None
-) -> pd.DataFrame:
-    """Rows of some runs; a filter that is None takes everything."""
+def filter_results(results: pd.DataFrame, run_ids: Iterable[int], only: Readings) -> pd.DataFrame:
+    """Rows of some runs with these readings."""
     keep = results["run_id"].isin({int(run) for run in run_ids})
-    for name, value in (("stage", stage), ("split", split), ("rule", rule)):
+    for name, value in only.items():
         if value is not None:
             keep &= results[name] == value
     return results[keep].reset_index(drop=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, Strin
 
 from bench.metric_names import ACCURACY
 from bench.store.arrays import unpack_array, unpack_counts, unpack_matrices
-from bench.store.filters import wanted_values
+from bench.store.filters import Readings, wanted_values
 from bench.store.models import (
     Artefact,
     Base,
@@ -175,13 +175,7 @@ class Queries:
         with self._engine.connect() as connection:
             return [Timing(*row) for row in connection.execute(statement)]
 
-    def client_results(
-        self,
-        run_ids: Iterable[int],
-        stage: str | None = None,
-        split: str | None = None,
-        rule: str | None = None,
-    ) -> pd.DataFrame:
+    def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """Columns run_id, client, stage, split, rule, metric, value, samples; value in 0..1.
 
         Ordered by run, client, stage, split, rule. A filter that is None takes everything.
@@ -189,8 +183,7 @@ class Queries:
         import pandas as pd
 
         columns = ClientResult.__table__.columns
-        given = {"stage": stage, "split": split, "rule": rule}
-        same = {name: value for name, value in given.items() if value is not None}
+        same = {name: str(value) for name, value in only.items() if value is not None}
         read = [column for column in columns if column.name not in same]
         statement = select(*read).order_by(*ClientResult.__table__.primary_key)
         for name, value in same.items():
