@@ -61,7 +61,6 @@ class Drawings:
         self._kept = folder
         self._stack = ExitStack()
         self._folder = folder or Path(self._stack.enter_context(TemporaryDirectory()))
-        self._folder.mkdir(parents=True, exist_ok=True)
         self._digests: dict[Figure, str] = {}
         self._waiting: dict[str, Figure] = {}
         self._pool: ProcessPoolExecutor | None = None
@@ -81,6 +80,7 @@ class Drawings:
         """Have a figure drawn, as soon as there are enough for further processes."""
         if figure in self._digests:
             return
+        self._folder.mkdir(parents=True, exist_ok=True)
         digest = self._digests[figure] = _digest(figure)
         if not all((self._folder / f"{digest}.{kind}").is_file() for kind in KINDS):
             self._waiting[digest] = figure
