@@ -1,7 +1,7 @@
 """Compare tables in README.md and docs/protocol.md with those of a report: tables.py REPORT [--write].
 
-A table of a page is one of the report if both have the same head: each of its rows must stand there. README.md has
-the reports' scores, a row a paper. ``--write`` mends the pages instead.
+A table of a page is one of the report if both have the same head: each of its rows must stand there.
+README.md has the reports' scores, a row a paper. ``--write`` mends the pages instead.
 """
 
 import re
