@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -30,6 +31,16 @@ PLUGINS = "BENCH_PLUGINS"
 """Environment variable: Python files with such classes, separated as in ``PATH``."""
 
 
+class _Uncached(SourceFileLoader):
+    """Reads a file anew in every process: bytecode is known by the second and size of its source, and a file
+    that is being edited may keep both.
+    """
+
+    def path_stats(self, path: str | bytes) -> Any:
+        """Nothing is known of the file, so that no bytecode is read or written."""
+        raise OSError
+
+
 def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
     """A Python file as a module; it is run once. ``named_by`` is what the user named it by.
 
@@ -40,7 +51,7 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
     name = f"bench_plugin_{path.stem}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path):
         return sys.modules[name]
-    spec = spec_from_file_location(name, path)
+    spec = spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if not path.exists():
         raise RequestError(f"{named_by}: there is no file {path}")
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:

@@ -106,7 +106,7 @@ class Drawings:
                 drawing = self._folder / f"{self._digests[figure]}.{kind}"
                 os.utime(drawing)
                 shutil.copyfile(drawing, f"{stem}.{kind}")
-        if self._kept is not None:
+        if stems and self._kept is not None:
             _forget(self._kept)
         return [Path(f"{stem}.{kind}") for stem in stems.values() for kind in (*KINDS, "csv")]
 

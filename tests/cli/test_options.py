@@ -122,7 +122,7 @@ def test_a_report_gets_what_is_asked_for(
 ) -> None:
     asked: list[Any] = []
 
-    def compose(source: Any, request: Request, studies: Any) -> Report:
+    def compose(source: Any, request: Request, studies: Any, **_: Any) -> Report:
         asked.append(request)
         study = PrintedStudy("A", 0, (), (), {"a_table": PrintedDocument("A: a table", (), (), short=False)})
         return Report((), Printout({"a": study}))
