@@ -163,9 +163,9 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     done = stored[(stored["state"] == "done") & stored["method"].isin(names)]
     where = zip(done["dataset"], done["scenario"], done["clients"], strict=True)
     others = done["id"][[Column(*names) in columns for names in where]].tolist()
-    known = client_values(source, others, metric, stage="trained", split="test", rule="last")
     if not others:
         raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
+    known = client_values(source, others, metric, stage="trained", split="test", rule="last")
     check_kept(metric, len(others), len(others) - known["run_id"].nunique())
 
 

@@ -31,7 +31,8 @@ TRUSTED = ("", "verified")
 PUBLISHED = "published"
 """Trust in a row that has a paper's number alone."""
 
-OTHERS = tuple(metric for metric in METRICS if metric != ACCURACY)
+OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
+"""Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,9 @@ class StudyBoards:
         return verdict_counts(self.study, self.every, whole=True)
 
     @cached_property
-    def _by_class(self) -> Mapping[Metric, Results]:
-        """The results under the other metrics than the one that ranks and grades rest on."""
-        return {metric: self.results.under(metric) for metric in OTHERS}
+    def _by_metric(self) -> Mapping[Metric, Results]:
+        """The results under ``OTHER_METRICS``."""
+        return {metric: self.results.under(metric) for metric in OTHER_METRICS}
 
     @cached_property
     def _groups(self) -> Mapping[Any, Mapping[str, int]]:
@@ -105,15 +106,15 @@ class StudyBoards:
 
     def _more(self, cells: Cells, cell: Cell) -> dict[str, Any]:
         """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
-        ``spread.MEASURES`` and under the study's other readings, ``by_class`` those under the other metrics
-        that all its runs are known by, ``usual`` marks a cell of a paper's main
-        table in its usual settings, ``group`` is its group of ties there.
+        ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
+        that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
+        ``group`` is its group of ties there.
         """
         study, group, line = self.study, cell.group, cell.line
         usual = cells.experiment.competes and not line.setting
         over: dict[str, float | None] = {}
         others: dict[str, float | None] = {}
-        by_class: dict[Metric, float] = {}
+        by_metric: dict[Metric, float] = {}
         if group is not None and cell.measured is not None:
             # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
             baseline = None if special(group.settings) else cell.baseline
@@ -123,9 +124,9 @@ class StudyBoards:
                 read = read_as(study, reading, line)
                 found = read and self.results.aggregate(group, read.stage, read.rule, study.average)
                 others[f"{reading.stage}, {reading.rule}"] = found.mean if found else None
-            for metric, results in self._by_class.items():
+            for metric, results in self._by_metric.items():
                 found = results.aggregate(group, cell.stage, cell.rule, study.average)
-                by_class |= {metric: found.mean} if found and found.n == cell.measured.n else {}
+                by_metric |= {metric: found.mean} if found and found.n == cell.measured.n else {}
         name = study.settings.get(cell.setting, "")
         return {
             "cell": cell,
@@ -138,7 +139,7 @@ class StudyBoards:
             "published": printed(cell.target),
             "over": over,
             "others": others,
-            "by_class": by_class,
+            "by_metric": by_metric,
             "protocol": _protocol(cell.settings),
             "trust": _trust(cell),
             "runs": links(group.runs) if group else (),

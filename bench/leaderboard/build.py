@@ -16,7 +16,7 @@ from bench import __version__
 from bench.garbage import seldom_collected
 from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards, vega
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
-from bench.leaderboard.boards import OTHERS, Boards, StudyBoards, boards, coverage, records
+from bench.leaderboard.boards import OTHER_METRICS, Boards, StudyBoards, boards, coverage, records
 from bench.leaderboard.methods import About, about, other_runs
 from bench.leaderboard.pictures import Scale, scale
 from bench.leaderboard.words import definitions, headline, verdicts
@@ -178,9 +178,9 @@ class _Writer:
             self._describe(row.values["method"], row.values["title"] if row.values["usual"] else "")
         table = frame.frame(row["cell"] for row in values)
         table = table.assign(group=[row["group"] for row in values], trust=[row["trust"] for row in values])
-        metrics = [metric for metric in OTHERS if any(metric in row["by_class"] for row in values)]
+        metrics = [metric for metric in OTHER_METRICS if any(metric in row["by_metric"] for row in values)]
         table = table.assign(
-            **{metric: [row["by_class"].get(metric) for row in values] for metric in metrics}
+            **{metric: [row["by_metric"].get(metric) for row in values] for metric in metrics}
         )
         frame.write(self._site / "data" / f"{name}.csv", table.astype({"group": "Int64"}))
         self._page(

@@ -331,7 +331,7 @@ class Results:
             return self
         other = copy(self)
         other.metric = metric
-        other._means, other._values, other._clients, other._pooled = {}, {}, {}, {}
+        other._means, other._clients, other._pooled = {}, {}, {}
         return other
 
     def lacking(self, columns: Collection[Column] | None = None) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -97,3 +98,13 @@ def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
     with Drawings(kept) as shown:
         shown.save({figure(61.0): tmp_path / "b"})
     assert len(list(kept.iterdir())) == len(drawings.KINDS)
+
+
+def test_a_change_of_any_module_that_draws_draws_anew() -> None:
+    folder = Path(drawings.__file__).parent
+    draw = {
+        path.name
+        for path in folder.glob("*.py")
+        if re.search(r"^(from|import) matplotlib", path.read_text(), re.M)
+    }
+    assert draw <= set(drawings.SOURCES)
