@@ -31,8 +31,8 @@ from bench.federation.types import TRAIN, Federation
 from bench.nn.base import CLIENT_MODELS, keep_all
 from bench.spec import RunSpec
 from bench.speed import Case, Machine, measure, measure_machine
+from bench.sweep.order import of_run
 from bench.sweep.policy import Attempt, after_memory, noted
-from bench.sweep.workers import of_run
 
 TOLERANCE = 1e-4
 """Largest difference of two models' parameters after a round that orders of summation may make."""

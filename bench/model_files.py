@@ -21,12 +21,12 @@ from bench.report.source import OWN, Source
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle_import import run_name
-from bench.sweep import workers
+from bench.sweep.execution import execute
+from bench.sweep.order import Order
 from bench.sweep.plan import make_plan
 from bench.sweep.policy import Slots
 from bench.sweep.run import sweep
 from bench.sweep.show import Reporter, rows_of_cell
-from bench.sweep.workers import Order
 
 if TYPE_CHECKING:
     from bench.engine.batch import Stack
@@ -217,7 +217,7 @@ class Saving:
         from bench.engine.kept_models import KeptModels
 
         kept = KeptModels(self.rule)
-        result = workers.execute(order, kept=kept)
+        result = execute(order, kept=kept)
         if result.state == "done":
             spec = order.spec
             try:

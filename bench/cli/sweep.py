@@ -85,7 +85,8 @@ def sweep(
     from bench.model_files import Saving, check_installed
     from bench.resolve import parse_overrides
     from bench.store.peek import stored_runs
-    from bench.sweep import show, workers
+    from bench.sweep import show
+    from bench.sweep.execution import execute
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
     from bench.sweep.run import opened, refuse_unimplemented
     from bench.sweep.run import probe as run_probe
@@ -131,7 +132,7 @@ def sweep(
             roots,
             slots,
             reporter(notes),
-            execute=saving or workers.execute,
+            execute=saving or execute,
             limits=limits,
             home=paths.home(),
             minutes=checkpoint_minutes,

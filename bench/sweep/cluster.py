@@ -11,7 +11,8 @@ from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import RequestError
 from bench.sweep import fingerprint
-from bench.sweep.workers import Execute, LocalWorkers, Lost, Order, thread_variables
+from bench.sweep.order import Execute, Order
+from bench.sweep.workers import LocalWorkers, Lost, thread_variables
 
 
 @dataclass(eq=False)

@@ -35,18 +35,27 @@ def code(method: str, model: str = "") -> Code:
     Raises:
         RequestError: no such method.
     """
-    from bench.nn.base import CLIENT_MODELS  # torch
-
-    added = {name: kind for name, kind in CLIENT_MODELS.all().items() if _package(kind.__module__) != "bench"}
-    for each in (*METHODS.all().values(), *added.values()):
-        for name in _closure(each):
-            _source(name)
+    added = read()
     kind = METHODS.named(method)
     modules = _closure(kind) | (_closure(added[model]) if model in added else set())
     digest = hashlib.sha256(_shared().encode())
     for name in sorted(modules):
         digest.update(f"{name}\0{_source(name)}\0".encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
+
+
+def read() -> dict[str, type]:
+    """Load every method and client model and read its files, for ``code``; returns the client models from
+    outside the suite by name.
+    """
+    from bench.nn.base import CLIENT_MODELS  # torch
+
+    added = {name: kind for name, kind in CLIENT_MODELS.all().items() if _package(kind.__module__) != "bench"}
+    for each in (*METHODS.all().values(), *added.values()):
+        for name in _closure(each):
+            _source(name)
+    _shared()
+    return added
 
 
 @cache

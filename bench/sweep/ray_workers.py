@@ -20,8 +20,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
+from bench.sweep.order import Execute, Order
 from bench.sweep.policy import CONTEXT_BYTES, PER_GPU, Demand, Request, Slots
-from bench.sweep.workers import Execute, Lost, MakeWorkers, Order
+from bench.sweep.workers import Lost, MakeWorkers
 
 UNITS = 10_000
 """Ray counts GPUs in so many parts."""

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -15,27 +15,22 @@ from pathlib import Path
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.errors import RequestError
+from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.queries import Timing
 from bench.store.store import now
 from bench.sweep import fingerprint
+from bench.sweep.execution import execute
 from bench.sweep.federations import Build, FederationFile, build_all
+from bench.sweep.order import Checkpoints, Execute
 from bench.sweep.plan import Estimator, Kind, Plan, Step, kind_of, make_plan
 from bench.sweep.policy import FAILURES, SETTLED, Limits, Request, Slots
 from bench.sweep.schedule import Interrupts, Scheduler, Services
 from bench.sweep.show import Reporter
 from bench.sweep.status import Board
-from bench.sweep.workers import (
-    Checkpoints,
-    Execute,
-    LocalWorkers,
-    MakeWorkers,
-    choose,
-    execute,
-    thread_variables,
-)
+from bench.sweep.workers import LocalWorkers, MakeWorkers, choose, thread_variables
 from bench.sweep.writer import Writer
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
@@ -67,7 +62,7 @@ def sweep(
     slots: Slots,
     reporter: Reporter,
     execute: Execute = execute,
-    build: Build | None = None,
+    build: Build = build_federation,
     limits: Limits | None = None,
     home: Path | None = None,
     minutes: float = MINUTES,
@@ -91,27 +86,28 @@ def sweep(
     steps = plan.to_run
     if not steps:
         return Outcome(plan.counts, 0)
-    for method, model in {(step.spec.method, step.spec.client.model) for step in steps}:
-        fingerprint.code(method, model)  # as it is now: files may be edited before a run is stored
     limits = limits or Limits()
     deadline = time.monotonic() + (limits.budget or float("inf"))
-    file = None if slots.elsewhere else FederationFile()
-    federations = build_all((step.spec for step in steps), roots, build or default_build(), file)
-    plan.refuse_other_clients(federations.hashes)
-    runnable = [step for step in steps if step.spec.dataset not in federations.missing_data]
-    if not runnable and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
-        raise next(iter(federations.missing_data.values()))
-    states: dict[str, str] = {}
-    checkpoints = Checkpoints(home / "checkpoints", minutes) if home else None
-    with (
-        open_store(database, create=True) as store,
-        store.held(),
-        reporter,
-        Interrupts(reporter.note) as interrupts,
-        Board(home, database, len(runnable), len(slots.devices)) as board,
-        Writer(store, federations, slots, lambda: interrupts.now) as writer,
-        thread_variables(slots.threads),
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(thread_variables(slots.threads))
+        workers = make_workers(len(slots.devices), execute, limits.timeout)  # they load while this goes on
+        stack.callback(workers.stop)
+        for method, model in {(step.spec.method, step.spec.client.model) for step in steps}:
+            fingerprint.code(method, model)  # as it is now: files may be edited before a run is stored
+        file = None if slots.elsewhere else FederationFile()
+        federations = build_all((step.spec for step in steps), roots, build, file)
+        plan.refuse_other_clients(federations.hashes)
+        runnable = [step for step in steps if step.spec.dataset not in federations.missing_data]
+        if not runnable and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
+            raise next(iter(federations.missing_data.values()))
+        states: dict[str, str] = {}
+        checkpoints = Checkpoints(home / "checkpoints", minutes) if home else None
+        store = stack.enter_context(open_store(database, create=True))
+        stack.enter_context(store.held())
+        stack.enter_context(reporter)
+        interrupts = stack.enter_context(Interrupts(reporter.note))
+        board = stack.enter_context(Board(home, database, len(runnable), len(slots.devices)))
+        writer = stack.enter_context(Writer(store, federations, slots, lambda: interrupts.now))
         reporter.started(len(steps))
         for step in steps:
             if step.spec.dataset in federations.missing_data:
@@ -121,7 +117,7 @@ def sweep(
         services = Services(
             tuple(map(str, roots)),
             slots,
-            make_workers(len(slots.devices), execute, limits.timeout),
+            workers,
             limits,
             deadline,
             Estimator(plan.history, slots.sort),
@@ -163,13 +159,6 @@ def sweep(
     )
     failed = sum(ended[state] for state in FAILURES)
     return Outcome(dict(counts), sum(ended.values()), failed, dict(scheduler.left))
-
-
-def default_build() -> Build:
-    """The function that makes federations; what it needs is imported where one is made."""
-    from bench.federation.build import build
-
-    return build
 
 
 def refuse_unimplemented(plan: Plan) -> None:
@@ -214,7 +203,7 @@ def probe(
     slots: Slots,
     reporter: Reporter,
     execute: Execute = execute,
-    build: Build | None = None,
+    build: Build = build_federation,
 ) -> list[Timing]:
     """What ``ROUNDS`` rounds take of every kind of ready run whose time the plan does not know.
 

@@ -18,6 +18,7 @@ from bench.engine.result import RunResult
 from bench.store.queries import COMPLETE
 from bench.store.store import now
 from bench.sweep.federations import Federations
+from bench.sweep.order import Checkpoints, Order
 from bench.sweep.plan import Estimator, Step
 from bench.sweep.policy import (
     FAILURES,
@@ -33,7 +34,7 @@ from bench.sweep.policy import (
     out_of_memory,
     place,
 )
-from bench.sweep.workers import Checkpoints, Lost, Order, Workers
+from bench.sweep.workers import Lost, Workers
 from bench.sweep.writer import Writer
 
 TICK = 0.2

@@ -16,8 +16,9 @@ from submitit.core.utils import FailedJobError, UncompletedJobError
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
+from bench.sweep.order import Execute, Order
 from bench.sweep.policy import Demand, Request, Slots
-from bench.sweep.workers import Execute, Lost, MakeWorkers, Order
+from bench.sweep.workers import Lost, MakeWorkers
 
 JOBS = 32
 """Jobs at a time unless ``--jobs`` says otherwise."""

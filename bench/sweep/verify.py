@@ -13,6 +13,7 @@ import pandas as pd
 from bench import streams
 from bench.dataset import DATASETS
 from bench.errors import RequestError
+from bench.federation.build import build as build_federation
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -20,13 +21,14 @@ from bench.store.bundle import Bundle
 from bench.store.bundle_import import Finding, check_consistent, run_name
 from bench.store.filters import filter_known_runs
 from bench.store.outcome import Outcome, Reading, outcomes
-from bench.sweep import fingerprint, workers
+from bench.sweep import fingerprint
+from bench.sweep.execution import execute
 from bench.sweep.federations import Build
+from bench.sweep.order import Execute
 from bench.sweep.plan import make_plan
 from bench.sweep.policy import SETTLED, Slots
 from bench.sweep.run import sweep
 from bench.sweep.show import Reporter
-from bench.sweep.workers import Execute
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -101,8 +103,8 @@ def make_again(
     roots: tuple[Path, ...],
     slots: Slots,
     reporter: Reporter,
-    execute: Execute = workers.execute,
-    build: Build | None = None,
+    execute: Execute = execute,
+    build: Build = build_federation,
 ) -> list[Check]:
     """Run a sample as a sweep does, into a database that is thrown away, and compare.
 

@@ -8,15 +8,16 @@ from functools import cache
 from pathlib import Path
 
 from bench.errors import NoDataError
+from bench.federation.build import build as build_federation
 from bench.store import Store
 from bench.store.queries import Timing
-from bench.sweep import workers
 from bench.sweep.federations import Build, build_all
+from bench.sweep.order import Execute
 from bench.sweep.plan import Plan, Step
 from bench.sweep.policy import Slots
-from bench.sweep.run import default_build, sweep
+from bench.sweep.run import sweep
 from bench.sweep.show import Reporter
-from bench.sweep.workers import Execute, MakeWorkers
+from bench.sweep.workers import LocalWorkers, MakeWorkers
 from bench.tune import record, trial
 from bench.tune.proposals import place_of
 from bench.tune.record import Record, Trial
@@ -129,8 +130,8 @@ def tune(
     on_trial: OnTrial,
     history: Sequence[Timing] = (),
     execute: Execute = trial.execute,
-    build: Build | None = None,
-    make_workers: MakeWorkers = workers.LocalWorkers,
+    build: Build = build_federation,
+    make_workers: MakeWorkers = LocalWorkers,
 ) -> Tuned:
     """Run every search to the end of its budget, and write the record of each as it ends.
 
@@ -142,7 +143,7 @@ def tune(
             nothing is run then. Or the database or a record cannot be written: the same request goes on.
         KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
     """
-    build_once = cache(build or default_build())
+    build_once = cache(build)
     federations = build_all((each.spec for each in tunings), roots, build_once)
     failed = {
         each.title: str(error)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from bench.engine.result import RunResult
 from bench.spec import RunSpec
-from bench.sweep import workers
-from bench.sweep.workers import Order
+from bench.sweep import execution
+from bench.sweep.order import Order
 
 if TYPE_CHECKING:
     from bench.engine.checkpoint import Checkpoint
@@ -23,9 +23,9 @@ def execute(order: Order) -> RunResult:
     """Execute an order of a search.
 
     Raises:
-        NoDataError, NotApplicableError, RequestError: as ``bench.sweep.workers.execute``.
+        NoDataError, NotApplicableError, RequestError: as ``bench.sweep.execution.execute``.
     """
-    return without_test_items(workers.execute(order, without_test_labels, rung_checkpoint))
+    return without_test_items(execution.execute(order, without_test_labels, rung_checkpoint))
 
 
 def without_test_labels(federation: Federation) -> Federation:
@@ -76,7 +76,7 @@ def rung_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Chec
                 self.minutes = 0.0
             super().keep(run, round, seconds)
 
-    usual = workers.run_checkpoint(spec, federation, order)
+    usual = execution.run_checkpoint(spec, federation, order)
     if usual is None or order.checkpoints is None or not METHODS.named(spec.method).prolongable:
         return usual
     return RungCheckpoint(rung_path(order.checkpoints.folder, spec), usual.identity, usual.minutes)

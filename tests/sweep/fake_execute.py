@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.engine.result import Code, RunResult
 from bench.spec import RunSpec
-from bench.sweep.workers import Order, execute, of_run
+from bench.sweep.order import Order, of_run
 
 CLIENTS = 3
 
@@ -99,6 +99,8 @@ def told(order: Order) -> RunResult:
 
 def frozen(order: Order) -> RunResult:
     """A real run, and how much garbage collection passes by afterwards."""
+    from bench.sweep.execution import execute
+
     result = execute(order)
     result.bytes_up = gc.get_freeze_count()
     return result
@@ -178,14 +180,14 @@ def _raise(word: str, value: str, seed: int) -> NoReturn:
 
 @dataclass
 class WhileTakenUp:
-    """Succeeds at once, but a worker that takes up a run gets a script's next signal, if there is one."""
+    """Succeeds at once, but a worker that reads it gets a script's next signal, if there is one."""
 
     script: Path
 
     def __setstate__(self, state: dict[str, Path]) -> None:
         """Read by the worker before anything of the run begins."""
         self.__dict__.update(state)
-        signals = self.script.read_text().split()
+        signals = self.script.read_text().split() if self.script.exists() else []
         self.script.write_text(" ".join(signals[1:]))
         if signals:
             os.kill(os.getpid(), int(signals[0]))

@@ -15,8 +15,9 @@ from bench.store import open_store
 from bench.store.store import now
 from bench.sweep import cluster, fingerprint
 from bench.sweep.federations import build_all
+from bench.sweep.order import Order
 from bench.sweep.policy import Slots
-from bench.sweep.workers import Lost, Order
+from bench.sweep.workers import Lost
 from bench.sweep.writer import Writer
 
 

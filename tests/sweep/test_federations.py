@@ -11,9 +11,9 @@ from bench.federation.build import build
 from bench.federation.identity import federation_hash
 from bench.federation.types import Federation
 from bench.resolve import resolve
-from bench.sweep import workers
+from bench.sweep.execution import execute
 from bench.sweep.federations import FederationCopy, FederationFile, build_all
-from bench.sweep.workers import Order
+from bench.sweep.order import Order, attempt
 
 
 def content_hash(federation: Federation) -> str:
@@ -66,7 +66,7 @@ def test_a_worker_that_cannot_read_the_file_builds() -> None:
     here = build(*spec.federation_key).hash
     gone = FederationCopy("/proc/0/fd/0", 0)
     order = Order(spec, (), "cpu", 1, clients=here, federation=gone)
-    result = workers.attempt(workers.execute, order, None, True)
+    result = attempt(execute, order, None, True)
     assert (result.state, result.partition_hash) == ("done", here), result.reason
 
 

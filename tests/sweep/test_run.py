@@ -37,7 +37,8 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.queries import Timing
-from bench.sweep import fingerprint, workers
+from bench.sweep import fingerprint
+from bench.sweep.execution import execute
 from bench.sweep.plan import Estimator
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.run import Outcome, _steady, sweep
@@ -203,7 +204,7 @@ def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("BENCH_DATA", raising=False)
     database = f"sqlite:///{tmp_path / 'bench.db'}"
     planned = expand(grid(methods=("fedavg",), seeds=(0,)), overrides={"protocol.rounds": 2})
-    assert run(database, planned, workers.execute, build, jobs=1) == Outcome({"done": 1}, 1)
+    assert run(database, planned, execute, build, jobs=1) == Outcome({"done": 1}, 1)
     spec = planned[0].spec
     assert spec is not None
     federation = build(*spec.federation_key)
@@ -224,7 +225,7 @@ def test_a_federation_is_built_once_and_not_by_workers(database: str) -> None:
         return random_federation()
 
     planned = expand(grid(clients=(5,)), overrides={"protocol.rounds": 1})
-    outcome = run(database, planned, workers.execute, build)
+    outcome = run(database, planned, execute, build)
     assert outcome.counts == {"done": 4}
     assert len(built) == 1, "two methods, two seeds, two workers"
     with open_store(database, create=False) as store:

@@ -19,9 +19,10 @@ from scripted import Scripted
 
 from bench.errors import RequestError
 from bench.grids import expand
+from bench.sweep.execution import execute
+from bench.sweep.order import Order
 from bench.sweep.policy import Demand, Limits, Request, Slots
 from bench.sweep.run import Outcome, sweep
-from bench.sweep.workers import Order, execute
 
 pytest.importorskip("submitit", reason="needs the extra 'slurm'")
 

@@ -22,9 +22,9 @@ from bench.grids import Planned
 from bench.store import open_store
 from bench.store.bundle_export import write_bundle
 from bench.store.peek import stored_runs
+from bench.sweep.order import Order
 from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
-from bench.sweep.workers import Order
 from bench.tune.record import Record, parse
 from bench.tune.run import Lines, Tuned, tune
 from bench.tune.tuning import Tuning

@@ -13,8 +13,8 @@ from toy_federations import linked, make_spec, play, random_federation
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation
 from bench.spec import RunSpec
-from bench.sweep import workers
-from bench.sweep.workers import Checkpoints, Order
+from bench.sweep import execution
+from bench.sweep.order import Checkpoints, Order
 from bench.tune.trial import CLIENT_EPOCHS, execute, rung_path, without_test_labels
 
 FEDERATION = random_federation()
@@ -28,8 +28,8 @@ def any_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def use(monkeypatch: pytest.MonkeyPatch, federation: Federation) -> None:
     """Whatever is asked for is this federation, with all its labels."""
-    monkeypatch.setattr("bench.federation.build.build", lambda *key, roots: federation)
-    workers._federation.cache_clear()
+    monkeypatch.setattr("bench.sweep.execution.build", lambda *key, roots: federation)
+    execution._federation.cache_clear()
 
 
 def spec_of(method: str, rounds: int = ROUNDS, **protocol: Any) -> RunSpec:
@@ -149,15 +149,13 @@ def test_no_test_item_reaches_the_engine_or_the_outcome(
 ) -> None:
     use(monkeypatch, federation)
     given: list[Federation] = []
-    import bench.engine.execute as engine
-
-    original = engine.run
+    original = execution.run
 
     def seen(spec: RunSpec, federation: Federation, *rest: Any) -> RunResult:
         given.append(federation)
         return original(spec, federation, *rest)
 
-    monkeypatch.setattr(engine, "run", seen)
+    monkeypatch.setattr(execution, "run", seen)
     result = run(spec_of("fedavg"))
     (hidden,) = given
     assert hidden.hash == federation.hash

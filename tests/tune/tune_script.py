@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from bench.engine.result import RunResult
-from bench.sweep.workers import Order
+from bench.sweep.order import Order
 
 
 def logged(order: Order) -> RunResult:

@@ -17,9 +17,9 @@ import numpy as np
 from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.sweep import workers
+from bench.sweep.order import Execute, Order, attempt
 from bench.sweep.policy import Demand, Slots
-from bench.sweep.workers import Execute, Lost, Order
+from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
 from bench.tune.search import Runs, Standing, TrialRun, standing
 from bench.tune.space import Space, Value, search_space
@@ -143,7 +143,7 @@ class Here:
         self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
     ) -> Future[RunResult | Lost]:
         future: Future[RunResult | Lost] = Future()
-        future.set_result(workers.attempt(self._execute, order, None, fresh))
+        future.set_result(attempt(self._execute, order, None, fresh))
         return future
 
     def stop(self) -> None:

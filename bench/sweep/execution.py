@@ -1,0 +1,113 @@
+"""Executing an order. It loads what runs need: whoever is handed ``execute`` has torch."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
+from multiprocessing import parent_process
+from pathlib import Path
+
+import torch
+
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.execute import run
+from bench.engine.kept_models import KeptModels
+from bench.engine.result import RunResult
+from bench.engine.run import default_block_size
+from bench.errors import RequestError
+from bench.federation.build import build
+from bench.federation.types import Federation
+from bench.nn.models import build_model
+from bench.spec import RunSpec
+from bench.sweep import fingerprint
+from bench.sweep.federations import FederationCopy, Key
+from bench.sweep.order import Order, of_run
+
+FEDERATIONS = 2
+"""So many federations stay in a worker: a sweep runs many methods on the same clients in a row."""
+
+CheckpointOf = Callable[[RunSpec, Federation, Order], Checkpoint | None]
+
+fingerprint.read()  # with what it loads: what is edited later is not what this process runs
+
+
+def execute(
+    order: Order,
+    view: Callable[[Federation], Federation] | None = None,
+    checkpoint_of: CheckpointOf | None = None,
+    kept: KeptModels | None = None,
+) -> RunResult:
+    """Execute an order's spec on its federation, which is kept for the next ones.
+
+    The run gets a ``view`` of the federation, of the same hash, where there is one. ``checkpoint_of`` says
+    where it is saved; by default as ``run_checkpoint`` does. ``kept`` is given the run's trained models.
+
+    The outcome says which code this process has: a sweep's files may be edited while it lasts, and a
+    worker that takes the place of another has what was there then.
+
+    Raises:
+        NoDataError: the data set is not to be had.
+        NotApplicableError: the method cannot do what the spec asks.
+        RequestError: the data here make other clients than the order says.
+    """
+    if parent_process() is not None:  # elsewhere the process is not the worker's own
+        _set_aside()
+    torch.set_num_threads(order.threads)
+    spec = order.spec
+    code = fingerprint.code(spec.method, spec.client.model)
+    federation = _federation(spec.federation_key, order.roots, order.federation)
+    if order.clients and federation.hash != order.clients:
+        raise RequestError(
+            f"expected the sweep's clients ({order.clients[:8]}) on every machine, "
+            f"the data of this one make others ({federation.hash[:8]})"
+        )
+    if view is not None:
+        federation = view(federation)
+    block_size = _block_size(spec, federation, order) if order.shrink > 1 else None
+    checkpoint = (checkpoint_of or run_checkpoint)(spec, federation, order)
+    if checkpoint is not None:
+        checkpoint.kept = kept
+    result = of_run(lambda: run(spec, federation, order.device, block_size, checkpoint, kept), order.device)
+    if result.state == "oom":
+        result.block = _block_size(spec, federation, order)
+    result.code = code
+    return result
+
+
+@lru_cache(maxsize=1)
+def _set_aside() -> None:
+    """Exempt what is imported from garbage collection: it lives as long as the process, and every run
+    begins with a collection, which took half the time of a run of one round to walk through it.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def run_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoint | None:
+    """Where the run is saved; what is saved with another code, federation or version of torch, on another
+    kind of device or with other threads is not taken up: its numbers differ in the last digits.
+    """
+    if order.checkpoints is None:
+        return None
+    made_by = (fingerprint.code(spec.method, spec.client.model).source, torch.__version__)
+    made_on = (order.device.partition(":")[0], str(order.threads))
+    identity = " ".join((federation.hash, *made_by, *made_on))
+    return Checkpoint(order.checkpoints.path(spec.hash), identity, order.checkpoints.minutes)
+
+
+@lru_cache(maxsize=FEDERATIONS)
+def _federation(key: Key, roots: tuple[str, ...], copy: FederationCopy | None) -> Federation:
+    """The federation that the sweep has built; built here where it cannot be read."""
+    if copy is not None:
+        with suppress(OSError):
+            return copy.read()
+    return build(*key, roots=tuple(Path(root) for root in roots))
+
+
+def _block_size(spec: RunSpec, federation: Federation, order: Order) -> int:
+    """Clients in a block that is ``shrink`` times smaller than the engine's choice."""
+    model = build_model(spec.client, federation)
+    usual = default_block_size(model, federation.clients, torch.device(order.device))
+    return max(1, usual // order.shrink)

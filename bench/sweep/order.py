@@ -1,0 +1,158 @@
+"""An order to make a run, and every way that the run can end as a state."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback as traces
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.engine.result import RunResult
+from bench.errors import NoDataError, NotApplicableError
+from bench.spec import RunSpec
+from bench.sweep.federations import FederationCopy
+
+OUT_OF_MEMORY = (  # torch raises plain errors for these
+    "DefaultCPUAllocator: can't allocate memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where runs are saved while they last, and how often."""
+
+    folder: Path
+    minutes: float
+
+    def path(self, spec_hash: str) -> Path:
+        """The file of a run."""
+        return self.folder / f"{spec_hash}.pt"
+
+    def tidy(self, spec_hash: str, over: bool) -> None:
+        """Remove what a killed worker left half-written of a run, and the file of one that is ``over``."""
+        from bench.engine.checkpoint import parts
+
+        path = self.path(spec_hash)
+        with suppress(OSError):  # what stays there costs room alone
+            for each in (*parts(path), *([path] if over else [])):
+                each.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a worker is to run: a spec, folders of raw files, a device, threads, and how many times smaller
+    than usual the blocks of clients are; where it is saved, if it is; the hash over the clients that it is to
+    be made on, where that is known; and where these can be read, if they can.
+    """
+
+    spec: RunSpec
+    roots: tuple[str, ...]
+    device: str
+    threads: int
+    shrink: int = 1
+    checkpoints: Checkpoints | None = None
+    clients: str = ""
+    federation: FederationCopy | None = None
+
+
+Execute = Callable[[Order], RunResult]
+
+
+def attempt(execute: Execute, order: Order, log: Path | None, fresh: bool) -> RunResult:
+    """Execute an order and return its outcome; no exception leaves.
+
+    Standard output and error go to the file ``log`` meanwhile, a ``fresh`` one or at its end.
+    """
+    with _output_to(log, fresh):
+        try:
+            return execute(order)
+        except (Exception, SystemExit) as error:
+            return outcome(error, order.device)
+        finally:
+            _give_back(order.device)
+
+
+def of_run(run: Callable[[], RunResult], device: str) -> RunResult:
+    """What comes of the run itself, once all that it needs is there: what it raises is its method's doing,
+    unless a file could not be read or written.
+    """
+    try:
+        return run()
+    except (Exception, SystemExit) as error:
+        result = outcome(error, device)
+        result.raised = result.state == "failed" and not isinstance(error, OSError)
+        return result
+
+
+def outcome(error: BaseException, device: str) -> RunResult:
+    """The state that an exception, the one being handled, stands for."""
+    if isinstance(error, NoDataError):
+        return RunResult("no_data", str(error), device=device)
+    if isinstance(error, NotApplicableError):
+        return RunResult("not_applicable", str(error), device=device)
+    with suppress(OSError):  # the log's disk is full
+        traces.print_exc()
+    result = RunResult("failed", _first_line(error), traces.format_exc(), device=device)
+    if _out_of_memory(error):
+        result.state, result.peak_memory = "oom", _peak(device)
+    return result
+
+
+@contextmanager
+def _output_to(log: Path | None, fresh: bool) -> Iterator[None]:
+    """File descriptors 1 and 2 write to ``log``; unchanged where there is none or it cannot be opened."""
+    try:
+        file = None if log is None else log.open("wb" if fresh else "ab")
+    except OSError:  # a full disk must not fail the run
+        file = None
+    if file is None:
+        yield
+        return
+    kept = [os.dup(number) for number in (1, 2)]
+    with file:
+        try:
+            _redirect([file.fileno()] * 2)
+            yield
+        finally:
+            _redirect(kept)
+            for number in kept:
+                os.close(number)
+
+
+def _redirect(targets: list[int]) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # the log's disk is full
+            stream.flush()
+    for number, target in zip((1, 2), targets, strict=True):
+        os.dup2(target, number)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or any(text in str(error) for text in OUT_OF_MEMORY)
+
+
+def _peak(device: str) -> int:
+    import torch
+
+    from bench.engine.costs import peak_memory
+
+    return peak_memory(torch.device(device))
+
+
+def _give_back(device: str) -> None:
+    """Return memory that the allocator holds on a GPU: other runs share it."""
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.empty_cache()
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

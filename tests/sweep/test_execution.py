@@ -1,0 +1,159 @@
+"""Executing an order: its federation, its checkpoint, its blocks, and what comes of exceptions."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from fake_runs import grid
+
+from bench.engine.execute import run
+from bench.errors import NoDataError, NotApplicableError
+from bench.federation.build import build
+from bench.grids import expand
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.sweep import execution, fingerprint
+from bench.sweep.execution import execute, run_checkpoint
+from bench.sweep.order import Checkpoints, Order, attempt
+
+
+def majority() -> RunSpec:
+    return resolve("cora", "non-overlapping", 3, "majority", 0)
+
+
+def test_the_outcome_says_which_code_made_it() -> None:
+    spec = resolve("cora", "non-overlapping", 3, "majority", 0)
+    made = attempt(execute, Order(spec, (), "cpu", 1), None, True)
+    assert made.state == "done", made.traceback
+    assert made.code == fingerprint.code("majority")
+
+
+def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Path) -> None:
+    spec = resolve("cora", "non-overlapping", 3, "local", 0)
+    federation = build(*spec.federation_key)
+
+    def identity(device: str, threads: int) -> str:
+        wanted = Order(spec, (), device, threads, 1, Checkpoints(tmp_path, 1.0))
+        made = run_checkpoint(spec, federation, wanted)
+        assert made is not None
+        return made.identity
+
+    assert identity("cuda:0", 1) == identity("cuda:1", 1), "one GPU or the other"
+    assert len({identity("cpu", 1), identity("cpu", 2), identity("cuda:0", 1)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "state", "raised"),
+    [
+        ("bench.sweep.execution.run", ValueError("x"), "failed", True),
+        ("bench.sweep.execution.run", SystemExit("x"), "failed", True),
+        ("bench.sweep.execution.run", OSError(errno.EIO, "x"), "failed", False),
+        ("bench.sweep.execution.run", MemoryError("x"), "oom", False),
+        ("bench.sweep.execution.build", ValueError("x"), "failed", False),
+        ("bench.sweep.execution.run_checkpoint", ValueError("x"), "failed", False),
+    ],
+)
+def test_only_what_the_run_itself_raises_is_its_methods_doing(
+    place: str, error: BaseException, state: str, raised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def boom(*_: object, **__: object) -> None:
+        raise error
+
+    execution._federation.cache_clear()  # it is built anew
+    monkeypatch.setattr(place, boom)
+    made = attempt(execute, Order(majority(), (), "cpu", 1), None, True)
+    assert (made.state, made.raised) == (state, raised)
+    assert "in boom" in made.traceback
+
+
+def test_no_run_is_made_on_other_clients() -> None:
+    here = build(*majority().federation_key).hash
+    made = [
+        attempt(execute, Order(majority(), (), "cpu", 1, clients=clients), None, True)
+        for clients in (here, "0" * 64)
+    ]
+    assert [each.state for each in made] == ["done", "failed"]
+    assert "00000000" in made[1].reason
+    assert here[:8] in made[1].reason
+    assert not made[1].raised
+
+
+def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fails for a moment fails the run, and costs none of the rounds that it holds."""
+    spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
+    wanted = Order(spec, (), "cpu", 1, 1, Checkpoints(tmp_path, 1e-9))
+    saved = wanted.checkpoints.path(spec.hash) if wanted.checkpoints else tmp_path
+    saved.write_text("rounds of days")
+    real = Path.read_bytes
+
+    def stale(path: Path) -> bytes:
+        if path == saved:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", stale)
+        made = attempt(execute, wanted, None, True)
+    assert (made.state, made.raised) == ("failed", False)
+    assert str(saved) in made.reason
+    assert saved.read_text() == "rounds of days"
+
+
+def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    monkeypatch.delenv("BENCH_DATA", raising=False)
+    spec = resolve("cora", "non-overlapping", 5, "fedavg", 0, {"protocol.rounds": 2})
+    sizes: list[int | None] = []
+
+    def spied(spec_, federation, device, block_size=None, *rest):
+        sizes.append(block_size)
+        return run(spec_, federation, device, block_size, *rest)
+
+    monkeypatch.setattr("bench.sweep.execution.run", spied)
+    usual = run(spec, build(*spec.federation_key))
+    for shrink in (1, 2, 4, 8):
+        result = attempt(execute, Order(spec, (), "cpu", 1, shrink), None, True)
+        assert result.state == "done", result.traceback
+        for key, counts in usual.correct.items():
+            assert (result.correct[key] == counts).all()
+    assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
+
+
+def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int | None] = []
+
+    def full(spec_, federation, device, block_size, *_):
+        given.append(block_size)
+        raise MemoryError
+
+    monkeypatch.setattr("bench.sweep.execution.run", full)
+    spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
+    said = [attempt(execute, Order(spec, (), "cpu", 1, shrink), None, True) for shrink in (1, 2, 4)]
+    assert [(each.state, each.block) for each in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
+    assert given == [None, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (NoDataError("x"), "no_data"),
+        (NotApplicableError("x"), "not_applicable"),
+        (MemoryError("x"), "oom"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 1 bytes"), "oom"),
+        (ZeroDivisionError("x"), "failed"),
+    ],
+)
+def test_exceptions_become_states(monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
+    def boom(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(execution, "run", boom)
+    spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
+    assert spec is not None
+    result = attempt(execute, Order(spec, (), "cpu", 1), None, True)
+    assert result.state == state
+    assert ("boom" in result.traceback) == (state in ("oom", "failed"))
+    assert "\n" not in result.reason
