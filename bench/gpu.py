@@ -29,6 +29,7 @@ from bench.engine.run import Run
 from bench.errors import NoDataError
 from bench.federation.types import TRAIN, Federation
 from bench.nn.base import CLIENT_MODELS, keep_all
+from bench.process import end_with_parent
 from bench.spec import RunSpec
 from bench.speed import Case, Machine, measure, measure_machine
 from bench.sweep.order import of_run
@@ -166,7 +167,7 @@ def _seconds_and_counts(device: str) -> tuple[float, int]:
 
 def packed(device: str) -> Finding:
     """Two runs in processes of their own that share the device, after each other and at once."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(2, get_context("spawn"), end_with_parent) as pool:
         list(pool.map(_seconds_and_counts, [device] * 2))  # imports, kernels
         first, alone = pool.submit(_seconds_and_counts, device).result()
         begin = time.perf_counter()

@@ -1,10 +1,12 @@
-"""Names of processes, by which others tell whether they still run."""
+"""Names by which others tell whether a process still runs, and processes that end with their parent."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import socket
+import threading
+from multiprocessing import connection, parent_process
 from pathlib import Path
 
 import psutil
@@ -61,3 +63,17 @@ def _hidden(pid: int) -> bool:
 def _started(pid: int) -> float:
     """Seconds from the boot to a process's start: on Linux a clock that is set moves both of the times."""
     return float(psutil.Process(pid).create_time() - psutil.boot_time())
+
+
+def end_with_parent() -> None:
+    """Let this process, which another one of Python's has started, end when that one does, however it ends:
+    killed, it tells nobody.
+    """
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    connection.wait([sentinel])
+    os._exit(1)

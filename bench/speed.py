@@ -37,6 +37,7 @@ from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.base import CLIENT_MODELS
+from bench.process import end_with_parent
 from bench.resolve import Overrides, resolve
 from bench.spec import RunSpec
 
@@ -203,7 +204,7 @@ def prepare(
 
 def apart(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """The result of ``work`` in a process of its own, whose peak memory is that of the work alone."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as pool:
         return pool.submit(work, *arguments, **options).result()
 
 

@@ -1,4 +1,4 @@
-"""Whether a process that has left its name still runs."""
+"""Whether a process that has left its name still runs, and what ends with its parent."""
 
 from __future__ import annotations
 
@@ -63,3 +63,24 @@ def test_where_a_clock_that_is_set_moves_the_times_apart_another_time_says_nothi
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     assert process.runs(named(ended.pid)) is False
+
+
+POOL = """
+import os, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from bench.process import end_with_parent
+
+pool = ProcessPoolExecutor(1, get_context("spawn"), end_with_parent)
+print(pool.submit(os.getpid).result(), flush=True)
+pool.submit(time.sleep, 600).result()
+"""
+
+
+def test_a_process_at_work_ends_when_its_parent_is_killed() -> None:
+    with subprocess.Popen([sys.executable, "-c", POOL], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+        child.wait(timeout=60)
+    assert not child.is_running()

@@ -6,19 +6,19 @@ import atexit
 import os
 import re
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError, unknown
+from bench.process import end_with_parent
 from bench.sweep.order import Execute, Order, attempt, outcome
 from bench.sweep.policy import PER_GPU, Demand, Slots, check_counts
 
@@ -291,9 +291,7 @@ def prepare() -> None:
     An interrupt at the terminal reaches every process of the sweep; the parent alone handles it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+    end_with_parent()
 
 
 def serve(pipe: Connection) -> None:
@@ -313,8 +311,3 @@ def serve(pipe: Connection) -> None:
                 pipe.send(result)
             except Exception as error:  # it cannot be pickled
                 pipe.send(outcome(error, result.device))
-
-
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
