@@ -132,9 +132,9 @@ def figure_of(
     drawn = [panel for panel in panels if panel is not None]
     if not drawn:
         return None
-    document = f"{cells.study.name}_{cells.experiment.name}"
+    name = f"{cells.study.name}_{cells.experiment.name}_{kind}"
     seeds = {seed for cell in cells if cell.group and not cell.line.setting for seed in cell.group.seeds}
-    return Figure(document, f"{document}_{kind}", f"{caption} Seeds: {ranges(seeds)}.", drawn, heading)
+    return Figure(name, f"{caption} Seeds: {ranges(seeds)}.", drawn, heading)
 
 
 def heading_of(what: str, panels: Sequence[Panel]) -> str:

@@ -30,12 +30,11 @@ EDGE = 0.06
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure of one or more panels of the same kind, shown in the document of that name.
+    """A figure of one or more panels of the same kind.
 
     ``title`` says in a line what is shown; what a reader has to know beyond stands in the ``caption``.
     """
 
-    document: str
     name: str
     caption: str
     panels: Sequence[Panel]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from itertools import product
 
 import pandas as pd
@@ -15,7 +16,6 @@ from bench.report.frame import frame
 from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Table, listing
 from bench.report.verdicts import (
@@ -28,6 +28,7 @@ from bench.report.verdicts import (
     grade,
     weigh,
 )
+from bench.report.wording import read_as
 from bench.statistics.agreement import LEAST, kendall
 
 NO_TABLE = "no table here"
@@ -113,7 +114,7 @@ def agreements(tables: Iterable[Cells]) -> pd.DataFrame:
             tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
             target = comparison.targets[0]
             names = {"paper": target.paper, "table": target.table, "beside": comparison.label}
-            rows.append({**names, **place(column), "point": point.label, "methods": len(pairs), "tau": tau})
+            rows.append({**names, **asdict(column), "point": point.label, "methods": len(pairs), "tau": tau})
     return (
         pd.DataFrame(rows).astype({"tau": float})
         if rows
@@ -233,7 +234,7 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
 
 def reproduction(
     study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
-) -> Statistic | None:
+) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
     values = judged(experiments)
     if len(values) < 2:
@@ -304,22 +305,19 @@ def reproduction(
         "mean counts every column alike.",
         *origins(study, groups, results),
     )
-    name = f"{study.name}_reproduction"
-    document = Document(
-        name=name,
+    long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
+    return Document(
+        name=f"{study.name}_reproduction",
         title=f"{study.title}: reproduction score",
         caption=caption,
         views=views,
         printed=tuple(view for view in views if view.name in PRINTED),
         cells=tuple(values.values()),
         fine_print=fine_print,
+        records={
+            "score": long,
+            "placebos": placebos.value_counts(sort=False).rename("cells").reset_index(),
+            "signs": signs.reset_index(),
+            "tau": taus.drop(columns="beside", errors="ignore"),
+        },
     )
-    long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
-    placebo_rows = placebos.value_counts(sort=False).rename("cells").reset_index()
-    records = {
-        "score": long,
-        "placebos": placebo_rows,
-        "signs": signs.reset_index(),
-        "tau": taus.drop(columns="beside", errors="ignore"),
-    }
-    return Statistic(document, tuple(Records(f"{name}_{part}", rows) for part, rows in records.items()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -14,9 +15,9 @@ from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
 from bench.report.results import Results
-from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
+from bench.report.wording import read_as
 from bench.statistics.summary import bottom_tenth, t_interval, worst
 
 ACROSS = 4
@@ -55,7 +56,7 @@ def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
     low, high = t_interval(cell.measured.values) or (None, None)
     accuracy = {"n": cell.measured.n, "mean": cell.measured.mean, "std": cell.measured.std}
     over = {each.name: fmean(values) if (values := each.of(measured)) else None for each in MEASURES}
-    return {**place(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **over}
+    return {**asdict(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **over}
 
 
 def _below(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
@@ -94,7 +95,7 @@ def _text(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def spread(board: Cells, results: Results) -> Statistic | None:
+def spread(board: Cells, results: Results) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
     study, baseline = board.study, board.study.title_of(board.study.baseline)
     cells = _usual_cells(board)
@@ -103,9 +104,8 @@ def spread(board: Cells, results: Results) -> Statistic | None:
     numbers = pd.DataFrame([_numbers(study, cell, results) for cell in cells])
     below = _below(study, cells, numbers)
     groups = [cell.group for cell in cells if cell.group]
-    name = f"{study.name}_{board.experiment.name}_spread"
-    document = Document(
-        name=name,
+    return Document(
+        name=f"{study.name}_{board.experiment.name}_spread",
         title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
         caption=(read_as(study, study.primary), *conditions(study, groups)),
         views=(below,),
@@ -122,5 +122,5 @@ def spread(board: Cells, results: Results) -> Statistic | None:
             "seeds; where all seeds share one partition it holds the spread of training alone.",
             *origins(study, groups, results),
         ),
+        records={"numbers": numbers},
     )
-    return Statistic(document, (Records(f"{name}_numbers", numbers),))

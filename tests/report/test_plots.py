@@ -31,7 +31,7 @@ LONG = "completed hyperedges, linear logits, two hundred rounds of training"
 
 def canvas_of(*panels: Panel, title: str = "A title") -> Canvas:
     """A figure of these panels."""
-    return draw(Figure("document", "name", "caption", panels, title))
+    return draw(Figure("name", "caption", panels, title))
 
 
 def covered(canvas: Canvas) -> list[tuple[str, str]]:

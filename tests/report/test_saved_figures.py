@@ -26,7 +26,7 @@ def figure(last: float, name: str = "curve") -> Figure:
     place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
     rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
     panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.nth(0)),))
-    return Figure("table", name, "", [panel], "Test accuracy")
+    return Figure(name, "", [panel], "Test accuracy")
 
 
 def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
