@@ -26,12 +26,12 @@ from bench.report.chart_lines import (
 )
 from bench.report.curves import Curves, Numbers
 from bench.report.figures import Figure
-from bench.report.intervals import with_intervals
 from bench.report.measures import Measure
 from bench.report.panels import ACCURACY, Mark
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.wording import AVERAGES, STAGES
+from bench.statistics.summary import with_intervals
 
 LOSS = "loss"
 """Name under which a run keeps its training loss by round."""

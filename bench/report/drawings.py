@@ -39,7 +39,6 @@ SOURCES = (
     "curves.py",
     "drawings.py",
     "figures.py",
-    "fonts.py",
     "lettering.py",
     "panels.py",
     "plots.py",

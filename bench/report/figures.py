@@ -13,8 +13,8 @@ import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from bench.report import fonts, style
-from bench.report.lettering import POINT, wrapped
+from bench.report import style
+from bench.report.lettering import POINT, families, wrapped
 from bench.report.panels import Corner, Margins, Panel
 
 DPI = 150
@@ -91,4 +91,4 @@ def draw(figure: Figure) -> Canvas:
 
 def settings() -> Any:
     """Matplotlib's settings with the font, which each process makes once."""
-    return {**style.RC, "font.family": fonts.families()}
+    return {**style.RC, "font.family": families()}

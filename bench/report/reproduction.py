@@ -29,7 +29,7 @@ from bench.report.verdicts import (
     weigh,
 )
 from bench.report.wording import read_as
-from bench.statistics.agreement import LEAST, kendall
+from bench.statistics.ranks import LEAST_METHODS, kendall
 
 NO_TABLE = "no table here"
 """Stands for a published accuracy that no table of the study has."""
@@ -222,7 +222,7 @@ def _score(counts: pd.DataFrame, placebos: pd.DataFrame, taus: pd.DataFrame) -> 
 
 def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     """Tau of every column with an order to compare."""
-    shown = taus[taus["methods"] >= LEAST]
+    shown = taus[taus["methods"] >= LEAST_METHODS]
     names = shown[["beside", "dataset", "scenario", "clients", "point"]].itertuples(index=False, name=None)
     index = [
         ", ".join(filter(None, (beside, Column(*column).described(study.title_of(column[0])), point)))
@@ -301,8 +301,8 @@ def reproduction(
         "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
         "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade, in every "
-        f"column of the main tables with at least {LEAST} of them: 1 the same order, -1 the opposite. Its "
-        "mean counts every column alike.",
+        f"column of the main tables with at least {LEAST_METHODS} of them: 1 the same order, -1 the opposite. "
+        "Its mean counts every column alike.",
         *origins(study, groups, results),
     )
     long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")

@@ -18,7 +18,7 @@ from bench.report.results import Results
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.report.wording import read_as
-from bench.statistics.summary import bottom_tenth, t_interval, worst
+from bench.statistics.summary import bottom_tenth, t_interval
 
 ACROSS = 4
 """Columns side by side on a terminal."""
@@ -31,7 +31,12 @@ def _over_clients(of: Callable[[NDArray[np.float64]], float]) -> Callable[[Measu
     return values
 
 
-WORST = Measure("worst_client", "Worst client", "accuracy of the worst client", _over_clients(worst))
+WORST = Measure(
+    "worst_client",
+    "Worst client",
+    "accuracy of the worst client",
+    _over_clients(lambda accuracies: float(accuracies.min())),
+)
 BOTTOM = Measure(
     "bottom_tenth",
     "Bottom 10 %",

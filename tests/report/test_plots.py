@@ -16,11 +16,11 @@ from scipy import stats
 from bench.report import style
 from bench.report.curves import Curves
 from bench.report.figures import Figure, draw
-from bench.report.intervals import with_intervals
 from bench.report.lettering import spread
 from bench.report.panels import Mark, Panel
 from bench.report.plots import Costs, Dots, Heat, log_ticks
 from bench.report.rows import Boxes, Pairs, Ranks
+from bench.statistics.summary import with_intervals
 
 LOOKS_AT_FIGURES = True
 

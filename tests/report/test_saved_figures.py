@@ -15,8 +15,8 @@ from bench.report import drawings, figures, style
 from bench.report.curves import Curves
 from bench.report.drawings import Drawings
 from bench.report.figures import Figure
-from bench.report.intervals import with_intervals
 from bench.report.panels import Mark
+from bench.statistics.summary import with_intervals
 
 LOOKS_AT_FIGURES = True
 
