@@ -53,15 +53,9 @@ def shipped_statistics() -> tuple[Statistic, ...]:
 
 def _targets(study: Study) -> list[Published]:
     """The published statistics of the study's papers."""
-    papers = dict.fromkeys(
-        target.paper
-        for experiment in study.experiments
-        for comparison in experiment.comparisons
-        for target in comparison.targets
-    )
     return [
         value
-        for paper in papers
+        for paper in study.papers
         for value in published(paper, study.published)
         if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
     ]

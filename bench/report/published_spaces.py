@@ -37,7 +37,7 @@ class PublishedSetting(NamedTuple):
         return self.values.replace(";", ", ")
 
 
-def published_settings(study: Study | type[Study]) -> tuple[PublishedSetting, ...]:
+def published_settings(study: Study) -> tuple[PublishedSetting, ...]:
     """What the papers of a study's tables say of settings that the suite has, in the file's order.
 
     Empty where there is no ``hyperparameters.csv`` in the study's folder of published numbers.
@@ -45,13 +45,7 @@ def published_settings(study: Study | type[Study]) -> tuple[PublishedSetting, ..
     Raises:
         RequestError: the file lacks a column.
     """
-    papers = {
-        target.paper
-        for experiment in study.experiments
-        for comparison in experiment.comparisons
-        for target in comparison.targets
-    }
-    return tuple(row for row in _read(study.published) if row.paper in papers and row.setting)
+    return tuple(row for row in _read(study.published) if row.paper in study.papers and row.setting)
 
 
 @cache
@@ -85,7 +79,7 @@ def beside(tunings: Iterable[Tuning]) -> list[str]:
     of_method: dict[str, list[Tuning]] = {}
     for tuning in tunings:
         of_method.setdefault(tuning.spec.method, []).append(tuning)
-    rows = (row for study in STUDIES.all().values() for row in published_settings(study))
+    rows = (row for study in STUDIES.all().values() for row in published_settings(study()))
     return [
         f"{row.method} {row.setting}: {row.text} in {row.paper} ({row.component}, {row.name}), here "
         f"{searched(of_method[row.method], row.setting)}"

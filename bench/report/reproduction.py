@@ -301,8 +301,8 @@ def reproduction(
         "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
         "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade, in every "
-        f"column of the main tables with at least {LEAST_METHODS} of them: 1 the same order, -1 the opposite. "
-        "Its mean counts every column alike.",
+        f"column of the main tables with at least {LEAST_METHODS} of them: 1 the same order, -1 the "
+        "opposite. Its mean counts every column alike.",
         *origins(study, groups, results),
     )
     long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
