@@ -131,7 +131,7 @@ def stats(
         if described.missing:
             say(f"{described.dataset}: {described.missing}", screen)
         elif not as_json:
-            screen.print(table(columns, described.rows, {*columns} - words, words, described.title, gap=1))
+            screen.print(table([*columns], described.rows, {*columns} - words, words, described.title, gap=1))
             for note in described.notes:
                 say(note, screen)
 
