@@ -18,9 +18,8 @@ from bench.report.measures import Measured
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Aggregate, Results
-from bench.report.runs import Runs
 from bench.report.settings import PARTITION, Settings, special
-from bench.report.source import Source
+from bench.report.source import Runs, Source
 from bench.report.spread import MEASURES
 from bench.report.study import Study
 from bench.report.wording import printed

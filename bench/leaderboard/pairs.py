@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.leaderboard.boards import StudyBoards
-from bench.report.competitors import Task, scores
+from bench.report.ranking import Task, scores
 from bench.report.wording import signed
 from bench.statistics.paired import Comparison, Scores, side_by_side
 

@@ -14,9 +14,9 @@ import pandas as pd
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.claims import Claim, Claims
-from bench.report.competitors import scores
 from bench.report.experiment import Point
 from bench.report.measures import TEST, Measured
+from bench.report.ranking import scores
 from bench.report.results import Results
 from bench.report.settings import Column, Reading
 from bench.report.study import Study

@@ -20,9 +20,8 @@ from bench.engine.methods import METHODS
 from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import client_values
 from bench.report.planned import PlannedCell, Usual, alike
-from bench.report.runs import Runs
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
-from bench.report.source import OWN, Source, spec_by_cell
+from bench.report.source import OWN, Runs, Source, spec_by_cell
 from bench.report.tuned import Search, Searches, mark
 from bench.report.verdicts import between_partitions
 from bench.selection import client_mean

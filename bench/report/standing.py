@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.report.cells import Cell
-from bench.report.competitors import Task
 from bench.report.measures import BELOW_LOCAL, Measured
-from bench.report.ranking import Ranking
+from bench.report.ranking import Ranking, Task
 from bench.report.results import Aggregate, Group, Results
 from bench.report.study import Study
 from bench.report.table import Table, listing

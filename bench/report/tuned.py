@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.report.runs import Runs
+from bench.report.source import Runs
 from bench.spec import RunSpec
 from bench.tune.apply import Configuration, Configurations
 from bench.tune.record import Record

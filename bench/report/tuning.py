@@ -11,9 +11,8 @@ import pandas as pd
 
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells, Selection
-from bench.report.competitors import Task, competitors, scores
 from bench.report.published_spaces import published_settings, searched, winner
-from bench.report.ranking import Ranking
+from bench.report.ranking import Ranking, Task, competitors, scores
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.results import Results
 from bench.report.settings import Column

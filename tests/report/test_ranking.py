@@ -18,8 +18,7 @@ from scipy import stats
 from study_cells import main_tables, report_of
 
 from bench.report.cells import Selection
-from bench.report.competitors import competitors, tasks
-from bench.report.ranking import TABLE, Ranking, cell_groups, rank
+from bench.report.ranking import TABLE, Ranking, cell_groups, competitors, rank, tasks
 from bench.report.ranking_views import ranking_document
 from bench.report.report import Report
 from bench.report.request import Request
