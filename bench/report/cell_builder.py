@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from bench.report.cells import Cell, Cells, Key, Selection, read_as
 from bench.report.experiment import Comparison, Line, Plan, Point
-from bench.report.grading import Graded, Grader
-from bench.report.measures import Measure, under
+from bench.report.grading import Graded, grade, margin_of
+from bench.report.measures import Measure, Measured, under
 from bench.report.planned import PlannedCell
 from bench.report.published import Published, values
 from bench.report.results import Group, Results
@@ -72,7 +72,7 @@ class CellBuilder:
     def __init__(self, study: Study, plan: Plan, results: Results) -> None:
         self._study, self._plan, self._results = study, plan, results
         self._experiment = plan.experiment
-        self._grader = Grader(study, results)
+        margin_of(study)  # a wrong one is refused before anything is measured
         every = (under(each, results.metric) for each in plan.experiment.measures or study.measures)
         kept = tuple(each for each in every if each is not None)
         self.measures = () if all(each.other for each in kept) else kept
@@ -101,9 +101,9 @@ class CellBuilder:
         else:
             barred = self._barred(target, measure, line, point, group) if target else ""
             readings = self._readings(reading, line) if target and not barred else (reading,)
-            graded = self._grader.grade(
-                measure, group, readings, target, barred, baseline=baseline, point=point.label
-            )
+            how = self._study.average, baseline, point.label
+            measured = [Measured(self._results, group, each.stage, each.rule, *how) for each in readings]
+            graded = grade(self._study, measure, measured, target, barred)
             verdict = graded.verdict
             if target is None and (datasets := self._printed_on(comparison, measure, line, point)):
                 verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")
