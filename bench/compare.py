@@ -57,20 +57,17 @@ def find_study(name: str | None, dataset: str) -> Study:
             raise unknown("study", name, studies)
         return studies[name]()
     known: set[str] = set()
-    for study in sorted(
-        (kind() for kind in studies.values()), key=lambda study: not _has_main(study, dataset)
-    ):
+    every = [kind() for kind in studies.values()]
+    with_main = [
+        each
+        for each in every
+        if any(column.dataset == dataset for t in each.experiments if t.main for column in t.columns)
+    ]
+    for study in (*with_main, *every):
         if dataset in _datasets(study):
             return study
         known |= _datasets(study)
     raise unknown("data set of the studies:", dataset, known)
-
-
-def _has_main(study: Study, dataset: str) -> bool:
-    """Whether a main table of the study has the data set."""
-    return any(
-        column.dataset == dataset for table in study.experiments if table.main for column in table.columns
-    )
 
 
 def _datasets(study: Study) -> set[str]:

@@ -89,13 +89,9 @@ def ad_hoc(filters: Filters) -> Grid:
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
-        for scenario in filters.scenarios or _first_scenario(dataset)
+        for scenario in filters.scenarios or DATASETS.named(dataset).scenarios[:1]
     )
     return Grid(title="", methods=filters.methods, seeds=filters.seeds or (0,), settings=settings)
-
-
-def _first_scenario(dataset: str) -> tuple[str, ...]:
-    return DATASETS.named(dataset).scenarios[:1]
 
 
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:

@@ -116,13 +116,12 @@ class _Writer:
         titles = self._write_methods(every)
         described = self._write_datasets()
         pages = {name: method_page(name) for name in titles}
-        shards = run_shards.write(self._source, self._site / "data", titles, pages)
-        self.runs = shards.runs
+        shards, self.runs = run_shards.write(self._source, self._site / "data", titles, pages)
         table = exports.cells(self._boards)
-        exports.write(self._site / "data", self._boards, table, shards.runs)
+        exports.write(self._site / "data", self._boards, table, self.runs)
         log = changes.log(old, table, today)
         changes.write(self._site / changes.LOG, log)
-        self._page("run.html", "run.html", shards=",".join(shards.first))
+        self._page("run.html", "run.html", shards=",".join(shards))
         self._page("about.html", "about.html", library=library, definitions=_definitions())
         self._page("feed.xml", "feed.xml", changes=log)
         index = partial(
@@ -134,7 +133,7 @@ class _Writer:
             methods=list(self._about.values()),
             datasets=described,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
-            runs=shards.runs,
+            runs=self.runs,
             changes=log,
             elsewhere=self._boards.elsewhere,
         )

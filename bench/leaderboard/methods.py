@@ -60,7 +60,10 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Ab
     cls = methods.get(name)
     if cls is None:
         return About(name, title or name)
-    ancestors = [methods[base.__dict__["name"]] for base in cls.__mro__ if _registered(base, methods)]
+    names = [vars(base).get("name", "") for base in cls.__mro__]
+    ancestors = [
+        methods[name] for name, base in zip(names, cls.__mro__, strict=True) if methods.get(name) is base
+    ]
     module = sys.modules.get(cls.__module__)
     docs = [
         doc for part in (cls, module) if part and (doc := inspect.cleandoc(vars(part).get("__doc__") or ""))
@@ -76,10 +79,6 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Ab
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
         tuple(hyper_parameters(cls.Hyper)),
     )
-
-
-def _registered(base: type, methods: Mapping[str, type[Method]]) -> bool:
-    return methods.get(vars(base).get("name", "")) is base
 
 
 def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[OtherRuns]]:

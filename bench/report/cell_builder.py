@@ -23,7 +23,8 @@ def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -
     lines = plan.lines
     if plan.experiment.main:
         lines = _with_found(study, lines, results, columns, selection)
-    lines = tuple(line for line in lines if selection.has_method(line.method))
+    asked = selection.methods
+    lines = tuple(line for line in lines if asked is None or line.method in asked)
     builder = CellBuilder(study, plan, results)
     by_key = {
         key: cell

@@ -36,10 +36,6 @@ class Selection:
             and (self.columns is None or column in self.columns)
         )
 
-    def has_method(self, method: str) -> bool:
-        """Whether the method is reported."""
-        return self.methods is None or method in self.methods
-
 
 @dataclass(frozen=True, eq=False)
 class Cell:

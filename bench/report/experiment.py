@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -158,7 +158,8 @@ class Plan:
         if not experiment.main:
             grid, runs = self._grid("")
             self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else (*_variants(grid),)
-            self.columns = experiment.columns or tuple(Column(*names) for names in _places(runs))
+            places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
+            self.columns = experiment.columns or tuple(places)
 
     def _grid(self, name: str) -> tuple[Grid, list[Planned]]:
         """A grid and its runs of the first seed: those of the others differ in nothing else."""
@@ -219,10 +220,6 @@ def _stands(line: Line, point: Point, column: Column) -> bool:
     where = column.dataset, column.scenario, column.clients
     own = line.points is None or point.label in line.points
     return own and line.only.has(*where) and point.only.has(*where)
-
-
-def _places(runs: Iterable[Planned]) -> dict[tuple[str, str, int], None]:
-    return dict.fromkeys(run.names[:3] for run in runs)
 
 
 def _key(planned: Planned) -> tuple[Any, ...]:

@@ -179,11 +179,6 @@ def _notes(study: Study, ranking: Ranking) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _methods_record(ranking: Ranking) -> pd.DataFrame:
-    columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
-    return ranking.table.assign(planned=ranking.table["method"].map(ranking.planned))[columns]
-
-
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
     """The tests of every task, then those over tasks, which have no place."""
     nowhere: dict[str, str | int] = dict.fromkeys(("dataset", "scenario", "clients"), "")
@@ -229,6 +224,8 @@ def ranking_document(study: Study, ranking: Ranking, results: Results) -> Docume
     name = f"{study.name}_ranking"
     views = tables(study, ranking)
     figure = _figure(study, ranking, name)
+    columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
+    methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned))[columns]
     return Document(
         name=name,
         title=f"{study.title}: ranking of methods",
@@ -240,5 +237,5 @@ def ranking_document(study: Study, ranking: Ranking, results: Results) -> Docume
         cells=tuple(cell for task in ranking.tasks for cell in task.cells.values()),
         fine_print=_fine_print(study, ranking, results),
         figures=(figure,) if figure else (),
-        records={"methods": _methods_record(ranking), "pairs": pairs_record(ranking)},
+        records={"methods": methods, "pairs": pairs_record(ranking)},
     )

@@ -129,16 +129,6 @@ def _elsewhere(results: Results, plans: Plans) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _experiments(request: Request, studies: Iterable[Study], plans: Plans) -> list[Plan]:
-    """The experiments whose grid is asked for by its name."""
-    return [
-        plan
-        for study in studies
-        for plan in plans[study.name]
-        if request.grid and plan.experiment.grid == request.grid
-    ]
-
-
 def _usual(request: Request, studies: Iterable[Study]) -> Usual:
     """The usual settings of every cell: those of the studies' grids, or of another grid asked for.
 
@@ -227,7 +217,8 @@ def compose(
     """
     chosen = choose(request, studies)
     every = plans_of(studies)
-    asked = _experiments(request, chosen, every)
+    planned = [plan for study in chosen for plan in every[study.name]]
+    asked = [plan for plan in planned if request.grid and plan.experiment.grid == request.grid]
     settings = settings or ({} if asked else _usual(request, chosen))
     results = results_of(source, every, settings, request.metric)
     plans = {

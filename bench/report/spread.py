@@ -47,12 +47,6 @@ MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
-def _usual_cells(board: Cells) -> list[Cell]:
-    """Cells with numbers of the usual setting, under the primary reading, column by column."""
-    cells = [cell for cell in board.main if cell.measured and not cell.line.setting]
-    return sorted(cells, key=lambda cell: board.columns.index(cell.column))
-
-
 def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
     """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
     assert cell.measured is not None
@@ -103,7 +97,8 @@ def _text(value: object) -> str:
 def spread(board: Cells, results: Results) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
     study, baseline = board.study, board.study.title_of(board.study.baseline)
-    cells = _usual_cells(board)
+    cells = [cell for cell in board.main if cell.measured and not cell.line.setting]
+    cells.sort(key=lambda cell: board.columns.index(cell.column))
     if len({cell.line for cell in cells}) < 2:
         return None
     numbers = pd.DataFrame([_numbers(study, cell, results) for cell in cells])

@@ -72,20 +72,18 @@ class Look:
 
 def luminance(colour: str) -> float:
     """Relative luminance of a colour, 0 (black) to 1 (white)."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _rgb(colour)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colors.to_rgb(colour)
+    ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def ink(colour: str) -> str:
     """A colour as text on white has it: darker where it would be too faint."""
     while luminance(colour) > 0.2:
-        red, green, blue = _rgb(colour)
+        red, green, blue = colors.to_rgb(colour)
         colour = colors.to_hex((0.92 * red, 0.92 * green, 0.92 * blue))
     return colour
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    return colors.to_rgb(colour)
 
 
 def _looks(hues: tuple[str, ...]) -> Iterator[Look]:

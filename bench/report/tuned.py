@@ -82,13 +82,3 @@ def budget(search: Search) -> str:
         f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may have "
         "trained or validated on"
     )
-
-
-def trials(search: Search) -> str:
-    """Trials used of those granted: ``17 of 20``."""
-    return f"{search.record.used.trials} of {search.record.budget.trials}"
-
-
-def client_epochs(search: Search) -> str:
-    """Client epochs used of those granted: ``3,525 of 6,000``."""
-    return f"{search.record.used.client_epochs:,.0f} of {search.record.budget.client_epochs:,.0f}"

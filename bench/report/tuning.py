@@ -19,7 +19,7 @@ from bench.report.settings import Column
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.report.tables import places
-from bench.report.tuned import Search, client_epochs, trials
+from bench.report.tuned import Search
 from bench.report.wording import gap, label, read_as, with_std
 from bench.statistics.paired import ALPHA, REGION, Comparison, compare
 
@@ -157,10 +157,11 @@ def _searches(study: Study, pairs: Pairs) -> Table:
     rows = []
     for column, own in pairs.items():
         for method, pair in own.items():
-            default, winner = pair.search.record.default_validation, pair.search.record.winner.validation
+            record = pair.search.record
+            default, winner = record.default_validation, record.winner.validation
             texts = (
-                trials(pair.search),
-                client_epochs(pair.search),
+                f"{record.used.trials} of {record.budget.trials}",
+                f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
                 "-" if default is None else f"{100 * default:.2f}",
                 f"{100 * winner:.2f}",
                 "the default's" if pair.kept else ", ".join(pair.search.changes),

@@ -263,12 +263,12 @@ def test_runs_are_found_by_the_first_hash_of_each_shard(
     monkeypatch.setattr(run_shards, "SHARD", 4000)
     monkeypatch.setattr(run_shards, "BLOCK", 4)
     with open_store(database, create=False) as store:
-        made = run_shards.write(Merged(store, []), tmp_path, {}, {})
+        shards, runs = run_shards.write(Merged(store, []), tmp_path, {}, {})
         hashes = store.runs()["spec_hash"].tolist()
-    assert len(made.first) > 2
-    assert made.runs == len(hashes)
+    assert len(shards) > 2
+    assert runs == len(hashes)
     for digest in hashes:
-        shard = max(place for place, first in enumerate(made.first) if first <= digest)
+        shard = max(place for place, first in enumerate(shards) if first <= digest)
         assert digest in loaded(tmp_path / f"runs-{shard:04d}.js")["runs"]
 
 
