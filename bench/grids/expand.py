@@ -192,7 +192,7 @@ def plan(
     }
     model = variant.get(MODEL, values.get(MODEL, DATASETS.named(dataset).client.model))
     for block in grid.override:
-        if block.match.applies(dataset, scenario, clients, method, model):
+        if block.match.has(dataset, scenario, clients, method, model):
             values |= block.set
     values |= variant
     if grid.partition_per_seed:

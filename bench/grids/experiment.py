@@ -8,23 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from bench.grids.grid import Counts, Grid, Names, Part, Setting
-
-
-class Only(Part):
-    """Which of the columns are meant; what is left out means all."""
-
-    dataset: Names | None = None
-    scenario: Names | None = None
-    clients: Counts | None = None
-
-    def has(self, dataset: str, scenario: str, clients: int) -> bool:
-        """Whether a column is one of those meant."""
-        return (
-            (self.dataset is None or dataset in self.dataset)
-            and (self.scenario is None or scenario in self.scenario)
-            and (self.clients is None or clients in self.clients)
-        )
+from bench.grids.grid import Counts, Grid, Names, Only, Part, Setting
 
 
 class Columns(Part):

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, hashes, planned_cell
 from bench.report.settings import Column, difference

@@ -9,9 +9,9 @@ from importlib.resources.abc import Traversable
 from pydantic import Field, ValidationError
 
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import ExperimentFile, LinePart, Only
+from bench.grids.experiment import ExperimentFile, LinePart
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import Part
+from bench.grids.grid import Only, Part
 from bench.report.experiment import Comparison, Experiment, Line, Point
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column

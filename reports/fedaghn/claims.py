@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.claims import Claim, Claims
 from bench.report.measures import TOTAL_MEGABYTES
 

@@ -6,7 +6,7 @@ import math
 from functools import partial
 from itertools import pairwise
 
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.claims import Claim, Claims
 from bench.report.measures import (
     PEAK_MEMORY,

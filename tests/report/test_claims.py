@@ -12,7 +12,7 @@ from scipy import stats
 from study_cells import cells_in, plan_of
 
 from bench.grids import expand, load_grid
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.cells import Cells, Selection
 from bench.report.claim_views import FAILS, HOLDS, OPEN, UNMEASURED, Answer, Finding, answer, claims
 from bench.report.claims import Claim, Claims
