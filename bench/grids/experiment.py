@@ -44,11 +44,13 @@ class LinePart(Part):
         return self.reads or self.method
 
 
-class PointPart(Part):
-    """A point of an experiment: settings added to every line's, in the columns that are ``only`` meant. With
-    ``grid`` another grid plans its runs.
+class Point(Part):
+    """A column within each federation: settings added to every line's, and their place ``x`` on an axis; it
+    stands in the columns ``only``. Points are told apart by what they are, not by what they say.
 
-    The rest is for the reader of a table: see ``bench.report.experiment.Point``.
+    ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
+    where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
+    comparison; their verdicts stand in that grid's own table.
     """
 
     label: str = ""
@@ -58,6 +60,9 @@ class PointPart(Part):
     x: float | None = None
     grid: str = ""
     only: Only = Only()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 class ExperimentFile(Grid):
@@ -70,7 +75,7 @@ class ExperimentFile(Grid):
     settings: tuple[Setting, ...] = ()
     columns: tuple[Columns, ...] = ()
     lines: tuple[str | LinePart, ...] = ()
-    points: Annotated[tuple[PointPart, ...], Field(min_length=1)] = (PointPart(),)
+    points: Annotated[tuple[Point, ...], Field(min_length=1)] = (Point(),)
     tables: tuple[dict[str, Any], ...] = ()
 
     @model_validator(mode="after")

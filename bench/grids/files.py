@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import Columns, ExperimentFile, LinePart, PointPart
+from bench.grids.experiment import Columns, ExperimentFile, LinePart, Point
 from bench.grids.grid import MODEL, Grid, Match, Only, Override, Setting
 
 FOLDER = "experiments"
@@ -25,7 +25,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "match": Match,
     "columns": Columns,
     "lines": LinePart,
-    "points": PointPart,
+    "points": Point,
     "only": Only,
 }
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 
+from bench.grids.experiment import Point
 from bench.report.cells import Cell, Cells, Key, Selection, read_as
-from bench.report.experiment import Comparison, Line, Plan, Point
+from bench.report.experiment import Comparison, Line, Plan
 from bench.report.grading import Graded, grade, margin_of
 from bench.report.measures import Measure, Measured, under
 from bench.report.planned import PlannedCell
@@ -41,16 +43,13 @@ def _keys(
     experiment = plan.experiment
     for comparison in experiment.comparisons:
         if experiment.main:
-            for measure in measures:
-                for line in lines:
-                    for column in columns:
-                        yield comparison, measure, column, line, experiment.points[0]
+            for measure, line, column in product(measures, lines, columns):
+                yield comparison, measure, column, line, experiment.points[0]
         else:
-            for column in columns:
-                for where, line, point in plan.runs:
-                    if where == column and line in lines:
-                        for measure in measures:
-                            yield comparison, measure, column, line, point
+            for column, (where, line, point) in product(columns, plan.runs):
+                if where == column and line in lines:
+                    for measure in measures:
+                        yield comparison, measure, column, line, point
 
 
 def _with_found(

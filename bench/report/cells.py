@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bench.report.experiment import Comparison, Experiment, Line, Point
+from bench.grids.experiment import Point
+from bench.report.experiment import Comparison, Experiment, Line
 from bench.report.measures import Measure
 from bench.report.published import Published
 from bench.report.results import Aggregate, Group

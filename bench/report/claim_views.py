@@ -11,10 +11,10 @@ from statistics import fmean
 
 import pandas as pd
 
+from bench.grids.experiment import Point
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.claims import Claim, Claims
-from bench.report.experiment import Point
 from bench.report.measures import TEST, Measured
 from bench.report.ranking import scores
 from bench.report.results import Results

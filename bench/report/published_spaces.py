@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.errors import RequestError
+from bench.report.published import rows_of
 from bench.report.study import STUDIES, Study
 from bench.tune.record import Record
 from bench.tune.space import Value
@@ -53,11 +52,9 @@ def _read(folder: Path) -> tuple[PublishedSetting, ...]:
     file = folder / FILE
     if not file.is_file():
         return ()
-    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    for name in PublishedSetting._fields:
-        if name not in (rows.fieldnames or ()):
-            raise RequestError(f"published settings {FILE}: the column '{name}' is missing")
-    return tuple(PublishedSetting(**{name: row[name] for name in PublishedSetting._fields}) for row in rows)
+    fields = PublishedSetting._fields
+    rows = rows_of(file, fields, "settings")
+    return tuple(PublishedSetting(*(row[name] for name in fields)) for row in rows)
 
 
 def searched(searches: Iterable[Record | Tuning], setting: str) -> str:

@@ -173,14 +173,11 @@ def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
     ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
     """
     graded = data[data["verdict"].isin(GRADES)]
-    difference = graded["difference"].groupby([graded["paper"], graded["dataset"]], sort=False)
-    signs = pd.DataFrame(
-        {
-            "cells": difference.size(),
-            "below": difference.agg(lambda values: int((values < 0).sum())),
-            "above": difference.agg(lambda values: int((values > 0).sum())),
-            "mean": difference.mean(),
-        }
+    signs: pd.DataFrame = graded.groupby(["paper", "dataset"], sort=False)["difference"].agg(
+        cells="size",
+        below=lambda values: int((values < 0).sum()),
+        above=lambda values: int((values > 0).sum()),
+        mean="mean",
     )
     sides = zip(signs["below"], signs["above"], strict=True)
     return signs.assign(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
+from bench.grids.experiment import Point
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
 from bench.report.cells import Cell, Cells
-from bench.report.experiment import Comparison, Line, Point
+from bench.report.experiment import Comparison, Line
 from bench.report.frame import frame
 from bench.report.measures import Measure
 from bench.report.results import Results
