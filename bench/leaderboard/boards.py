@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -38,8 +38,7 @@ Row = dict[str, Any]
 """A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
 
 
-@dataclass(frozen=True)
-class RunLink:
+class RunLink(NamedTuple):
     """A run of a row."""
 
     seed: int
@@ -195,7 +194,7 @@ def records(table: pd.DataFrame) -> list[Row]:
 def links(runs: Runs) -> tuple[RunLink, ...]:
     """Some runs by seed."""
     columns = zip(runs["seed"].tolist(), runs["spec_hash"], runs["state"], strict=True)
-    return tuple(sorted((RunLink(*run) for run in columns), key=lambda run: (run.seed, run.spec_hash)))
+    return tuple(sorted(map(RunLink._make, columns)))
 
 
 def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:

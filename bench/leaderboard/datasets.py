@@ -14,7 +14,6 @@ from bench.federation.prepared import prepare
 from bench.leaderboard.boards import StudyBoards
 from bench.report.dataset_tables import DatasetTable, DataTable, dataset_tables, published_statistics
 from bench.report.settings import Column
-from bench.sources import RawFile
 
 MOST_CLIENTS = 100
 """Clients of a federation whose labels are drawn."""
@@ -56,11 +55,6 @@ class About:
     tables: Sequence[DatasetTable] = ()
     printed: Sequence[tuple[str, str, str, float]] = ()
     labels: Sequence[Labels] = ()
-
-    @property
-    def files(self) -> list[RawFile]:
-        """The raw files that it is made from."""
-        return list(self.kind.files) if self.kind else []
 
 
 def about(name: str, studies: Sequence[StudyBoards]) -> About:

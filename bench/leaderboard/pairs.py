@@ -32,11 +32,6 @@ class Difference:
     runs: NDArray[np.float64]
 
     @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the mean over units."""
-        return self.test.interval
-
-    @property
     def many_runs(self) -> bool:
         """Whether the runs are too many for a circle each."""
         return self.runs.size > CIRCLES
@@ -63,7 +58,9 @@ class Pair:
     @property
     def reach(self) -> float:
         """Points to either side of zero that a picture of the means and intervals needs."""
-        ends = [abs(end) for one in self.differences for end in one.interval or (one.test.difference or 0.0,)]
+        ends = [
+            abs(end) for one in self.differences for end in one.test.interval or (one.test.difference or 0.0,)
+        ]
         return max(1.0, 1.05 * max(ends, default=1.0))
 
 

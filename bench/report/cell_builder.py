@@ -95,7 +95,7 @@ class CellBuilder:
         planned = planned or PlannedCell()
         baseline = self._baseline(group, point) if group else None
         if group is None:
-            graded = Graded(missing(planned.state, planned.reason))
+            graded = Graded(missing("not_implemented" if planned.reason else "not_run", planned.reason))
         elif not group.done:
             graded = Graded(missing(*group.failure()))
         else:

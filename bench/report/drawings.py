@@ -83,7 +83,7 @@ class Drawings:
         for figure, stem in stems.items():
             self.begin(figure)
             stem.parent.mkdir(parents=True, exist_ok=True)
-            write(Path(f"{stem}.csv"), figures.data(figure))
+            write(Path(f"{stem}.csv"), pd.concat([panel.data for panel in figure.panels], ignore_index=True))
         while self._waiting:
             _draw_files(*self._waiting.popitem(), self._folder)
         for drawn in self._drawn:

@@ -9,7 +9,6 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
@@ -39,11 +38,6 @@ class Figure:
     caption: str
     panels: Sequence[Panel]
     title: str = ""
-
-
-def data(figure: Figure) -> pd.DataFrame:
-    """The numbers behind a figure, a row each."""
-    return pd.concat([panel.data for panel in figure.panels], ignore_index=True)
 
 
 def draw(figure: Figure) -> Canvas:

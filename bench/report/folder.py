@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import RequestError, unknown
-from bench.pages import folder as pages
+from bench.pages.folder import check_folder
 from bench.report.table import Table
 
 INDEX = "index.html"
@@ -120,7 +119,7 @@ def unchanged(out: Path, stamp: str) -> Printout | None:
 
 def check(out: Path) -> None:
     """Raises ``RequestError`` unless ``out`` is absent or a folder in which only a report's files lie."""
-    pages.check_folder(out)
+    check_folder(out)
     earlier = contents(out)
     written = {CONTENTS, *earlier.files} if earlier else set()
     foreign = sorted(set(_files(out)) - written)
@@ -130,18 +129,6 @@ def check(out: Path) -> None:
             f"--out {out}: no report wrote {foreign[0]}{more}, and a report replaces its folder: name "
             "another folder, or move that away"
         )
-
-
-@contextmanager
-def replaced(out: Path) -> Iterator[Path]:
-    """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
-
-    Raises:
-        RequestError: ``out`` holds other files than a report's, or cannot be written.
-    """
-    check(out)
-    with pages.replaced(out) as new:
-        yield new
 
 
 def seal(folder: Path, stamp: str, printout: Printout) -> None:

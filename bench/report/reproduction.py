@@ -173,11 +173,11 @@ def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
     ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
     """
     graded = data[data["verdict"].isin(GRADES)]
-    signs: pd.DataFrame = graded.groupby(["paper", "dataset"], sort=False)["difference"].agg(
-        cells="size",
-        below=lambda values: int((values < 0).sum()),
-        above=lambda values: int((values > 0).sum()),
-        mean="mean",
+    signs = graded.groupby(["paper", "dataset"], sort=False).agg(
+        cells=("difference", "size"),
+        below=("difference", lambda values: int((values < 0).sum())),
+        above=("difference", lambda values: int((values > 0).sum())),
+        mean=("difference", "mean"),
     )
     sides = zip(signs["below"], signs["above"], strict=True)
     return signs.assign(
