@@ -25,8 +25,7 @@ def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -
     lines = plan.lines
     if plan.experiment.main:
         lines = _with_found(study, lines, results, columns, selection)
-    asked = selection.methods
-    lines = tuple(line for line in lines if asked is None or line.method in asked)
+    lines = tuple(line for line in lines if not selection.methods or line.method in selection.methods)
     builder = CellBuilder(study, plan, results)
     by_key = {
         key: cell
@@ -58,7 +57,7 @@ def _with_found(
     """The lines of a main table: its own, those of other methods, and of other settings that were run."""
     known = {line.method for line in rows}
     found = sorted({method for column in columns for method in results.methods(column)} - known)
-    own = known | (selection.methods or frozenset())
+    own = known | selection.methods
     lines: list[Line] = []
     for line in (*rows, *(Line(name, study.title_of(name), own=name in own) for name in found)):
         settings = {group.setting for column in columns for group in results.lines(column, line.runs)}

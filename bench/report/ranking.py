@@ -39,11 +39,10 @@ def competitors(study: Study, boards: Sequence[Cells], selection: Selection) -> 
     The study's own rows, and other methods that the request names; no references, and of rows that
     show the same runs at the same stage the first.
     """
-    asked = selection.methods or frozenset()
     found: dict[tuple[str, str], Line] = {}
     for board in boards:
         for line in board.lines:
-            competes = line.ranked and not line.setting and (line.own or line.method in asked)
+            competes = line.ranked and not line.setting and (line.own or line.method in selection.methods)
             if competes and line.method not in study.references:
                 found.setdefault((line.runs, line.stage or study.primary.stage), line)
     return {line.method: line for line in found.values()}

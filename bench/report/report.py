@@ -91,16 +91,15 @@ def select(
     _known("scenario", request.scenarios, {column.scenario for column in everywhere})
     _known("number of clients", map(str, request.clients), {str(column.clients) for column in everywhere})
     _known("method", request.methods, methods)
-    in_grid = bool(asked_cells)
-    asked = request.methods or ({method for _, method in asked_cells} if in_grid else ())
+    asked = request.methods or {method for _, method in asked_cells}
     readers = {line.method for study in studies for line in study.lines if line.reads and line.runs in asked}
     wanted = set(asked) if request.methods else {*asked, *readers}
     selection = Selection(
-        datasets=frozenset(request.datasets) or None,
-        scenarios=frozenset(request.scenarios) or None,
-        clients=frozenset(request.clients) or None,
-        methods=frozenset(wanted) or None,
-        columns=frozenset(column for column, _ in asked_cells) if in_grid else None,
+        frozenset(request.datasets),
+        frozenset(request.scenarios),
+        frozenset(request.clients),
+        frozenset(wanted),
+        frozenset(column for column, _ in asked_cells),
     )
     if not any(selection.has_column(column) for column in columns):
         if any(selection.has_column(column) for column in results.columns):
