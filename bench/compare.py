@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from bench import registry
@@ -57,20 +57,17 @@ def find_study(name: str | None, dataset: str) -> Study:
             raise unknown("study", name, studies)
         return studies[name]()
     known: set[str] = set()
-    for study in sorted(
-        (kind() for kind in studies.values()), key=lambda study: not _has_main(study, dataset)
-    ):
+    every = [kind() for kind in studies.values()]
+    with_main = [
+        each
+        for each in every
+        if any(column.dataset == dataset for t in each.experiments if t.main for column in t.columns)
+    ]
+    for study in (*with_main, *every):
         if dataset in _datasets(study):
             return study
         known |= _datasets(study)
     raise unknown("data set of the studies:", dataset, known)
-
-
-def _has_main(study: Study, dataset: str) -> bool:
-    """Whether a main table of the study has the data set."""
-    return any(
-        column.dataset == dataset for table in study.experiments if table.main for column in table.columns
-    )
 
 
 def _datasets(study: Study) -> set[str]:
@@ -141,14 +138,6 @@ def expectations(study: Study, runs: list[Planned]) -> Usual:
     return {**usual(study.grids), **own}
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The ranking of all methods over the tasks, and the method's standing in each."""
-
-    ranking: Ranking
-    standings: list[Standing]
-
-
 def _columns(runs: list[Planned]) -> frozenset[Column]:
     return frozenset(Column(*each.names[:3]) for each in runs)
 
@@ -171,8 +160,8 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
 
 def compare(
     source: Source, study: Study, method: str, runs: list[Planned], metric: Metric = ACCURACY
-) -> Comparison:
-    """Where the method stands in the tasks of its runs, given all results.
+) -> tuple[Ranking, list[Standing]]:
+    """The ranking of all methods over the tasks of the method's runs, and its standing in each.
 
     Raises:
         RequestError: no run of the method has numbers, or no other method has any in its tasks.
@@ -187,4 +176,4 @@ def compare(
         raise RequestError(
             f"nothing to compare: {method} or the other methods have no numbers in these cells"
         )
-    return Comparison(ranking, found)
+    return ranking, found

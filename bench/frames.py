@@ -144,11 +144,11 @@ def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
 
 
 def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
-    from bench.report import run_frames  # SQL and specs: what is kept already is read without
+    from bench.report import whole_frames  # SQL and specs: what is kept already is read without
     from bench.report.shipped import opened
 
     with opened(db, own) as source:
-        table = run_frames.whole(name, source, metric)
+        table = whole_frames.whole(name, source, metric)
     file.parent.mkdir(parents=True, exist_ok=True)
     table.to_parquet(file, index=False)
 

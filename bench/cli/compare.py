@@ -99,7 +99,7 @@ def compare(
         return 1
 
     with opened(database, own=False) as source:
-        result = comparison.compare(source, its_study, method, runs, metric)
+        ranks, standings = comparison.compare(source, its_study, method, runs, metric)
         methods = (*(row.method for row in its_study.lines), method)
         request = Request(
             (its_study.name,), filters.dataset, filters.scenario, filters.clients, methods, metric=metric
@@ -107,10 +107,10 @@ def compare(
         studies = {**STUDIES.all(), its_study.name: with_method}
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"
-    screen.print(rich_table(standing.table(its_study, result.standings, title)))
+    screen.print(rich_table(standing.table(its_study, standings, title)))
     ranking = f"{its_study.name}/ranking"
     for line in (
-        *standing.sentences(its_study, result.ranking, method, result.standings),
+        *standing.sentences(its_study, ranks, method, standings),
         f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, {ranking}/table.md says how they "
         "were tested.",
     ):

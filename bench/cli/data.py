@@ -127,13 +127,12 @@ def stats(
         print(json.dumps(rows, indent=1))
     screen = console(WIDTH, errors=as_json)
     for described in tables:
-        grid = described.grid
-        if grid is None:
+        columns, words = described.columns, {"clients", "quantity"}
+        if described.missing:
             say(f"{described.dataset}: {described.missing}", screen)
         elif not as_json:
-            words = {"clients", "quantity"}
-            screen.print(table(grid.columns, grid.rows, {*grid.columns} - words, words, grid.title, gap=1))
-            for note in grid.notes:
+            screen.print(table([*columns], described.rows, {*columns} - words, words, described.title, gap=1))
+            for note in described.notes:
                 say(note, screen)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
 
 from bench import registry
 from bench.dataset import DATASETS
@@ -12,7 +15,6 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.files import load_grid
 from bench.grids.grid import MODEL, Grid, Setting
-from bench.grids.published import published_names
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec
 
@@ -87,13 +89,9 @@ def ad_hoc(filters: Filters) -> Grid:
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
-        for scenario in filters.scenarios or _first_scenario(dataset)
+        for scenario in filters.scenarios or DATASETS.named(dataset).scenarios[:1]
     )
     return Grid(title="", methods=filters.methods, seeds=filters.seeds or (0,), settings=settings)
-
-
-def _first_scenario(dataset: str) -> tuple[str, ...]:
-    return DATASETS.named(dataset).scenarios[:1]
 
 
 def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | None = None) -> list[Planned]:
@@ -194,7 +192,7 @@ def plan(
     }
     model = variant.get(MODEL, values.get(MODEL, DATASETS.named(dataset).client.model))
     for block in grid.override:
-        if block.match.applies(dataset, scenario, clients, method, model):
+        if block.match.has(dataset, scenario, clients, method, model):
             values |= block.set
     values |= variant
     if grid.partition_per_seed:
@@ -226,12 +224,23 @@ def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None 
     return replace(run, seed=seed, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))
 
 
-def _missing(kind: str, name: str, known: Mapping[str, Any]) -> str:
+@cache
+def published_names(column: Literal["dataset", "method"]) -> frozenset[str]:
+    """Every value of a column in the tables under ``results/published``."""
+    names: set[str] = set()
+    for file in files("bench.results").joinpath("published").iterdir():
+        if file.name.endswith(".csv"):
+            with file.open(encoding="utf-8") as lines:
+                names.update(row[column] for row in csv.DictReader(lines) if row.get(column))
+    return frozenset(names)
+
+
+def _missing(kind: Literal["dataset", "method"], name: str, known: Mapping[str, Any]) -> str:
     """Why there is no such run: empty where the name is known, a reason where it is published."""
     if name in known:
         return ""
     own = f"a {kind} of your own: {registry.PLUGINS}=FILE"
-    published = published_names("dataset" if kind == "dataset" else "method")
+    published = published_names(kind)
     if name not in published:
         raise RequestError(f"{unknown(kind, name, known)}; {own}")
     return f"{kind} '{name}' is not implemented; {own}"

@@ -8,23 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from bench.grids.grid import Counts, Grid, Names, Part, Setting
-
-
-class Only(Part):
-    """Which of the columns are meant; what is left out means all."""
-
-    dataset: Names | None = None
-    scenario: Names | None = None
-    clients: Counts | None = None
-
-    def has(self, dataset: str, scenario: str, clients: int) -> bool:
-        """Whether a column is one of those meant."""
-        return (
-            (self.dataset is None or dataset in self.dataset)
-            and (self.scenario is None or scenario in self.scenario)
-            and (self.clients is None or clients in self.clients)
-        )
+from bench.grids.grid import Counts, Grid, Names, Only, Part, Setting
 
 
 class Columns(Part):
@@ -60,11 +44,13 @@ class LinePart(Part):
         return self.reads or self.method
 
 
-class PointPart(Part):
-    """A point of an experiment: settings added to every line's, in the columns that are ``only`` meant. With
-    ``grid`` another grid plans its runs.
+class Point(Part):
+    """A column within each federation: settings added to every line's, and their place ``x`` on an axis; it
+    stands in the columns ``only``. Points are told apart by what they are, not by what they say.
 
-    The rest is for the reader of a table: see ``bench.report.experiment.Point``.
+    ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
+    where those are others. With ``grid`` the runs are those that another grid plans. They are shown for
+    comparison; their verdicts stand in that grid's own table.
     """
 
     label: str = ""
@@ -74,6 +60,9 @@ class PointPart(Part):
     x: float | None = None
     grid: str = ""
     only: Only = Only()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 class ExperimentFile(Grid):
@@ -86,7 +75,7 @@ class ExperimentFile(Grid):
     settings: tuple[Setting, ...] = ()
     columns: tuple[Columns, ...] = ()
     lines: tuple[str | LinePart, ...] = ()
-    points: Annotated[tuple[PointPart, ...], Field(min_length=1)] = (PointPart(),)
+    points: Annotated[tuple[Point, ...], Field(min_length=1)] = (Point(),)
     tables: tuple[dict[str, Any], ...] = ()
 
     @model_validator(mode="after")

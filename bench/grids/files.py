@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import Columns, ExperimentFile, LinePart, Only, PointPart
-from bench.grids.grid import MODEL, Grid, Match, Override, Setting
+from bench.grids.experiment import Columns, ExperimentFile, LinePart, Point
+from bench.grids.grid import MODEL, Grid, Match, Only, Override, Setting
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
@@ -25,7 +25,7 @@ PARTS: dict[str, type[BaseModel]] = {
     "match": Match,
     "columns": Columns,
     "lines": LinePart,
-    "points": PointPart,
+    "points": Point,
     "only": Only,
 }
 

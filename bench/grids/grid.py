@@ -51,25 +51,24 @@ class Setting(Part):
                 yield {**variant, **dict(zip(self.vary, values, strict=True))}
 
 
-class Match(Part):
-    """Which runs an override is for; what is left out matches everything. ``model`` is the client model."""
+class Only(Part):
+    """Which columns are meant; what is left out means all."""
 
     dataset: Names | None = None
     scenario: Names | None = None
     clients: Counts | None = None
+
+    def has(self, *names: str | int) -> bool:
+        """Whether what has these names, in the order of the fields, is among what is meant."""
+        wanted = (getattr(self, field) for field in type(self).model_fields)
+        return all(some is None or name in some for some, name in zip(wanted, names, strict=True))
+
+
+class Match(Only):
+    """Which runs an override is for. ``model`` is the client model."""
+
     method: Names | None = None
     model: Names | None = None
-
-    def applies(self, dataset: str, scenario: str, clients: int, method: str, model: str) -> bool:
-        """Whether a run is one of those meant."""
-        have: dict[str, str | int] = {
-            "dataset": dataset,
-            "scenario": scenario,
-            "clients": clients,
-            "method": method,
-            "model": model,
-        }
-        return all(have[key] in wanted for key, wanted in self.model_dump(exclude_none=True).items())
 
 
 class Override(Part):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -14,13 +14,12 @@ from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, read_as
 from bench.report.collect import collect
 from bench.report.frame import frame
-from bench.report.measures import Measure, Measured
-from bench.report.parts import verdict_counts
+from bench.report.measures import Measured
+from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Aggregate, Results
-from bench.report.runs import Runs
 from bench.report.settings import PARTITION, Settings, special
-from bench.report.source import Source
+from bench.report.source import Runs, Source
 from bench.report.spread import MEASURES
 from bench.report.study import Study
 from bench.report.wording import printed
@@ -35,8 +34,11 @@ OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
 """Metrics that stand beside accuracy; no rank and no grade rests on them."""
 
 
-@dataclass(frozen=True)
-class RunLink:
+Row = dict[str, Any]
+"""A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
+
+
+class RunLink(NamedTuple):
     """A run of a row."""
 
     seed: int
@@ -60,7 +62,7 @@ class StudyBoards:
     results: Results
 
     @cached_property
-    def boards(self) -> dict[str, list[dict[str, Any]]]:
+    def boards(self) -> dict[str, list[Row]]:
         """Data set -> the rows of its board, in the order of the study's tables."""
         columns = [column for cells in self.experiments for column in cells.columns]
         return {dataset: self._rows(dataset) for dataset in dict.fromkeys(c.dataset for c in columns)}
@@ -80,6 +82,11 @@ class StudyBoards:
         """Paper -> how many of its published values have each verdict, every value once."""
         return verdict_counts(self.study, self.every, whole=True)
 
+    @property
+    def headline(self) -> tuple[str, ...]:
+        """Who is first, or that nobody can be told apart; and what came of the published values."""
+        return sentences(self.study, self.ranking, scores(self.grades))
+
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
         """The results under ``OTHER_METRICS``."""
@@ -90,7 +97,7 @@ class StudyBoards:
         tasks = self.ranking.tasks if self.ranking else ()
         return {(task.column, task.point): cell_groups(task) for task in tasks}
 
-    def _rows(self, dataset: str) -> list[dict[str, Any]]:
+    def _rows(self, dataset: str) -> list[Row]:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
         (default, tuned, others) and measured mean, the best first; cells without numbers come last.
         """
@@ -104,7 +111,7 @@ class StudyBoards:
         table = records(frame(cell for _, cell in shown))
         return [{**row, **self._more(cells, cell)} for row, (cells, cell) in zip(table, shown, strict=True)]
 
-    def _more(self, cells: Cells, cell: Cell) -> dict[str, Any]:
+    def _more(self, cells: Cells, cell: Cell) -> Row:
         """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
         ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
         that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
@@ -119,7 +126,11 @@ class StudyBoards:
             # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
             baseline = None if special(group.settings) else cell.baseline
             measured = Measured(self.results, group, cell.stage, cell.rule, study.average, baseline)
-            over = {_title(measure, study): _mean(measure, measured) for measure in MEASURES}
+            baseline_title = study.title_of(study.baseline)
+            for measure in MEASURES:
+                values = measure.of(measured)
+                title = measure.title.replace("Local", baseline_title)
+                over[title] = Aggregate(values).mean if values else None
             for reading in study.readings:
                 read = read_as(study, reading, line)
                 found = read and self.results.aggregate(group, read.stage, read.rule, study.average)
@@ -174,7 +185,7 @@ def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection
     return Boards(collected.results, tuple(every))
 
 
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+def records(table: pd.DataFrame) -> list[Row]:
     """The rows of a frame by column, None where a number is missing."""
     known = table.astype(object).where(table.notna(), None)
     return [{str(column): value for column, value in row.items()} for row in known.to_dict("records")]
@@ -183,10 +194,10 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def links(runs: Runs) -> tuple[RunLink, ...]:
     """Some runs by seed."""
     columns = zip(runs["seed"].tolist(), runs["spec_hash"], runs["state"], strict=True)
-    return tuple(sorted((RunLink(*run) for run in columns), key=lambda run: (run.seed, run.spec_hash)))
+    return tuple(sorted(map(RunLink._make, columns)))
 
 
-def coverage(rows: Sequence[Mapping[str, Any]]) -> tuple[int, int, list[tuple[str, int]]]:
+def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
     """Of a board's rows in main tables and usual settings: how many have numbers, how many there are, and
     what became of the others.
     """
@@ -230,15 +241,6 @@ def _order(cell: Cell) -> tuple[int, bool, float]:
     return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
 
 
-def _title(measure: Measure, study: Study) -> str:
-    return measure.title.replace("Local", study.title_of(study.baseline))
-
-
-def _mean(measure: Measure, measured: Measured) -> float | None:
-    values = measure.of(measured)
-    return Aggregate(values).mean if values else None
-
-
 def _trust(cell: Cell) -> str:
     """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs (``own``,
     ``shipped``, or the state of an imported bundle, with the day of its last verification); several where
@@ -250,17 +252,15 @@ def _trust(cell: Cell) -> str:
     return ", ".join(
         sorted(
             {
-                f"{state} on {checked:%Y-%m-%d}" if pd.notna(checked) else state or _made_by(origin)
+                f"{state} on {checked:%Y-%m-%d}"
+                if pd.notna(checked)
+                else state or ("shipped" if origin else "own")
                 for state, checked, origin in zip(
                     runs["bundle_state"], runs["bundle_checked"], runs["origin"], strict=True
                 )
             }
         )
     )
-
-
-def _made_by(origin: str) -> str:
-    return "shipped" if origin else "own"
 
 
 def _protocol(settings: Settings) -> str:

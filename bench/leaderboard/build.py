@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -14,19 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from bench import __version__
 from bench.garbage import seldom_collected
-from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards, vega
+from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
-from bench.leaderboard.boards import OTHER_METRICS, Boards, StudyBoards, boards, coverage, records
+from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage, records
 from bench.leaderboard.methods import About, about, other_runs
 from bench.leaderboard.pictures import Scale, scale
-from bench.leaderboard.words import definitions, headline, verdicts
 from bench.pages import templating
+from bench.pages.grades import GRADES
 from bench.report import frame
+from bench.report.captions import LEGEND
 from bench.report.metric import TITLES
 from bench.report.ranking_views import pairs_record
 from bench.report.source import Source
 from bench.report.study import Study
-from bench.report.wording import signed, with_std
+from bench.report.wording import AVERAGES, RULES, STAGES, signed, with_std
+from bench.statistics.paired import ALPHA, REGION
+from bench.statistics.ranks import DRAWS, LEAST
+from bench.statistics.summary import LEVEL
 
 if TYPE_CHECKING:
     from bench.engine.method import Method
@@ -41,16 +45,6 @@ class Site:
     runs: int
     files: int
     bytes: int
-
-
-@dataclass(frozen=True)
-class BoardRow:
-    """A row of a board: its values, the anchor that its board and its method's page give it, its board."""
-
-    values: Mapping[str, Any]
-    anchor: str
-    board: str
-    dataset: str
 
 
 def build(
@@ -71,24 +65,13 @@ def build(
     """
     folder.check(out)
     folder.check_release(out, release)
-    with seldom_collected():
-        return _build(source, studies, methods, out, release, today or date.today())
-
-
-def _build(
-    source: Source,
-    studies: Mapping[str, type[Study]],
-    methods: Mapping[str, type[Method]],
-    out: Path,
-    release: str,
-    today: date,
-) -> Site:
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
-    every = boards(source, studies, suite)
-    with folder.replaced(out) as site:
-        writer = _Writer(source, every, methods, site)
-        writer.write(out, release, today)
-        sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    with seldom_collected():
+        every = boards(source, studies, suite)
+        with folder.replaced(out) as site:
+            writer = _Writer(source, every, methods, site)
+            writer.write(out, release, today or date.today())
+            sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
 
 
@@ -99,7 +82,7 @@ class _Writer:
         self, source: Source, every: Boards, methods: Mapping[str, type[Method]], site: Path
     ) -> None:
         self._source, self._boards, self._methods, self._site = source, every, methods, site
-        self._rows: dict[str, list[BoardRow]] = defaultdict(list)
+        self._rows: dict[str, list[Row]] = defaultdict(list)
         self._about: dict[str, About] = {}
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
@@ -118,7 +101,7 @@ class _Writer:
         """All files; ``old`` is the site that this one replaces."""
         for name in FOLDERS:
             (self._site / name).mkdir()
-        library = vega.library()
+        library = charts.library()
         (self._site / "assets" / library.file).write_text(library.text, encoding="utf-8", newline="\n")
         templating.write_assets(self._site / "assets")
         for asset in sorted(
@@ -126,30 +109,31 @@ class _Writer:
         ):
             (self._site / "assets" / asset.name).write_bytes(asset.read_bytes())
         self._pages.globals["vega"] = library.file
-        self._write_boards()
+        for study in self._boards.studies:
+            for dataset, values in study.boards.items():
+                self._write_board(study, dataset, values)
         every = self._write_pairs()
         titles = self._write_methods(every)
         described = self._write_datasets()
         pages = {name: method_page(name) for name in titles}
-        shards = run_shards.write(self._source, self._site / "data", titles, pages)
-        self.runs = shards.runs
+        shards, self.runs = run_shards.write(self._source, self._site / "data", titles, pages)
         table = exports.cells(self._boards)
-        exports.write(self._site / "data", self._boards, table, shards.runs)
+        exports.write(self._site / "data", self._boards, table, self.runs)
         log = changes.log(old, table, today)
         changes.write(self._site / changes.LOG, log)
-        self._page("run.html", "run.html", shards=",".join(shards.first))
-        self._page("about.html", "about.html", library=library, definitions=definitions())
+        self._page("run.html", "run.html", shards=",".join(shards))
+        self._page("about.html", "about.html", library=library, definitions=_definitions())
         self._page("feed.xml", "feed.xml", changes=log)
         index = partial(
             self._page,
             template="index.html",
             studies=self._boards.studies,
-            headlines=[headline(one) for one in self._boards.studies],
+            headlines=[one.headline for one in self._boards.studies],
             coverage=coverage,
             methods=list(self._about.values()),
             datasets=described,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
-            runs=shards.runs,
+            runs=self.runs,
             changes=log,
             elsewhere=self._boards.elsewhere,
         )
@@ -164,23 +148,23 @@ class _Writer:
         text = self._pages.get_template(template).render(values)
         (self._site / address).write_text(text, encoding="utf-8", newline="\n")
 
-    def _write_boards(self) -> None:
-        for study in self._boards.studies:
-            for dataset, values in study.boards.items():
-                self._write_board(study, dataset, values)
-
-    def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Row]) -> None:
+        """A board; its rows have an anchor there, and the same one on their methods' pages."""
         address, title = board_page(study.study.name, dataset), study.study.title_of(dataset)
         name = Path(address).stem
-        rows = [BoardRow(row, f"{name}-{number}", address, title) for number, row in enumerate(values, 1)]
+        rows = [
+            {**row, "anchor": f"{name}-{number}", "board": address, "place": title}
+            for number, row in enumerate(values, 1)
+        ]
         for row in rows:
-            self._rows[row.values["method"]].append(row)
-            self._describe(row.values["method"], row.values["title"] if row.values["usual"] else "")
+            self._rows[row["method"]].append(row)
+            self._describe(row["method"], row["title"] if row["usual"] else "")
         table = frame.frame(row["cell"] for row in values)
-        table = table.assign(group=[row["group"] for row in values], trust=[row["trust"] for row in values])
         metrics = [metric for metric in OTHER_METRICS if any(metric in row["by_metric"] for row in values)]
         table = table.assign(
-            **{metric: [row["by_metric"].get(metric) for row in values] for metric in metrics}
+            group=[row["group"] for row in values],
+            trust=[row["trust"] for row in values],
+            **{metric: [row["by_metric"].get(metric) for row in values] for metric in metrics},
         )
         frame.write(self._site / "data" / f"{name}.csv", table.astype({"group": "Int64"}))
         self._page(
@@ -226,7 +210,7 @@ class _Writer:
     def _write_methods(self, every: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]) -> dict[str, str]:
         """The pages of all methods; their titles by name."""
         runs = self._boards.results.runs
-        shown = {run.spec_hash for rows in self._rows.values() for row in rows for run in row.values["runs"]}
+        shown = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
         beside = other_runs(runs, shown)
         for name in sorted({*self._methods, *self._rows, *runs["method"]}):
             self._describe(name)
@@ -260,16 +244,37 @@ class _Writer:
         return described
 
 
-def _task(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _task(row: Row) -> tuple[Any, ...]:
     return row["table"], row["scenario"], row["clients"], row["point"]
 
 
-def _parts(rows: Sequence[BoardRow]) -> list[tuple[Scale, list[BoardRow]]]:
+def _parts(rows: Sequence[Row]) -> list[tuple[Scale, list[Row]]]:
     """The rows of each ranking of a board: one task in one kind of settings; tasks share an axis."""
     parts = []
-    for _, task in groupby(rows, lambda row: _task(row.values)):
+    for _, task in groupby(rows, _task):
         here = list(task)
         ends = ("mean", "low", "high", "published_mean")
-        axis = scale((row.values[end] for row in here for end in ends), least=2.0)
-        parts += [(axis, list(part)) for _, part in groupby(here, lambda row: row.values["tuning"])]
+        axis = scale((row[end] for row in here for end in ends), least=2.0)
+        parts += [(axis, list(part)) for _, part in groupby(here, lambda row: row["tuning"])]
     return parts
+
+
+def verdicts(counts: Iterable[Mapping[str, int]]) -> list[str]:
+    """All verdicts that are counted: grades first, best first, then states by name."""
+    names = {name for count in counts for name in count}
+    return [*filter(names.__contains__, GRADES), *sorted(names.difference(GRADES))]
+
+
+def _definitions() -> dict[str, Any]:
+    """The constants that the numbers of the site are computed with, by name."""
+    return {
+        "level": f"{100 * LEVEL:g} %",
+        "stages": STAGES,
+        "rules": RULES,
+        "averages": AVERAGES,
+        "alpha": ALPHA,
+        "region": REGION,
+        "least": LEAST,
+        "draws": DRAWS,
+        "legend": LEGEND,
+    }

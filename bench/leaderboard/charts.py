@@ -1,8 +1,14 @@
-"""The charts of a board as plain values: clients, costs and curves of every method in its usual settings."""
+"""The charts of a board: clients, costs and curves of every method in its usual settings, as a script with
+plain values, and the library that draws them.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +19,6 @@ from matplotlib.markers import MarkerStyle
 from numpy.typing import NDArray
 
 from bench.leaderboard.boards import StudyBoards
-from bench.leaderboard.script import call
 from bench.report import style
 from bench.report.cells import Cell
 from bench.statistics.summary import t_interval
@@ -32,6 +37,51 @@ SYMBOLS = {
     "P": "cross",
 }
 """Matplotlib's markers that Vega has, too; others are drawn as paths."""
+
+
+PACKAGE = "vl-convert-python"
+
+ESCAPES = tuple((sign, f"\\u{ord(sign):04x}") for sign in "<>&'")
+
+
+@dataclass(frozen=True)
+class Library:
+    """A script: the name of its file, its text, its title, and the package and version that brought it."""
+
+    file: str
+    text: str
+    title: str
+    package: str
+    version: str
+    sha256: str
+
+
+def library() -> Library:
+    """Vega, Vega-Lite and Vega-Embed, which set ``window.vegaEmbed`` and no other global name."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    text = f"(function () {{\n{bundle}\n}})();\n"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    release = vl_convert.get_vega_version()
+    title = f"Vega {release} with Vega-Embed {vl_convert.get_vega_embed_version()}"
+    return Library(f"vega-{release}-{digest[:12]}.js", text, title, PACKAGE, version(PACKAGE), digest)
+
+
+def script_json(value: Any) -> str:
+    """Compact JSON in ASCII without a sign that means something to HTML: ``<`` is written ``\\u003c``.
+
+    U+2028 and everything else beyond ASCII is escaped, too. Raises ``ValueError`` on NaN or infinity.
+    """
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for sign, escape in ESCAPES:  # several times faster than str.translate
+        text = text.replace(sign, escape)
+    return text
+
+
+def call(function: str, *arguments: Any) -> str:
+    """A script that calls a function of ``assets/board.js``."""
+    return f"{function}({','.join(map(script_json, arguments))});\n"
 
 
 def symbol(marker: str) -> str:

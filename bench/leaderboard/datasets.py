@@ -12,9 +12,8 @@ from bench.dataset import DATASETS, Dataset
 from bench.federation.build import federate
 from bench.federation.prepared import prepare
 from bench.leaderboard.boards import StudyBoards
-from bench.report.dataset_tables import DataTable, Grid, dataset_tables, published_statistics
+from bench.report.dataset_tables import DatasetTable, DataTable, dataset_tables, published_statistics
 from bench.report.settings import Column
-from bench.sources import RawFile
 
 MOST_CLIENTS = 100
 """Clients of a federation whose labels are drawn."""
@@ -53,14 +52,9 @@ class About:
     name: str
     title: str
     kind: type[Dataset] | None
-    tables: Sequence[Grid] = ()
+    tables: Sequence[DatasetTable] = ()
     printed: Sequence[tuple[str, str, str, float]] = ()
     labels: Sequence[Labels] = ()
-
-    @property
-    def files(self) -> list[RawFile]:
-        """The raw files that it is made from."""
-        return list(self.kind.files) if self.kind else []
 
 
 def about(name: str, studies: Sequence[StudyBoards]) -> About:
@@ -79,7 +73,7 @@ def about(name: str, studies: Sequence[StudyBoards]) -> About:
         name,
         title,
         kind,
-        tables=[table.grid for table in found if table.grid],
+        tables=[table for table in found if not table.missing],
         labels=[labels(kind, column) for column in here if column.clients <= MOST_CLIENTS],
     )
 

@@ -59,16 +59,14 @@ def freeze(site: Path, old: Path, release: str) -> None:
     if (old / RELEASES).is_dir():
         shutil.copytree(old / RELEASES, site / RELEASES, copy_function=_linked)
     if release:
-        copy = site / RELEASES / release
-        shutil.copytree(site, copy, copy_function=_linked, ignore=lambda at, names: _left_out(at, site))
+        copy, left_out = site / RELEASES / release, [RELEASES, "index.html", MARK]
+        shutil.copytree(
+            site, copy, copy_function=_linked, ignore=lambda at, _: left_out if Path(at) == site else []
+        )
 
 
 def _version(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"[.\-_]", name)]
-
-
-def _left_out(at: str, site: Path) -> list[str]:
-    return [RELEASES, "index.html", MARK] if Path(at) == site else []
 
 
 def _linked(source: str, target: str) -> None:

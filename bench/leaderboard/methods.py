@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -10,19 +11,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from markupsafe import Markup
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
 
 from bench.hyper import HyperParameter, hyper_parameters
-from bench.leaderboard import text
 from bench.leaderboard.boards import RunLink, links
-from bench.report.runs import Runs
 from bench.report.settings import Column, difference
+from bench.report.source import Runs
 
 if TYPE_CHECKING:
     from bench.engine.method import Method
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
+
+INDEX = re.compile(r"(?<![\w^])([A-Za-z])_(\w{1,3}|\{\w+\})(?!\w)|(?<=[\w)|])\^(\w+|\{[^}]+\})")
+"""A letter with a short index, as in ``a_ij``, or a power."""
+
+_markdown = MarkdownIt("zero", {"html": False}).enable(["list", "backticks", "code", "fence", "blockquote"])
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,10 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Ab
     cls = methods.get(name)
     if cls is None:
         return About(name, title or name)
-    ancestors = [methods[base.__dict__["name"]] for base in cls.__mro__ if _registered(base, methods)]
+    names = [vars(base).get("name", "") for base in cls.__mro__]
+    ancestors = [
+        methods[name] for name, base in zip(names, cls.__mro__, strict=True) if methods.get(name) is base
+    ]
     module = sys.modules.get(cls.__module__)
     docs = [
         doc for part in (cls, module) if part and (doc := inspect.cleandoc(vars(part).get("__doc__") or ""))
@@ -66,14 +75,10 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Ab
         ancestors[1].name if len(ancestors) > 1 else "",
         ancestors[-1].title,
         tuple(cls.families),
-        Markup("").join(map(text.html, docs)),
+        Markup("").join(map(html, docs)),
         " ".join(docs[0].split("\n\n")[0].split()) if docs else cls.title,
         tuple(hyper_parameters(cls.Hyper)),
     )
-
-
-def _registered(base: type, methods: Mapping[str, type[Method]]) -> bool:
-    return methods.get(vars(base).get("name", "")) is base
 
 
 def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[OtherRuns]]:
@@ -89,3 +94,25 @@ def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[Oth
     for (method, column, setting), rows in sorted(parts.items()):
         others[method].append(OtherRuns(column, setting, links(left.take(rows))))
     return others
+
+
+def html(docstring: str) -> Markup:
+    """The description in a docstring that was cleaned of its indentation; no word of it becomes markup."""
+    tokens = _markdown.parse(docstring)
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "text":
+                child.type, child.content = "html_inline", _formulas(child.content)
+    return Markup(_markdown.renderer.render(tokens, _markdown.options, {}))
+
+
+def _formulas(text: str) -> str:
+    """Escaped text in which the indices and powers of formulas are set as such."""
+
+    def piece(match: re.Match[str]) -> str:
+        letter, index, power = match.groups()
+        if power is not None:
+            return f"<sup>{power.strip('{}')}</sup>"
+        return f"<i>{letter}</i><sub>{index.strip('{}')}</sub>"
+
+    return INDEX.sub(piece, str(escape(text)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.leaderboard.boards import StudyBoards
-from bench.report.competitors import Task, scores
+from bench.report.ranking import Task, scores
 from bench.report.wording import signed
 from bench.statistics.paired import Comparison, Scores, side_by_side
 
@@ -30,11 +30,6 @@ class Difference:
     test: Comparison
     clients: NDArray[np.float64]
     runs: NDArray[np.float64]
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the mean over units."""
-        return self.test.interval
 
     @property
     def many_runs(self) -> bool:
@@ -63,7 +58,9 @@ class Pair:
     @property
     def reach(self) -> float:
         """Points to either side of zero that a picture of the means and intervals needs."""
-        ends = [abs(end) for one in self.differences for end in one.interval or (one.test.difference or 0.0,)]
+        ends = [
+            abs(end) for one in self.differences for end in one.test.interval or (one.test.difference or 0.0,)
+        ]
         return max(1.0, 1.05 * max(ends, default=1.0))
 
 

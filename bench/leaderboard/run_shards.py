@@ -52,18 +52,11 @@ COSTS = (
 )
 
 
-@dataclass(frozen=True)
-class Shards:
-    """How the runs are spread over files: the first spec hash of each, and the number of runs."""
-
-    first: tuple[str, ...]
-    runs: int
-
-
-def write(source: Source, folder: Path, titles: Mapping[str, str], pages: Mapping[str, str]) -> Shards:
-    """Write ``runs-0000.js``, ... with every run of the source.
-
-    ``titles`` and ``pages`` are the methods' titles and the addresses of their pages, by name.
+def write(
+    source: Source, folder: Path, titles: Mapping[str, str], pages: Mapping[str, str]
+) -> tuple[list[str], int]:
+    """Write ``runs-0000.js``, ... with every run of the source: the first spec hash of each, and the number
+    of runs. ``titles`` and ``pages`` are the methods' titles and the addresses of their pages, by name.
     """
     rows = source.environments()
     environments = dict(zip(map(str, rows["id"]), rows["description"], strict=True))
@@ -81,7 +74,7 @@ def write(source: Source, folder: Path, titles: Mapping[str, str], pages: Mappin
             shard, size = {}, 0
     if shard:
         _write_shard(folder, len(first) - 1, shard, environments)
-    return Shards(tuple(first), number)
+    return first, number
 
 
 def _json(value: Any) -> str:

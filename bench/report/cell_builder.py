@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 
+from bench.grids.experiment import Point
 from bench.report.cells import Cell, Cells, Key, Selection, read_as
-from bench.report.experiment import Comparison, Line, Plan, Point
-from bench.report.grading import Graded, Grader
-from bench.report.measures import Measure, under
+from bench.report.experiment import Comparison, Line, Plan
+from bench.report.grading import Graded, grade, margin_of
+from bench.report.measures import Measure, Measured, under
 from bench.report.planned import PlannedCell
 from bench.report.published import Published, values
 from bench.report.results import Group, Results
@@ -23,7 +25,7 @@ def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -
     lines = plan.lines
     if plan.experiment.main:
         lines = _with_found(study, lines, results, columns, selection)
-    lines = tuple(line for line in lines if selection.has_method(line.method))
+    lines = tuple(line for line in lines if not selection.methods or line.method in selection.methods)
     builder = CellBuilder(study, plan, results)
     by_key = {
         key: cell
@@ -40,16 +42,13 @@ def _keys(
     experiment = plan.experiment
     for comparison in experiment.comparisons:
         if experiment.main:
-            for measure in measures:
-                for line in lines:
-                    for column in columns:
-                        yield comparison, measure, column, line, experiment.points[0]
+            for measure, line, column in product(measures, lines, columns):
+                yield comparison, measure, column, line, experiment.points[0]
         else:
-            for column in columns:
-                for where, line, point in plan.runs:
-                    if where == column and line in lines:
-                        for measure in measures:
-                            yield comparison, measure, column, line, point
+            for column, (where, line, point) in product(columns, plan.runs):
+                if where == column and line in lines:
+                    for measure in measures:
+                        yield comparison, measure, column, line, point
 
 
 def _with_found(
@@ -58,7 +57,7 @@ def _with_found(
     """The lines of a main table: its own, those of other methods, and of other settings that were run."""
     known = {line.method for line in rows}
     found = sorted({method for column in columns for method in results.methods(column)} - known)
-    own = known | (selection.methods or frozenset())
+    own = known | selection.methods
     lines: list[Line] = []
     for line in (*rows, *(Line(name, study.title_of(name), own=name in own) for name in found)):
         settings = {group.setting for column in columns for group in results.lines(column, line.runs)}
@@ -72,7 +71,7 @@ class CellBuilder:
     def __init__(self, study: Study, plan: Plan, results: Results) -> None:
         self._study, self._plan, self._results = study, plan, results
         self._experiment = plan.experiment
-        self._grader = Grader(study, results)
+        margin_of(study)  # a wrong one is refused before anything is measured
         every = (under(each, results.metric) for each in plan.experiment.measures or study.measures)
         kept = tuple(each for each in every if each is not None)
         self.measures = () if all(each.other for each in kept) else kept
@@ -95,15 +94,15 @@ class CellBuilder:
         planned = planned or PlannedCell()
         baseline = self._baseline(group, point) if group else None
         if group is None:
-            graded = Graded(missing(planned.state, planned.reason))
+            graded = Graded(missing("not_implemented" if planned.reason else "not_run", planned.reason))
         elif not group.done:
             graded = Graded(missing(*group.failure()))
         else:
             barred = self._barred(target, measure, line, point, group) if target else ""
             readings = self._readings(reading, line) if target and not barred else (reading,)
-            graded = self._grader.grade(
-                measure, group, readings, target, barred, baseline=baseline, point=point.label
-            )
+            how = self._study.average, baseline, point.label
+            measured = [Measured(self._results, group, each.stage, each.rule, *how) for each in readings]
+            graded = grade(self._study, measure, measured, target, barred)
             verdict = graded.verdict
             if target is None and (datasets := self._printed_on(comparison, measure, line, point)):
                 verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bench.report.experiment import Comparison, Experiment, Line, Point
+from bench.grids.experiment import Point
+from bench.report.experiment import Comparison, Experiment, Line
 from bench.report.measures import Measure
 from bench.report.published import Published
 from bench.report.results import Aggregate, Group
@@ -19,26 +20,22 @@ DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of a study is reported; None takes everything."""
+    """Which part of a study is reported; an empty set takes everything."""
 
-    datasets: frozenset[str] | None = None
-    scenarios: frozenset[str] | None = None
-    clients: frozenset[int] | None = None
-    methods: frozenset[str] | None = None
-    columns: frozenset[Column] | None = None
+    datasets: frozenset[str] = frozenset()
+    scenarios: frozenset[str] = frozenset()
+    clients: frozenset[int] = frozenset()
+    methods: frozenset[str] = frozenset()
+    columns: frozenset[Column] = frozenset()
 
     def has_column(self, column: Column) -> bool:
         """Whether the column is reported."""
         return (
-            (self.datasets is None or column.dataset in self.datasets)
-            and (self.scenarios is None or column.scenario in self.scenarios)
-            and (self.clients is None or column.clients in self.clients)
-            and (self.columns is None or column in self.columns)
+            (not self.datasets or column.dataset in self.datasets)
+            and (not self.scenarios or column.scenario in self.scenarios)
+            and (not self.clients or column.clients in self.clients)
+            and (not self.columns or column in self.columns)
         )
-
-    def has_method(self, method: str) -> bool:
-        """Whether the method is reported."""
-        return self.methods is None or method in self.methods
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,23 +13,22 @@ from bench.report import style
 from bench.report.cells import Cell, Cells
 from bench.report.experiment import Line
 from bench.report.figures import Figure
-from bench.report.intervals import with_intervals
 from bench.report.measures import Measure
 from bench.report.panels import Mark, Panel
 from bench.report.results import Aggregate, Group
 from bench.report.settings import Column
 from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES, STAGES, ranges
+from bench.statistics.summary import with_intervals
 
 
 class LineRuns(NamedTuple):
-    """A line of a column with numbers: its title, its cell at the first point and its runs."""
+    """A line of a column with numbers: its cell at the first point, its runs, and how it is drawn."""
 
-    label: str
     cell: Cell
     measured: Aggregate
     group: Group
-    look: style.Look
+    plain: Mark
 
     @property
     def method(self) -> str:
@@ -38,7 +37,7 @@ class LineRuns(NamedTuple):
 
     def mark(self, keys: Iterable[str] = ()) -> Mark:
         """How the line is drawn; its name stands in every drawing if it is among ``keys``."""
-        return Mark(self.method, self.label, self.look, self.method in keys)
+        return replace(self.plain, key=self.method in keys)
 
     def rows(self, **values: Any) -> pd.DataFrame:
         """Rows of a panel's frame: where the line is measured, and these values."""
@@ -48,25 +47,17 @@ class LineRuns(NamedTuple):
 P = TypeVar("P", bound=Panel)
 
 
-class Parts:
-    """The rows that a panel shows, line by line, and how each is drawn."""
+Parts = list[tuple[pd.DataFrame, Mark]]
+"""The rows that a panel shows, line by line, and how each line is drawn."""
 
-    def __init__(self) -> None:
-        self._rows: list[pd.DataFrame] = []
-        self._marks: list[Mark] = []
 
-    def add(self, rows: pd.DataFrame, mark: Mark) -> None:
-        """Show these rows of a line."""
-        self._rows.append(rows)
-        self._marks.append(mark)
-
-    def panel(self, kind: Callable[..., P], title: str, *more: Any, **named: Any) -> P | None:
-        """A panel of all rows, means with their intervals; None where there are none."""
-        if not self._rows:
-            return None
-        rows = pd.concat(self._rows, ignore_index=True)
-        data = with_intervals(rows.astype({"std": float})) if "std" in rows else rows
-        return kind(title, data, tuple(self._marks), *more, **named)
+def panel_of(parts: Parts, kind: Callable[..., P], title: str, *more: Any, **named: Any) -> P | None:
+    """A panel of all rows, means with their intervals; None where there are none."""
+    if not parts:
+        return None
+    rows = pd.concat([rows for rows, _ in parts], ignore_index=True)
+    data = with_intervals(rows.astype({"std": float})) if "std" in rows else rows
+    return kind(title, data, tuple(mark for _, mark in parts), *more, **named)
 
 
 def by_column(cells: Cells, panel: Callable[[Column], P | None]) -> list[P]:
@@ -90,7 +81,8 @@ def lines_with_numbers(cells: Cells, column: Column, competing: bool = False) ->
         if competing and line.method in cells.study.references:
             continue
         if cell and cell.measured and cell.group and not (line.setting or line.reads):
-            lines.append(LineRuns(cells.title(line), cell, cell.measured, cell.group, look_of(cells, line)))
+            mark = Mark(line.method, cells.title(line), mark_of(cells, line).look)
+            lines.append(LineRuns(cell, cell.measured, cell.group, mark))
     return lines
 
 
@@ -101,16 +93,14 @@ def key_methods(study: Study, lines: Iterable[LineRuns]) -> frozenset[str]:
     return frozenset((study.proposed, study.baseline, best))
 
 
-def look_of(cells: Cells, line: Line) -> style.Look:
-    """The look of a line: its method's, or one of its own where several lines have one method."""
+def mark_of(cells: Cells, line: Line) -> Mark:
+    """How a line is drawn and named in a figure's frame: as its method or, where several lines have one
+    method, by its title and in a look of its own.
+    """
+    title = cells.title(line)
     if cells.by_method or cells.experiment.main:
-        return style.of(line.method)
-    return style.nth(cells.lines.index(line))
-
-
-def name_of(cells: Cells, line: Line) -> str:
-    """A line's name in a figure's frame: its method, or its title where several lines have one method."""
-    return line.method if cells.by_method or cells.experiment.main else cells.title(line)
+        return Mark(line.method, title, style.of(line.method))
+    return Mark(title, title, style.nth(cells.lines.index(line)))
 
 
 def title_of(study: Study, column: Column) -> str:
@@ -127,14 +117,14 @@ def reading_of(study: Study, measure: Measure | None = None, averaged: bool = Tr
 
 def figure_of(
     cells: Cells, kind: str, heading: str, caption: str, panels: Iterable[Panel | None]
-) -> Figure | None:
-    """The figure of that kind; None where there is no panel. The caption gets the seeds."""
+) -> list[Figure]:
+    """The figure of that kind; none where there is no panel. The caption gets the seeds."""
     drawn = [panel for panel in panels if panel is not None]
     if not drawn:
-        return None
-    document = f"{cells.study.name}_{cells.experiment.name}"
+        return []
+    name = f"{cells.study.name}_{cells.experiment.name}_{kind}"
     seeds = {seed for cell in cells if cell.group and not cell.line.setting for seed in cell.group.seeds}
-    return Figure(document, f"{document}_{kind}", f"{caption} Seeds: {ranges(seeds)}.", drawn, heading)
+    return [Figure(name, f"{caption} Seeds: {ranges(seeds)}.", drawn, heading)]
 
 
 def heading_of(what: str, panels: Sequence[Panel]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import isnan
 
@@ -19,8 +19,8 @@ from bench.report.chart_lines import (
     interval_words,
     key_methods,
     lines_with_numbers,
-    look_of,
-    name_of,
+    mark_of,
+    panel_of,
     reading_of,
     rows_of,
     title_of,
@@ -28,7 +28,7 @@ from bench.report.chart_lines import (
 from bench.report.curve_charts import convergence, epochs, losses, measures, points
 from bench.report.curves import Curves
 from bench.report.figures import Figure
-from bench.report.panels import Mark, Panel
+from bench.report.panels import Panel
 from bench.report.plots import Costs
 from bench.report.results import Group, Results
 from bench.report.rows import Boxes, Pairs
@@ -54,20 +54,21 @@ def _by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
     return means.set_axis([str(client) for client in means.index])
 
 
-def clients(cells: Cells, results: Results) -> Figure | None:
+def clients(cells: Cells, results: Results) -> list[Figure]:
     """Test accuracy of every client (mean over seeds) by method, against the baseline's median."""
     study = cells.study
     baseline = study.title_of(study.baseline)
 
     def panel(column: Column) -> Boxes | None:
-        parts, level = Parts(), None
+        parts: Parts = []
+        level = None
         for line in lines_with_numbers(cells, column):
             rows = results.clients(line.group, line.cell.stage, line.cell.rule)
             values = 100.0 * _by_client(rows, line.group)
             if line.method == study.baseline:
                 level = float(values.median())
-            parts.add(line.rows(client=list(values.index), value=values.to_numpy()), line.mark())
-        return parts.panel(Boxes, title_of(study, column), level, f"Median of {baseline}")
+            parts.append((line.rows(client=list(values.index), value=values.to_numpy()), line.mark()))
+        return panel_of(parts, Boxes, title_of(study, column), level, f"Median of {baseline}")
 
     caption = (
         f"Test accuracy of every client: {reading_of(study, averaged=False)}, mean over seeds that share a "
@@ -77,7 +78,7 @@ def clients(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "clients", heading, caption, by_column(cells, panel))
 
 
-def differences(cells: Cells, results: Results) -> Figure | None:
+def differences(cells: Cells, results: Results) -> list[Figure]:
     """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much."""
     study = cells.study
     baseline = study.title_of(study.baseline)
@@ -97,12 +98,14 @@ def differences(cells: Cells, results: Results) -> Figure | None:
 
     def panel(column: Column) -> Curves | None:
         lines = lines_with_numbers(cells, column, competing=True)
-        parts, keys = Parts(), key_methods(study, lines)
+        parts: Parts = []
+        keys = key_methods(study, lines)
         for line in lines:
             rows = against_baseline(line)
             if rows is not None and len(rows):
-                parts.add(rows, line.mark(keys))
-        return parts.panel(
+                parts.append((rows, line.mark(keys)))
+        return panel_of(
+            parts,
             Curves,
             title_of(study, column),
             x="share",
@@ -122,19 +125,19 @@ def differences(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "differences", heading, caption, by_column(cells, panel))
 
 
-def stages(cells: Cells, results: Results) -> Figure | None:
+def stages(cells: Cells, results: Results) -> list[Figure]:
     """What local epochs add or lose: both models, each at the step that the primary rule chooses for it."""
     study, rule = cells.study, cells.study.primary.rule
     kinds = ("trained", "received")
 
     def panel(column: Column) -> Pairs | None:
-        parts = Parts()
+        parts: Parts = []
         for line in lines_with_numbers(cells, column, competing=True):
             both = {kind: results.aggregate(line.group, kind, rule, study.average) for kind in kinds}
             numbers = [(kind, part.n, part.mean, part.std) for kind, part in both.items() if part]
             if len(numbers) == len(kinds):
-                parts.add(_kinds(column, line.method, numbers), line.mark())
-        return parts.panel(Pairs, title_of(study, column), kinds, joined=True)
+                parts.append((_kinds(column, line.method, numbers), line.mark()))
+        return panel_of(parts, Pairs, title_of(study, column), kinds, joined=True)
 
     caption = (
         f"Test accuracy of the model received from the server and of the same after local training, "
@@ -153,13 +156,13 @@ def _kinds(
     return rows_of(column, method, kind=kind, n=n, mean=mean, std=np.array(std, np.float64))
 
 
-def lines(cells: Cells, results: Results) -> Figure | None:
+def lines(cells: Cells, results: Results) -> list[Figure]:
     """The first measure of every line beside its published value, also in columns of which nothing was run,
     but not where nothing at all was.
     """
 
     def panel(column: Column) -> Pairs | None:
-        parts = Parts()
+        parts: Parts = []
         for line in cells.lines:
             cell = cells.at(column, line)
             measured, target = (cell.measured, cell.target) if cell else (None, None)
@@ -167,9 +170,9 @@ def lines(cells: Cells, results: Results) -> Figure | None:
             if target and target.mean is not None:
                 numbers.append(("published", 0, target.mean, target.std))
             if numbers:
-                mark = Mark(name_of(cells, line), cells.title(line), look_of(cells, line))
-                parts.add(_kinds(column, mark.method, numbers), mark)
-        panel = parts.panel(Pairs, title_of(cells.study, column))
+                mark = mark_of(cells, line)
+                parts.append((_kinds(column, mark.method, numbers), mark))
+        panel = panel_of(parts, Pairs, title_of(cells.study, column))
         if panel:
             # Nobody knows a published value's interval: its deviation is drawn as it is printed.
             data = panel.data
@@ -191,15 +194,15 @@ def lines(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "lines", title, caption, panels)
 
 
-def _costs(cells: Cells, name: str, axis: str, what: str, cost: Callable[[Group], float]) -> Figure | None:
+def _costs(cells: Cells, name: str, axis: str, what: str, cost: Callable[[Group], float]) -> list[Figure]:
     def panel(column: Column) -> Costs | None:
-        parts = Parts()
+        parts: Parts = []
         for line in lines_with_numbers(cells, column, competing=True):
             spent = cost(line.group)
             if not isnan(spent):
                 numbers = {"n": line.measured.n, "mean": line.measured.mean, "std": line.measured.std}
-                parts.add(line.rows(**numbers, **{name: spent}), line.mark())
-        panel = parts.panel(Costs, title_of(cells.study, column), name, axis)
+                parts.append((line.rows(**numbers, **{name: spent}), line.mark()))
+        panel = panel_of(parts, Costs, title_of(cells.study, column), name, axis)
         if panel is None or len(panel.data) < 2 or not panel.data[name].any():
             return None
         front = pareto_front(panel.data[name], panel.data["mean"])
@@ -224,7 +227,7 @@ def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> list[int]:
     return [int(not lost) for lost in beaten]
 
 
-def megabytes(cells: Cells, results: Results) -> Figure | None:
+def megabytes(cells: Cells, results: Results) -> list[Figure]:
     """Accuracy against what clients and server exchange."""
     what = "the megabytes that a run exchanges in both directions"
     return _costs(
@@ -236,7 +239,7 @@ def megabytes(cells: Cells, results: Results) -> Figure | None:
     )
 
 
-def seconds(cells: Cells, results: Results) -> Figure | None:
+def seconds(cells: Cells, results: Results) -> list[Figure]:
     """Accuracy against what a run takes."""
     what = (
         "the seconds that a run takes, evaluation included (machines may be shared, and differ between runs)"
@@ -244,7 +247,7 @@ def seconds(cells: Cells, results: Results) -> Figure | None:
     return _costs(cells, "seconds", "Seconds", what, lambda group: group.seconds)
 
 
-Drawing = Callable[[Cells, Results], Figure | Iterable[Figure | None] | None]
+Drawing = Callable[[Cells, Results], list[Figure]]
 
 FIGURES: dict[str, Drawing] = {
     "convergence": convergence,
@@ -271,10 +274,8 @@ MAIN = tuple(FIGURES)[:7]
 def figures(cells: Cells, results: Results) -> Iterator[Figure]:
     """The figures that an experiment names, those of them in which there is something to draw."""
     for name in cells.experiment.figures or (MAIN if cells.experiment.main else ()):
-        result = FIGURES[name](cells, results)
-        several = [result] if result is None or isinstance(result, Figure) else result
-        for figure in several:
-            yield from () if figure is None else pages(figure)
+        for figure in FIGURES[name](cells, results):
+            yield from pages(figure)
 
 
 def pages(figure: Figure) -> Iterator[Figure]:

@@ -11,18 +11,17 @@ from statistics import fmean
 
 import pandas as pd
 
+from bench.grids.experiment import Point
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.claims import Claim, Claims
-from bench.report.competitors import scores
-from bench.report.experiment import Point
 from bench.report.measures import TEST, Measured
+from bench.report.ranking import scores
 from bench.report.results import Results
 from bench.report.settings import Column, Reading
-from bench.report.statistic import Records, Statistic, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Table, listing
-from bench.report.wording import label, signed
+from bench.report.wording import label, read_as, signed
 from bench.statistics.paired import KEYS, side_by_side
 from bench.statistics.summary import Interval, t_interval
 
@@ -290,7 +289,7 @@ def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
     return table, pd.DataFrame(records, columns=[*RECORDS, "answer"])
 
 
-def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: Results) -> Statistic | None:
+def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: Results) -> Document | None:
     """The document of a list of claims; None where no run says anything about any of them. Claims about
     tables or lines that the report leaves out are left out, too.
     """
@@ -327,16 +326,14 @@ def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: 
     verdicts = [each.verdict for each in answers]
     words = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, UNMEASURED: UNMEASURED}
     headline = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in words.items())
-    name = f"{study.name}_{listed.name}"
-    document = Document(
-        name=name,
+    return Document(
+        name=f"{study.name}_{listed.name}",
         title=f"{study.title}: {listed.title}",
         caption=caption,
         views=(table,),
         details=(details,),
         printed=(table,),
-        cells=(),
         fine_print=fine_print,
         headline=f"{listed.title}, {len(answers)}: {headline}",
+        records={"differences": records},
     )
-    return Statistic(document, (Records(f"{name}_differences", records),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.measures import Measure
 from bench.statistics.summary import Interval
 

@@ -52,4 +52,4 @@ def class_figure(prepared: Prepared, names: Sequence[str], clients: int) -> Figu
         f"Items of each class that every client has of the complete data set; the largest dot stands for "
         f"{largest}, areas are proportional."
     )
-    return Figure("", f"{kind.name}_classes", caption, panels, "Items of each class by client")
+    return Figure(f"{kind.name}_classes", caption, panels, "Items of each class by client")

@@ -15,7 +15,6 @@ from bench.report.planned import Usual, usual
 from bench.report.results import Results
 from bench.report.source import Source
 from bench.report.study import Study
-from bench.report.tuned import Searches
 from bench.tune.apply import configurations
 
 
@@ -49,7 +48,7 @@ def results_of(
         RequestError: the source has no runs, or none with this metric.
     """
     apart = {digest for own in plans.values() for plan in own for digest in plan.hashes}
-    results = Results(source, settings, apart, Searches(configurations()), metric)
+    results = Results(source, settings, apart, configurations(), metric)
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     if metric != ACCURACY:

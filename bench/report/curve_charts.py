@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,24 +14,25 @@ from bench.report.cells import Cells
 from bench.report.chart_lines import (
     LineRuns,
     Parts,
+    by_column,
     figure_of,
     heading_of,
     key_methods,
     lines_with_numbers,
-    look_of,
-    name_of,
+    mark_of,
+    panel_of,
     reading_of,
     rows_of,
     title_of,
 )
 from bench.report.curves import Curves, Numbers
 from bench.report.figures import Figure
-from bench.report.intervals import with_intervals
 from bench.report.measures import Measure
 from bench.report.panels import ACCURACY, Mark
 from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.wording import AVERAGES, STAGES
+from bench.statistics.summary import with_intervals
 
 LOSS = "loss"
 """Name under which a run keeps its training loss by round."""
@@ -57,33 +58,34 @@ def _curves(cells: Cells, axis: str, values: Values, measured: str = ACCURACY) -
     Lines that compete with none, such as a model of all data, are drawn beside the others on the same data,
     as far as those go; a column of such lines alone has no panel then.
     """
-    panels = []
-    for column in cells.columns:
+
+    def panel(column: Column) -> Curves | None:
         lines = lines_with_numbers(cells, column)
         alike = [
             other for other in cells.columns if replace(other, clients=column.clients) == column != other
         ]
         if alike and not any(line.cell.line.ranked for line in lines):
-            continue
+            return None
         keys = key_methods(cells.study, lines)
         curves = [(line, curve) for line in lines if (curve := values(line))]
         end = max((x[-1] for _, (x, _) in curves), default=0)
         for other in alike:
             references = (line for line in lines_with_numbers(cells, other) if not line.cell.line.ranked)
             curves += [(line, curve) for line in references if (curve := values(line))]
-        parts = Parts()
+        parts: Parts = []
         for line, (x, y) in curves:
             x, y = x[x <= end], y[:, x <= end]
             x = x.astype(int) if (x % 1 == 0).all() else x
             std = y.std(axis=0, ddof=1) if len(y) > 1 else np.nan
             rows = line.rows(**{axis: x, "n": len(y), "mean": y.mean(axis=0), "std": std})
-            parts.add(rows, line.mark(keys))
+            parts.append((rows, line.mark(keys)))
         title = title_of(cells.study, column)
-        panels.append(parts.panel(Curves, title, axis, "mean", axis.capitalize(), measured))
-    return [panel for panel in panels if panel is not None]
+        return panel_of(parts, Curves, title, axis, "mean", axis.capitalize(), measured)
+
+    return by_column(cells, panel)
 
 
-def convergence(cells: Cells, results: Results) -> Figure | None:
+def convergence(cells: Cells, results: Results) -> list[Figure]:
     """Test accuracy by round: mean over clients, then mean and interval over seeds."""
     study = cells.study
 
@@ -103,7 +105,7 @@ def convergence(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "convergence", heading_of("Test accuracy by round", panels), caption, panels)
 
 
-def epochs(cells: Cells, results: Results) -> Figure | None:
+def epochs(cells: Cells, results: Results) -> list[Figure]:
     """Test accuracy by local epochs, those of a warm-up counted."""
     study, stage = cells.study, cells.study.primary.stage
 
@@ -121,7 +123,7 @@ def epochs(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "epochs", heading_of("Test accuracy by local epochs", panels), caption, panels)
 
 
-def losses(cells: Cells, results: Results) -> Figure | None:
+def losses(cells: Cells, results: Results) -> list[Figure]:
     """Training loss by round; there is none of a method that trains nothing."""
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
@@ -147,19 +149,19 @@ def _along(cells: Cells, column: Column, measure: Measure, published: bool = Fal
     measured, printed = [], []
     for line in cells.lines:
         here = [(point.x, cells.at(column, line, point, measure)) for point in places]
-        look, name, label = look_of(cells, line), name_of(cells, line), cells.title(line)
+        mark = mark_of(cells, line)
         numbers = [(x, cell.measured) for x, cell in here if cell and cell.measured]
         if len(numbers) > 1:
             rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
-            parts.append(_points(cells, column, name, rows))
-            measured.append(Mark(name, label, look))
+            parts.append(_points(cells, column, mark.method, rows))
+            measured.append(mark)
         values = [
             (x, cell.target.mean) for x, cell in here if cell and cell.target and cell.target.mean is not None
         ]
         if published and len(values) > 1:
-            name = f"{name} (published)"
+            name, look = f"{mark.method} (published)", replace(mark.look, dashes=style.DASHES[-1])
             parts.append(_points(cells, column, name, [(x, 0, value, None) for x, value in values]))
-            printed.append(Mark(name, f"{label}, published", replace(look, dashes=style.DASHES[-1])))
+            printed.append(Mark(name, f"{mark.label}, published", look))
     if not measured:
         return None
     data = with_intervals(pd.concat(parts, ignore_index=True))
@@ -175,10 +177,11 @@ def _points(cells: Cells, column: Column, name: str, rows: Sequence[tuple[Any, .
     return rows_of(column, name, **{cells.experiment.axis: x, "n": n, "mean": mean, "std": deviations})
 
 
-def points(cells: Cells, results: Results) -> Iterator[Figure | None]:
+def points(cells: Cells, results: Results) -> list[Figure]:
     """Every measure along the experiment's points, a figure each."""
     study = cells.study
-    methods = {name_of(cells, line): line.method for line in cells.lines}
+    methods = {mark_of(cells, line).method: line.method for line in cells.lines}
+    figures: list[Figure] = []
 
     def with_keys(panel: Curves) -> Curves:
         # Named are the best of all lines, and the best of those of the proposed method and of the baseline.
@@ -195,10 +198,11 @@ def points(cells: Cells, results: Results) -> Iterator[Figure | None]:
         what = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
         heading = heading_of(f"{what} by {cells.experiment.axis}", panels)
         caption = f"{measure.meaning.capitalize()}: {reading_of(study, measure)}; {BAND}"
-        yield figure_of(cells, measure.name, heading, caption, panels)
+        figures += figure_of(cells, measure.name, heading, caption, panels)
+    return figures
 
 
-def measures(cells: Cells, results: Results) -> Figure | None:
+def measures(cells: Cells, results: Results) -> list[Figure]:
     """All measures of the first one's metric along the experiment's points, beside published values."""
     ticks = tuple((point.x, point.label) for point in cells.experiment.points if point.x is not None)
     own = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]

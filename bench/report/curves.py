@@ -16,9 +16,9 @@ from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 
 from bench.report import style
-from bench.report.intervals import LEAST_RUNS
 from bench.report.lettering import LABEL, NAME_ROOM, POINT, fitted, spread, text_width, wrapped
 from bench.report.panels import ACCURACY, OUTLINED, Corner, Margins, Mark, Panel, add_axes, round_numbers
+from bench.statistics.summary import LEAST_RUNS
 
 Numbers = NDArray[np.float64]
 

@@ -16,8 +16,6 @@ from scipy.special import stdtrit
 
 from bench.report.dataset_tables import SHARES, Statistic
 from bench.report.published import Published, published
-from bench.report.statistic import Records
-from bench.report.statistic import Statistic as Numbers
 from bench.report.study import Study
 from bench.report.table import Document, listing
 from bench.report.verdicts import LEVEL, STATES
@@ -55,21 +53,15 @@ def shipped_statistics() -> tuple[Statistic, ...]:
 
 def _targets(study: Study) -> list[Published]:
     """The published statistics of the study's papers."""
-    papers = dict.fromkeys(
-        target.paper
-        for experiment in study.experiments
-        for comparison in experiment.comparisons
-        for target in comparison.targets
-    )
     return [
         value
-        for paper in papers
+        for paper in study.papers
         for value in published(paper, study.published)
         if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
     ]
 
 
-def dataset_document(study: Study) -> Numbers | None:
+def dataset_document(study: Study) -> Document | None:
     """The document of a study that describes its data sets; None of one whose papers print no statistics."""
     described = study.data_table
     targets = _targets(study) if described else []
@@ -124,8 +116,7 @@ def dataset_document(study: Study) -> Numbers | None:
         "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
     )
     title = f"{study.title}: data sets"
-    document = Document(name, title, caption, tuple(views), tuple(views))
-    return Numbers(document, (Records(name, pd.DataFrame(records)),))
+    return Document(name, title, caption, tuple(views), tuple(views), records={name: pd.DataFrame(records)})
 
 
 def _text(value: float, quantity: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -67,16 +67,6 @@ class Statistic:
         return "whole" if (self.scenario, self.clients) == WHOLE else f"{self.scenario} {self.clients}"
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Statistics as text, a row each, with a heading for every column."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
 def _number(value: float | None, quantity: str) -> str:
     if value is None:
         return "-"
@@ -85,33 +75,38 @@ def _number(value: float | None, quantity: str) -> str:
     return f"{value:,.0f}" if value.is_integer() else f"{value:,.1f}"
 
 
-def grid(title: str, statistics: Sequence[Statistic], notes: Sequence[str] = ()) -> Grid:
-    """Measured numbers beside published ones (``publ.``), with standard deviations where there are some; what
-    neither side has is left out.
-    """
-    statistics = [row for row in statistics if row.measured is not None or row.published is not None]
-    shown = {
-        "clients": [row.setting for row in statistics],
-        "quantity": [row.quantity.replace("_", " ") for row in statistics],
-        "measured": [
-            _number(row.measured, row.quantity) if row.deviation is None else f"{row.measured:,.1f}"
-            for row in statistics
-        ],
-        "std": ["" if row.deviation is None else f"{row.deviation:,.1f}" for row in statistics],
-        "publ.": [_number(row.published, row.quantity) for row in statistics],
-    }
-    columns = {name: texts for name, texts in shown.items() if set(texts) - {"", "-"}}
-    return Grid(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), tuple(notes))
-
-
 @dataclass(frozen=True)
 class DatasetTable:
     """The statistics of one data set as a paper prints them; without any, ``missing`` says why."""
 
     dataset: str
+    title: str = ""
     statistics: tuple[Statistic, ...] = ()
-    grid: Grid | None = None
+    notes: tuple[str, ...] = ()
     missing: str = ""
+
+    @cached_property
+    def columns(self) -> dict[str, list[str]]:
+        """Heading -> texts: measured numbers beside published ones (``publ.``), with standard deviations
+        where there are some; what neither side has is left out.
+        """
+        known = [row for row in self.statistics if row.measured is not None or row.published is not None]
+        shown = {
+            "clients": [row.setting for row in known],
+            "quantity": [row.quantity.replace("_", " ") for row in known],
+            "measured": [
+                _number(row.measured, row.quantity) if row.deviation is None else f"{row.measured:,.1f}"
+                for row in known
+            ],
+            "std": ["" if row.deviation is None else f"{row.deviation:,.1f}" for row in known],
+            "publ.": [_number(row.published, row.quantity) for row in known],
+        }
+        return {name: texts for name, texts in shown.items() if set(texts) - {"", "-"}}
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """The texts row by row."""
+        return list(zip(*self.columns.values(), strict=True))
 
 
 @runtime_checkable
@@ -333,8 +328,8 @@ def dataset_tables(
             if description.applies(prepared.data):
                 statistics = tuple(description.statistics(prepared, sources))
                 title = f"{prepared.dataset.title} ({dataset})"
-                remarks = description.remarks(prepared.dataset.family)
-                tables.append(DatasetTable(dataset, statistics, grid(title, statistics, remarks)))
+                remarks = tuple(description.remarks(prepared.dataset.family))
+                tables.append(DatasetTable(dataset, title, statistics, remarks))
     except NoDataError as error:
         return [DatasetTable(dataset, missing=f"not at hand: {error}")]
     return tables or [DatasetTable(dataset, missing="no published statistics")]

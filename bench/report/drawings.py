@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,6 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from functools import cache
-from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,19 +34,6 @@ MANY = 12
 
 KEPT_DAYS = 60
 """Days after which a drawing that no report showed is no longer kept."""
-
-SOURCES = (
-    "curves.py",
-    "drawings.py",
-    "figures.py",
-    "fonts.py",
-    "lettering.py",
-    "panels.py",
-    "plots.py",
-    "rows.py",
-    "style.py",
-)
-"""The modules of ``bench.report`` that know matplotlib."""
 
 
 class Drawings:
@@ -96,7 +83,7 @@ class Drawings:
         for figure, stem in stems.items():
             self.begin(figure)
             stem.parent.mkdir(parents=True, exist_ok=True)
-            write(Path(f"{stem}.csv"), figures.data(figure))
+            write(Path(f"{stem}.csv"), pd.concat([panel.data for panel in figure.panels], ignore_index=True))
         while self._waiting:
             _draw_files(*self._waiting.popitem(), self._folder)
         for drawn in self._drawn:
@@ -152,9 +139,10 @@ def _digest(figure: Figure) -> str:
 
 @cache
 def _sources() -> bytes:
-    """What draws, and matplotlib's version."""
-    here = files("bench.report")
-    return b"\0".join([mpl.__version__.encode(), *((here / name).read_bytes() for name in SOURCES)])
+    """What draws, the modules beside this one that know matplotlib, and its version."""
+    every = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    drawing = (text for text in every if re.search(rb"^(from|import) matplotlib", text, re.MULTILINE))
+    return b"\0".join([mpl.__version__.encode(), *drawing])
 
 
 def _content(value: object) -> Iterator[bytes]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
-from bench.grids.experiment import Only
+from bench.grids.experiment import Point
+from bench.grids.grid import Only
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, hashes, planned_cell
 from bench.report.settings import Column, difference
@@ -81,24 +83,6 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """A column within each federation: settings added to every line's, and their place on an axis.
-
-    ``printed`` is the setting, and ``datasets`` are data sets' names, under which published tables have it
-    where those are others; it stands in the columns ``only``. With ``grid`` the runs are those that another
-    grid plans. They are shown for comparison; their verdicts stand in that grid's own table.
-    """
-
-    label: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    printed: str = ""
-    datasets: Mapping[str, str] = field(default_factory=dict)
-    x: float | None = None
-    grid: str = ""
-    only: Only = field(default_factory=Only)
-
-
-@dataclass(frozen=True, eq=False)
 class Experiment:
     """A table of lines by columns and points under one or more measures, beside published values.
 
@@ -153,15 +137,16 @@ class Plan:
 
     def __init__(self, experiment: Experiment, rows: tuple[Line, ...] = ()) -> None:
         self.experiment = experiment
-        self._grids: dict[str, tuple[Grid, list[Planned]]] = {}
+        self._grids: dict[str, tuple[Grid, list[Planned], set[tuple[Any, ...]]]] = {}
         self.lines, self.columns = experiment.lines or rows, experiment.columns
         if not experiment.main:
-            grid, runs = self._grid("")
+            grid, runs, _ = self._grid("")
             self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else (*_variants(grid),)
-            self.columns = experiment.columns or tuple(Column(*names) for names in _places(runs))
+            places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
+            self.columns = experiment.columns or tuple(places)
 
-    def _grid(self, name: str) -> tuple[Grid, list[Planned]]:
-        """A grid and its runs of the first seed: those of the others differ in nothing else."""
+    def _grid(self, name: str) -> tuple[Grid, list[Planned], set[tuple[Any, ...]]]:
+        """A grid, its runs of the first seed (those of the others differ in nothing else) and their keys."""
         name = name or self.experiment.grid
         if name not in self._grids:
             grid = load_grid(name)
@@ -169,7 +154,8 @@ class Plan:
             for guest in self.experiment.guests:
                 settings += grid.settings_beside(self.experiment.beside, guest.runs, guest.settings)
             grid = grid.model_copy(update={"settings": settings})
-            self._grids[name] = grid, expand(grid, Filters(seeds=grid.seeds[:1]))
+            runs = expand(grid, Filters(seeds=grid.seeds[:1]))
+            self._grids[name] = grid, runs, set(map(_key, runs))
         return self._grids[name]
 
     @cached_property
@@ -180,18 +166,12 @@ class Plan:
             RequestError: a line of which the grid plans nothing.
         """
         cells = {}
-        known_runs: dict[str, set[tuple[Any, ...]]] = {}
         for point in () if self.experiment.main else self.experiment.points:
-            grid, expansion = self._grid(point.grid)
-            if point.grid not in known_runs:
-                known_runs[point.grid] = {_key(run) for run in expansion}
-            known = known_runs[point.grid]
-            for column in self.columns:
-                for line in self.lines:
-                    if not _stands(line, point, column):
-                        continue
+            grid, _, known = self._grid(point.grid)
+            for column, line in product(self.columns, self.lines):
+                if _stands(line, point, column):
                     variant = {**line.settings, **point.settings}
-                    where = (column.dataset, column.scenario, column.clients, line.runs)
+                    where = column.dataset, column.scenario, column.clients, line.runs
                     run = plan(grid, *where, variant, grid.seeds[0])
                     if _key(run) in known:
                         cells[column, line, point] = planned_cell(grid, run)
@@ -210,19 +190,15 @@ class Plan:
         """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
         if self.experiment.main:
             return frozenset()
-        grid, runs = self._grid("")
+        grid, runs, _ = self._grid("")
         return frozenset(digest for run in runs for digest in hashes(grid, run))
 
 
 def _stands(line: Line, point: Point, column: Column) -> bool:
     """Whether a line has the point in a column."""
-    where = column.dataset, column.scenario, column.clients
+    where = astuple(column)
     own = line.points is None or point.label in line.points
     return own and line.only.has(*where) and point.only.has(*where)
-
-
-def _places(runs: Iterable[Planned]) -> dict[tuple[str, str, int], None]:
-    return dict.fromkeys(run.names[:3] for run in runs)
 
 
 def _key(planned: Planned) -> tuple[Any, ...]:

@@ -9,10 +9,10 @@ from importlib.resources.abc import Traversable
 from pydantic import Field, ValidationError
 
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import ExperimentFile, LinePart, Only
+from bench.grids.experiment import ExperimentFile, LinePart
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import Part
-from bench.report.experiment import Comparison, Experiment, Line, Point
+from bench.grids.grid import Only, Part
+from bench.report.experiment import Comparison, Experiment, Line
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column
 
@@ -76,7 +76,7 @@ def _tables(
                 "grid": grid_name(place),
                 "columns": _columns(file, table) if table.main or table.ranked else (),
                 "lines": () if table.main else tuple(_line(line, rows) for line in file.lines),
-                "points": tuple(Point(**dict(point)) for point in file.points),
+                "points": file.points,
             }
         )
 

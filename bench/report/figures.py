@@ -9,12 +9,11 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
-from bench.report import fonts, style
-from bench.report.lettering import POINT, wrapped
+from bench.report import style
+from bench.report.lettering import POINT, families, wrapped
 from bench.report.panels import Corner, Margins, Panel
 
 DPI = 150
@@ -30,21 +29,15 @@ EDGE = 0.06
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure of one or more panels of the same kind, shown in the document of that name.
+    """A figure of one or more panels of the same kind.
 
     ``title`` says in a line what is shown; what a reader has to know beyond stands in the ``caption``.
     """
 
-    document: str
     name: str
     caption: str
     panels: Sequence[Panel]
     title: str = ""
-
-
-def data(figure: Figure) -> pd.DataFrame:
-    """The numbers behind a figure, a row each."""
-    return pd.concat([panel.data for panel in figure.panels], ignore_index=True)
 
 
 def draw(figure: Figure) -> Canvas:
@@ -92,4 +85,4 @@ def draw(figure: Figure) -> Canvas:
 
 def settings() -> Any:
     """Matplotlib's settings with the font, which each process makes once."""
-    return {**style.RC, "font.family": fonts.families()}
+    return {**style.RC, "font.family": families()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +11,49 @@ import pandas as pd
 from bench.report.cells import Cell
 from bench.statistics.summary import t_interval
 
-TYPES = {
-    "study": "string",
-    "table": "string",
-    "dataset": "string",
-    "scenario": "string",
-    "clients": "int64",
-    "method": "string",
-    "setting": "string",
-    "stage": "string",
-    "rule": "string",
-    "n": "int64",
-    "mean": "float64",
-    "std": "float64",
-    "s_d": "float64",
-    "s_d_source": "string",
-    "draws": "Int64",
-    "partitions": "Int64",
-    "published_mean": "float64",
-    "published_std": "float64",
-    "n_p": "Int64",
-    "difference": "float64",
-    "low_difference": "float64",
-    "high_difference": "float64",
-    "margin": "float64",
-    "tolerance": "float64",
-    "control": "float64",
-    "verdict": "string",
-    "reason": "string",
-    "document": "string",
-    "line": "string",
-    "point": "string",
-    "measure": "string",
-    "low": "float64",
-    "high": "float64",
-    "planned": "int64",
-    "lost": "int64",
-    "tuning": "string",
-    "seconds": "float64",
-    "megabytes": "float64",
-    "peak_mib": "float64",
-    "origin": "string",
+COLUMNS: dict[str, tuple[str, Callable[[Cell], Any]]] = {
+    "study": ("string", lambda cell: cell.study),
+    "table": ("string", lambda cell: cell.table),
+    "dataset": ("string", lambda cell: cell.column.dataset),
+    "scenario": ("string", lambda cell: cell.column.scenario),
+    "clients": ("int64", lambda cell: cell.column.clients),
+    "method": ("string", lambda cell: cell.method),
+    "setting": ("string", lambda cell: cell.setting),
+    "stage": ("string", lambda cell: cell.stage),
+    "rule": ("string", lambda cell: cell.rule),
+    "n": ("int64", lambda cell: cell.measured.n if cell.measured else 0),
+    "mean": ("float64", lambda cell: cell.measured and cell.measured.mean),
+    "std": ("float64", lambda cell: cell.measured and cell.measured.std),
+    "s_d": ("float64", lambda cell: cell.spread.std),
+    "s_d_source": ("string", lambda cell: cell.measured and cell.spread.source),
+    "draws": ("Int64", lambda cell: cell.evidence and cell.spread.draws),
+    "partitions": ("Int64", lambda cell: cell.spread.partitions or None),
+    "published_mean": ("float64", lambda cell: cell.target and cell.target.mean),
+    "published_std": ("float64", lambda cell: cell.target and cell.target.std),
+    "n_p": ("Int64", lambda cell: cell.evidence and cell.evidence.n_p),
+    "difference": ("float64", lambda cell: cell.difference),
+    "low_difference": ("float64", lambda cell: cell.evidence and cell.evidence.low),
+    "high_difference": ("float64", lambda cell: cell.evidence and cell.evidence.high),
+    "margin": ("float64", lambda cell: cell.evidence and cell.evidence.margin),
+    "tolerance": ("float64", lambda cell: cell.evidence and cell.evidence.tolerance),
+    "control": ("float64", lambda cell: cell.control and cell.control.mean),
+    "verdict": ("string", lambda cell: cell.verdict),
+    "reason": ("string", lambda cell: cell.reason),
+    "document": ("string", lambda cell: cell.document),
+    "line": ("string", lambda cell: cell.title),
+    "point": ("string", lambda cell: cell.point.label),
+    "measure": ("string", lambda cell: cell.measure.name),
+    "low": ("float64", lambda cell: _interval(cell)[0]),
+    "high": ("float64", lambda cell: _interval(cell)[1]),
+    "planned": ("int64", lambda cell: cell.planned),
+    "lost": ("int64", lambda cell: cell.lost),
+    "tuning": ("string", lambda cell: cell.tuning),
+    "seconds": ("float64", lambda cell: cell.measured and cell.group and cell.group.seconds),
+    "megabytes": ("float64", lambda cell: cell.measured and cell.group and cell.group.megabytes),
+    "peak_mib": ("float64", lambda cell: cell.measured and cell.group and cell.group.peak_mib),
+    "origin": ("string", lambda cell: cell.group.origin if cell.group else ""),
 }
-"""Columns of the frame and their types. Accuracies are in percent, differences in points.
+"""Columns of the frame: type, and what a cell has there. Accuracies are in percent, differences in points.
 
 ``n`` seeds with numbers of the ``planned`` ones, ``lost`` runs without; ``mean`` and sample ``std`` over
 seeds, ``low`` and ``high`` Student's 95 % interval of the mean. ``s_d`` is the standard deviation between
@@ -65,10 +65,15 @@ differences up to ``tolerance`` are compatible. ``control`` is what learning not
 ``document`` is the experiment, ``line``, ``point`` and ``measure`` its place there.
 """
 
+TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
+
 
 def frame(cells: Iterable[Cell]) -> pd.DataFrame:
-    """The cells as rows, in their order, with the columns ``TYPES``; no number is a missing value."""
-    return pd.DataFrame([_row(cell) for cell in cells], columns=list(TYPES)).astype(TYPES)
+    """The cells as rows, in their order, with the columns ``COLUMNS``; no number is a missing value."""
+    every = list(cells)
+    return pd.DataFrame({name: [of(cell) for cell in every] for name, (_, of) in COLUMNS.items()}).astype(
+        TYPES
+    )
 
 
 def write(path: Path, table: pd.DataFrame) -> None:
@@ -76,49 +81,5 @@ def write(path: Path, table: pd.DataFrame) -> None:
     table.to_csv(path, index=False, float_format="%.4f", lineterminator="\n")
 
 
-def _row(cell: Cell) -> dict[str, Any]:
-    measured, target, group, evidence = cell.measured, cell.target, cell.group, cell.evidence
-    low, high = (measured and t_interval(measured.values)) or (None, None)
-    with_numbers = group is not None and measured is not None
-    return {
-        "study": cell.study,
-        "table": cell.table,
-        "dataset": cell.column.dataset,
-        "scenario": cell.column.scenario,
-        "clients": cell.column.clients,
-        "method": cell.method,
-        "setting": cell.setting,
-        "stage": cell.stage,
-        "rule": cell.rule,
-        "n": measured.n if measured else 0,
-        "mean": measured.mean if measured else None,
-        "std": measured.std if measured else None,
-        "s_d": cell.spread.std,
-        "s_d_source": cell.spread.source if cell.measured else None,
-        "draws": cell.spread.draws if evidence else None,
-        "partitions": cell.spread.partitions or None,
-        "published_mean": target.mean if target else None,
-        "published_std": target.std if target else None,
-        "n_p": evidence.n_p if evidence else None,
-        "difference": cell.difference,
-        "low_difference": evidence.low if evidence else None,
-        "high_difference": evidence.high if evidence else None,
-        "margin": evidence.margin if evidence else None,
-        "tolerance": evidence.tolerance if evidence else None,
-        "control": cell.control.mean if cell.control else None,
-        "verdict": cell.verdict,
-        "reason": cell.reason,
-        "document": cell.document,
-        "line": cell.title,
-        "point": cell.point.label,
-        "measure": cell.measure.name,
-        "low": low,
-        "high": high,
-        "planned": cell.planned,
-        "lost": cell.lost,
-        "tuning": cell.tuning,
-        "seconds": group.seconds if group and with_numbers else None,
-        "megabytes": group.megabytes if group and with_numbers else None,
-        "peak_mib": group.peak_mib if group and with_numbers else None,
-        "origin": group.origin if group else "",
-    }
+def _interval(cell: Cell) -> tuple[float, float] | tuple[None, None]:
+    return (cell.measured and t_interval(cell.measured.values)) or (None, None)

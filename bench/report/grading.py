@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.report.measures import Measure, Measured
 from bench.report.published import Published
-from bench.report.results import Aggregate, Group, Results
-from bench.report.settings import PARTITION, PER_SEED, Reading
+from bench.report.results import Aggregate
+from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
 from bench.report.verdicts import (
     OWN,
@@ -18,7 +20,6 @@ from bench.report.verdicts import (
     SAME_CLIENTS,
     UNKNOWN,
     PartitionSpread,
-    PublishedRuns,
     Verdict,
     agreed,
     checked_margin,
@@ -39,96 +40,81 @@ class Graded:
     spread: PartitionSpread = field(default_factory=PartitionSpread)
 
 
-class Grader:
-    """Grades the cells of a study.
+@contextmanager
+def _said_of(study: Study) -> Iterator[None]:
+    """Errors in what a study says of itself, with its name."""
+    try:
+        yield
+    except RequestError as error:
+        raise RequestError(f"study {study.name}: {error}") from None
+
+
+def margin_of(study: Study) -> float:
+    """The study's equivalence margin in points.
 
     Raises:
-        RequestError: the study's margin is no positive number.
+        RequestError: it is no positive number.
     """
+    with _said_of(study):
+        return checked_margin(study.margin)
 
-    def __init__(self, study: Study, results: Results) -> None:
-        self._study, self._results = study, results
-        try:
-            self._margin = checked_margin(study.margin)
-        except RequestError as error:
-            raise RequestError(f"study {study.name}: {error}") from None
 
-    def grade(
-        self,
-        measure: Measure,
-        group: Group,
-        readings: tuple[Reading, ...],
-        target: Published | None,
-        barred: str = "",
-        *,
-        baseline: Group | None = None,
-        point: str = "",
-    ) -> Graded:
-        """The grade of runs under the first reading; one that all of several readings agree on, where the
-        published value may be any of them. ``barred`` says why the value is no target.
-        """
-        first, *others = (
-            self._read(measure, group, reading, target, barred, baseline, point) for reading in readings
-        )
-        if not others or first.verdict.evidence is None:
-            return first
-        verdicts = {
-            reading.stage: graded.verdict for reading, graded in zip(readings, (first, *others), strict=True)
-        }
-        return Graded(agreed(verdicts, readings[0].stage), first.measured, first.control, first.spread)
+def grade(
+    study: Study, measure: Measure, readings: Sequence[Measured], target: Published | None, barred: str = ""
+) -> Graded:
+    """The grade of runs under the first of their readings; one that all agree on, where the published value
+    may be any of them. ``barred`` says why the value is no target.
 
-    def _read(
-        self,
-        measure: Measure,
-        group: Group,
-        reading: Reading,
-        target: Published | None,
-        barred: str,
-        baseline: Group | None,
-        point: str,
-    ) -> Graded:
-        study, stage, rule = self._study, reading.stage, reading.rule
-        values = measure.of(Measured(self._results, group, stage, rule, study.average, baseline, point))
-        if not values:
-            return Graded(missing("not_applicable", f"no {measure.metric} of stage {stage} and rule {rule}"))
-        runs = self._published_runs(target, group) if target else None
-        control, spread = None, PartitionSpread()
-        if measure.metric == self._results.metric:
-            control = self._results.on_the_same_clients(study.control, group, stage, rule, study.average)
-            spread = self._spread(group, reading, redrawn=runs is not None and runs.redrawn)
-        verdict = Verdict("not published")
-        if target and runs:
-            known = control.mean if control else None
-            verdict = judge(target, runs, values, spread, self._margin, known, barred)
-        return Graded(verdict, Aggregate(values), control, spread)
+    Raises:
+        RequestError: the study's margin is no positive number, or its published runs are none.
+    """
+    graded = [_read(study, measure, reading, target, barred) for reading in readings]
+    first = graded[0]
+    if len(graded) == 1 or first.verdict.evidence is None:
+        return first
+    verdicts = {reading.stage: each.verdict for reading, each in zip(readings, graded, strict=True)}
+    return replace(first, verdict=agreed(verdicts, readings[0].stage))
 
-    def _published_runs(self, target: Published, group: Group) -> PublishedRuns:
-        try:
-            return self._study.published_runs(target, group.column)
-        except RequestError as error:
-            raise RequestError(f"study {self._study.name}: {error}") from None
 
-    def _spread(self, group: Group, reading: Reading, redrawn: bool) -> PartitionSpread:
-        """The spread between partitions of a cell: from its own runs, else of the study's cells in the same
-        scenario, else of all its cells. ``redrawn``: every published run has clients of its own.
-        """
-        study, column = self._study, group.column
-        how = reading.stage, reading.rule, study.average
-        std, partitions = self._results.between_partitions(group, *how)
-        if _papers_own(column.scenario):
-            return PartitionSpread(None, partitions, SAME_CLIENTS)
-        both = redrawn, group.settings.get(PARTITION) == PER_SEED
-        if all(both):
-            return PartitionSpread(None, partitions, REDRAWN)
-        draws = both.count(False)
-        if std is not None:
-            return PartitionSpread(std, partitions, OWN, draws, partitions - 1)
-        alike = frozenset(other for other in study.columns if other.scenario == column.scenario)
-        for columns in (alike, frozenset(study.columns)):
-            pooled = self._results.pooled_between_partitions(columns, *how)
-            if pooled is not None:
-                return PartitionSpread(pooled[0], partitions, POOLED, draws, pooled[1])
-        return PartitionSpread(None, partitions, UNKNOWN, draws)
+def _read(study: Study, measure: Measure, cell: Measured, target: Published | None, barred: str) -> Graded:
+    values = measure.of(cell)
+    if not values:
+        why = f"no {measure.metric} of stage {cell.stage} and rule {cell.rule}"
+        return Graded(missing("not_applicable", why))
+    with _said_of(study):
+        runs = study.published_runs(target, cell.group.column) if target else None
+    control, spread = None, PartitionSpread()
+    if measure.metric == cell.results.metric:
+        how = cell.stage, cell.rule, study.average
+        control = cell.results.on_the_same_clients(study.control, cell.group, *how)
+        spread = _spread(study, cell, redrawn=runs is not None and runs.redrawn)
+    verdict = Verdict("not published")
+    if target and runs:
+        known = control.mean if control else None
+        verdict = judge(target, runs, values, spread, margin_of(study), known, barred)
+    return Graded(verdict, Aggregate(values), control, spread)
+
+
+def _spread(study: Study, cell: Measured, redrawn: bool) -> PartitionSpread:
+    """The spread between partitions of a cell: from its own runs, else of the study's cells in the same
+    scenario, else of all its cells. ``redrawn``: every published run has clients of its own.
+    """
+    scenario, how = cell.group.column.scenario, (cell.stage, cell.rule, study.average)
+    std, partitions = cell.results.between_partitions(cell.group, *how)
+    if _papers_own(scenario):
+        return PartitionSpread(None, partitions, SAME_CLIENTS)
+    both = redrawn, cell.group.settings.get(PARTITION) == PER_SEED
+    if all(both):
+        return PartitionSpread(None, partitions, REDRAWN)
+    draws = both.count(False)
+    if std is not None:
+        return PartitionSpread(std, partitions, OWN, draws, partitions - 1)
+    alike = frozenset(other for other in study.columns if other.scenario == scenario)
+    for columns in (alike, frozenset(study.columns)):
+        pooled = cell.results.pooled_between_partitions(columns, *how)
+        if pooled is not None:
+            return PartitionSpread(pooled[0], partitions, POOLED, draws, pooled[1])
+    return PartitionSpread(None, partitions, UNKNOWN, draws)
 
 
 def _papers_own(scenario: str) -> bool:

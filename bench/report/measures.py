@@ -15,6 +15,7 @@ from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import TITLES
 from bench.report.results import Average, Group, Results
 from bench.report.settings import Reading
+from bench.report.source import Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,18 +108,12 @@ def _below_baseline(cell: Measured) -> Values:
     return tuple(below.astype(float).tolist())
 
 
-def _server_seconds(cell: Measured) -> Values:
-    done = cell.group.done
-    return tuple((done["seconds_server"] / done["rounds"]).tolist())
+def _by_run(of: Callable[[Runs], NDArray[np.float64]]) -> Callable[[Measured], Values]:
+    """What stored runs say of themselves, one number each."""
+    return lambda cell: tuple(of(cell.group.done).tolist())
 
 
-def _peak_memory(cell: Measured) -> Values:
-    return tuple((cell.group.done["peak_memory"] / 2**20).tolist())
-
-
-def _total_megabytes(cell: Measured) -> Values:
-    done = cell.group.done
-    return tuple(((done["bytes_up"] + done["bytes_down"]) / 1e6).tolist())
+_total_megabytes = _by_run(lambda runs: (runs["bytes_up"] + runs["bytes_down"]) / 1e6)
 
 
 def _exchanges(cell: Measured) -> Iterator[NDArray[Any] | None]:
@@ -170,29 +165,32 @@ def under(measure: Measure, metric: Metric) -> Measure | None:
     return replace(measure, name=name, meaning=meaning, metric=metric)
 
 
-def another(reading: Reading) -> Measure:
-    """Test accuracy under another reading than the primary one."""
-    name, title = f"{reading.stage}_{reading.rule}", f"{reading.stage}, {reading.rule}"
-    return replace(TEST, name=name, title=title, reading=reading, other=True)
+def another(reading: Reading, name: str = "", title: str = "", meaning: str = TEST.meaning) -> Measure:
+    """Test accuracy under another reading than the primary one, by which it is named without a name."""
+    return replace(
+        TEST,
+        name=name or f"{reading.stage}_{reading.rule}",
+        title=title or f"{reading.stage}, {reading.rule}",
+        meaning=meaning,
+        reading=reading,
+        other=True,
+    )
 
 
-BEST_TEST = replace(
-    another(Reading("trained", "best_test")),
-    name="best_test",
-    title="Test, best test round",
-    meaning="test accuracy at the round where it is best, which looks at test data",
+BEST_TEST = another(
+    Reading("trained", "best_test"),
+    "best_test",
+    "Test, best test round",
+    "test accuracy at the round where it is best, which looks at test data",
 )
-RECEIVED = replace(
-    another(Reading("received", "best_val")),
-    name="received",
-    title="Test, received",
-    meaning="test accuracy of the received model",
+RECEIVED = another(
+    Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
 )
-CLIENT_BEST_VAL = replace(
-    another(Reading("trained", "client_best_val")),
-    name="client_best_val",
-    title="Test, each client's best round",
-    meaning="test accuracy with every client's model of its own best validation round",
+CLIENT_BEST_VAL = another(
+    Reading("trained", "client_best_val"),
+    "client_best_val",
+    "Test, each client's best round",
+    "test accuracy with every client's model of its own best validation round",
 )
 STD_OVER_CLIENTS = Measure(
     "std_over_clients",
@@ -214,7 +212,7 @@ SERVER_SECONDS = Measure(
     "server_seconds",
     "Server s/round",
     "seconds a round that the server takes (all but the clients' training and the evaluation)",
-    _server_seconds,
+    _by_run(lambda runs: runs["seconds_server"] / runs["rounds"]),
     metric="seconds_per_round",
     digits=4,
     barred=OTHER_MACHINE,
@@ -224,7 +222,7 @@ PEAK_MEMORY = Measure(
     "peak_memory",
     "Peak MiB",
     "peak memory in MiB: on a CPU all that the process holds, Python, libraries and data included",
-    _peak_memory,
+    _by_run(lambda runs: runs["peak_memory"] / 2**20),
     metric="memory_mib",
     digits=0,
     barred=OTHER_MACHINE,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench import __version__
 from bench.pages.grades import GRADES
 from bench.pages.templating import environment, style_sheet
 from bench.report.captions import LEGEND
-from bench.report.figures import DPI, Figure
+from bench.report.figures import DPI
 from bench.report.folder import INDEX
 from bench.report.parts import Part
 from bench.report.table import NOWHERE, Table
@@ -24,20 +23,15 @@ NARROW = 8
 """Columns of single words or numbers side by side."""
 
 
-@dataclass(frozen=True)
-class Image:
-    """Where a PNG lies, seen from the page, and its size in a browser's pixels."""
-
-    source: str
-    width: int
-    height: int
-
-
-def _image(part: Part, figure: Figure, folder: Path) -> Image:
-    source = f"{part.file(figure.document, figure.name)}.png"
+def _image(folder: Path, source: str) -> dict[str, str | int]:
+    """Where a PNG of the folder lies, seen from the page, and its size in a browser's pixels."""
     with (folder / source).open("rb") as file:
         width, height = struct.unpack(">II", file.read(24)[16:])
-    return Image(source, round(width * CSS_DPI / DPI), round(height * CSS_DPI / DPI))
+    return {
+        "source": source,
+        "width": round(width * CSS_DPI / DPI),
+        "height": round(height * CSS_DPI / DPI),
+    }
 
 
 def _blocks(table: Table) -> Iterator[Table]:
@@ -63,7 +57,12 @@ def html(parts: Sequence[Part], folder: Path) -> str:
     """The page; sizes of the figures' PNGs are read from ``folder``. Equal parts give equal text."""
     templates = environment("bench.report")
     templates.globals.update(nowhere=NOWHERE, blocks=_blocks, ranks=_ranks, grades=GRADES)
-    images = {figure: _image(part, figure, folder) for part in parts for figure in part.figures}
+    images = {
+        figure: _image(folder, f"{part.file(document, figure.name)}.png")
+        for part in parts
+        for document in part.documents
+        for figure in document.figures
+    }
     text = templates.get_template("report.html.j2").render(
         parts=parts, images=images, version=__version__, legend=LEGEND, style=style_sheet()
     )

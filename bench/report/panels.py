@@ -62,16 +62,18 @@ class Panel(ABC):
     data: pd.DataFrame = field(repr=False)
     marks: tuple[Mark, ...] = ()
     across: ClassVar[int] = 2
+    SIZE: ClassVar[tuple[float, float]] = (2.3, 1.75)
+    MARGINS: ClassVar[Margins] = Margins()
 
     @property
     def inches(self) -> tuple[float, float]:
         """Width and height of the axes."""
-        return 2.3, 1.75
+        return self.SIZE
 
     @property
     def margins(self) -> Margins:
         """What the axes have around them."""
-        return Margins()
+        return self.MARGINS
 
     @property
     def crowded(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a report has of a study: its documents and figures, and what they come to in two sentences."""
+"""What a report has of a study: its documents, and what they come to in two sentences."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import pandas as pd
 
 from bench.pages.grades import GRADES
 from bench.report.cells import Cells
-from bench.report.figures import Figure
-from bench.report.printout import Score
+from bench.report.folder import Score
 from bench.report.published import published
 from bench.report.ranking import Ranking
 from bench.report.reproduction import judged
-from bench.report.statistic import Records
 from bench.report.study import Study
 from bench.report.table import Document, Table
 from bench.report.verdicts import STATES
@@ -36,20 +34,14 @@ class Part:
     ranks: pd.DataFrame | None
     maps: dict[str, Table]
     documents: Sequence[Document]
-    figures: Sequence[Figure]
-    records: Sequence[Records]
 
-    def short(self, name: str) -> str:
-        """A document's name within its study: ``table1`` for ``fedsheafhn_table1``."""
-        return name.removeprefix(f"{self.study}_")
+    def folder(self, document: Document) -> PurePosixPath:
+        """Where a document's files lie in the report: ``fedsheafhn/table1`` for ``fedsheafhn_table1``."""
+        return PurePosixPath(self.study, document.name.removeprefix(f"{self.study}_"))
 
-    def file(self, document: str, name: str) -> PurePosixPath:
-        """Where a file of a document lies in the report, without its ending."""
-        return PurePosixPath(self.study, self.short(document), name.removeprefix(f"{document}_"))
-
-    def figures_of(self, document: Document) -> list[Figure]:
-        """The figures shown with a document."""
-        return [figure for figure in self.figures if figure.document == document.name]
+    def file(self, document: Document, name: str) -> PurePosixPath:
+        """Where a file of that name lies, whose ending it lacks."""
+        return self.folder(document) / name.removeprefix(f"{document.name}_")
 
 
 def verdict_counts(study: Study, experiments: Iterable[Cells], whole: bool) -> dict[str, Counter[str]]:

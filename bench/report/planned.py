@@ -24,11 +24,6 @@ class PlannedCell:
     reason: str = ""
 
     @property
-    def state(self) -> str:
-        """State of the cell before anything was run."""
-        return "not_implemented" if self.reason else "not_run"
-
-    @property
     def per_seed(self) -> bool:
         """Whether every seed draws its own partition and split."""
         return self.settings.get(PARTITION) == PER_SEED

@@ -30,11 +30,7 @@ class Costs(Panel):
 
     NAME: ClassVar[float] = 6.0
     """Points of the names beside the points."""
-
-    @property
-    def inches(self) -> tuple[float, float]:
-        """Room for the names inside."""
-        return 2.85, 2.5
+    SIZE: ClassVar[tuple[float, float]] = (2.85, 2.5)
 
     def legend(self) -> Iterator[Line2D]:
         """The front."""
@@ -165,16 +161,9 @@ class Heat(Panel):
     """A matrix of the column ``weight`` by ``client`` and ``from``, darker for larger ones."""
 
     across: ClassVar[int] = 3
-
-    @property
-    def inches(self) -> tuple[float, float]:
-        """Square."""
-        return 1.35, 1.35
-
-    @property
-    def margins(self) -> Margins:
-        """Room for two lines of title and the colour bar."""
-        return Margins(left=0.42, right=0.6, bottom=0.44, top=0.42)
+    SIZE: ClassVar[tuple[float, float]] = (1.35, 1.35)
+    MARGINS: ClassVar[Margins] = Margins(left=0.42, right=0.6, bottom=0.44, top=0.42)
+    """Room for two lines of title and the colour bar."""
 
     def draw(self, axes: Axes) -> None:
         """A square a pair of clients; the colour bar spans this panel's weights."""
@@ -201,11 +190,7 @@ class Dots(Panel):
     """A dot for every ``client`` and ``class``, its area by the count ``items`` as a part of ``largest``."""
 
     largest: int = 1
-
-    @property
-    def inches(self) -> tuple[float, float]:
-        """Wide enough for the clients."""
-        return 2.8, 1.6
+    SIZE: ClassVar[tuple[float, float]] = (2.8, 1.6)
 
     def draw(self, axes: Axes) -> None:
         """The dots."""

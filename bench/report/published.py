@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
@@ -74,17 +75,26 @@ def _read(paper: str, folder: Path) -> tuple[Published, ...]:
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)
-    rows = csv.DictReader((folder / f"{paper}.csv").read_text(encoding="utf-8").splitlines())
-    missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-    if missing:
-        raise RequestError(f"published numbers {paper}.csv: the column '{missing[0]}' is missing")
     values = []
-    for line, row in enumerate(rows, 2):
+    for line, row in enumerate(rows_of(folder / f"{paper}.csv", COLUMNS, "numbers"), 2):
         try:
             values.append(_value(row))
         except (ValueError, ArithmeticError):
             raise RequestError(f"published numbers {paper}.csv: line {line}: not a number") from None
     return tuple(values)
+
+
+def rows_of(file: Path, columns: Iterable[str], what: str) -> list[dict[str, str]]:
+    """The rows of a CSV file with these columns.
+
+    Raises:
+        RequestError: it lacks one of them.
+    """
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    for name in columns:
+        if name not in (rows.fieldnames or ()):
+            raise RequestError(f"published {what} {file.name}: the column '{name}' is missing")
+    return list(rows)
 
 
 class Key(NamedTuple):

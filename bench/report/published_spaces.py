@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.errors import RequestError
+from bench.report.published import rows_of
 from bench.report.study import STUDIES, Study
 from bench.tune.record import Record
 from bench.tune.space import Value
@@ -37,7 +36,7 @@ class PublishedSetting(NamedTuple):
         return self.values.replace(";", ", ")
 
 
-def published_settings(study: Study | type[Study]) -> tuple[PublishedSetting, ...]:
+def published_settings(study: Study) -> tuple[PublishedSetting, ...]:
     """What the papers of a study's tables say of settings that the suite has, in the file's order.
 
     Empty where there is no ``hyperparameters.csv`` in the study's folder of published numbers.
@@ -45,13 +44,7 @@ def published_settings(study: Study | type[Study]) -> tuple[PublishedSetting, ..
     Raises:
         RequestError: the file lacks a column.
     """
-    papers = {
-        target.paper
-        for experiment in study.experiments
-        for comparison in experiment.comparisons
-        for target in comparison.targets
-    }
-    return tuple(row for row in _read(study.published) if row.paper in papers and row.setting)
+    return tuple(row for row in _read(study.published) if row.paper in study.papers and row.setting)
 
 
 @cache
@@ -59,11 +52,9 @@ def _read(folder: Path) -> tuple[PublishedSetting, ...]:
     file = folder / FILE
     if not file.is_file():
         return ()
-    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
-    for name in PublishedSetting._fields:
-        if name not in (rows.fieldnames or ()):
-            raise RequestError(f"published settings {FILE}: the column '{name}' is missing")
-    return tuple(PublishedSetting(**{name: row[name] for name in PublishedSetting._fields}) for row in rows)
+    fields = PublishedSetting._fields
+    rows = rows_of(file, fields, "settings")
+    return tuple(PublishedSetting(*(row[name] for name in fields)) for row in rows)
 
 
 def searched(searches: Iterable[Record | Tuning], setting: str) -> str:
@@ -85,7 +76,7 @@ def beside(tunings: Iterable[Tuning]) -> list[str]:
     of_method: dict[str, list[Tuning]] = {}
     for tuning in tunings:
         of_method.setdefault(tuning.spec.method, []).append(tuning)
-    rows = (row for study in STUDIES.all().values() for row in published_settings(study))
+    rows = (row for study in STUDIES.all().values() for row in published_settings(study()))
     return [
         f"{row.method} {row.setting}: {row.text} in {row.paper} ({row.component}, {row.name}), here "
         f"{searched(of_method[row.method], row.setting)}"

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 
 import pandas as pd
 
 from bench.report import style
 from bench.report.captions import conditions, origins
-from bench.report.competitors import Task
 from bench.report.figures import Figure
 from bench.report.panels import Mark
-from bench.report.ranking import Ranking, cell_groups
+from bench.report.ranking import Ranking, Task, cell_groups
 from bench.report.results import Group, Results
 from bench.report.rows import Ranks
-from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
-from bench.report.wording import gap, signed
+from bench.report.wording import gap, read_as, signed
 from bench.statistics.paired import ALPHA, REGION, Comparison
 from bench.statistics.ranks import DRAWS, LEAST, SEED
 
@@ -181,15 +179,10 @@ def _notes(study: Study, ranking: Ranking) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _methods_record(ranking: Ranking) -> pd.DataFrame:
-    columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
-    return ranking.table.assign(planned=ranking.table["method"].map(ranking.planned))[columns]
-
-
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
     """The tests of every task, then those over tasks, which have no place."""
     nowhere: dict[str, str | int] = dict.fromkeys(("dataset", "scenario", "clients"), "")
-    tests = [(place(task.column), task.point, pair) for task in ranking.tasks for pair in task.comparisons]
+    tests = [(asdict(task.column), task.point, pair) for task in ranking.tasks for pair in task.comparisons]
     tests += [(nowhere, "", pair) for pair in ranking.comparisons]
     return pd.DataFrame(
         [
@@ -223,14 +216,17 @@ def _figure(study: Study, ranking: Ranking, name: str) -> Figure | None:
         "group are not told apart by the paired tests."
     )
     heading = f"{study.title}: mean rank over {len(ranking.tasks)} tasks"
-    return Figure(name, f"{name}_ranks", caption, (Ranks("", data, marks),), heading)
+    return Figure(f"{name}_ranks", caption, (Ranks("", data, marks),), heading)
 
 
-def ranking_statistic(study: Study, ranking: Ranking, results: Results) -> Statistic:
+def ranking_document(study: Study, ranking: Ranking, results: Results) -> Document:
     """The document of a study's ranking."""
     name = f"{study.name}_ranking"
     views = tables(study, ranking)
-    document = Document(
+    figure = _figure(study, ranking, name)
+    columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
+    methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned))[columns]
+    return Document(
         name=name,
         title=f"{study.title}: ranking of methods",
         caption=_caption(study, ranking),
@@ -240,10 +236,6 @@ def ranking_statistic(study: Study, ranking: Ranking, results: Results) -> Stati
         printed=views[:1] if len(ranking.tasks) > 1 else views[1:],
         cells=tuple(cell for task in ranking.tasks for cell in task.cells.values()),
         fine_print=_fine_print(study, ranking, results),
+        figures=(figure,) if figure else (),
+        records={"methods": methods, "pairs": pairs_record(ranking)},
     )
-    records = (
-        Records(f"{name}_methods", _methods_record(ranking)),
-        Records(f"{name}_pairs", pairs_record(ranking)),
-    )
-    figure = _figure(study, ranking, name)
-    return Statistic(document, records, (figure,) if figure else ())

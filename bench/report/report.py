@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
+from bench.pages.folder import replaced
 from bench.report import charts, folder, page, render, tables, terminal
 from bench.report import frame as frames
 from bench.report.cells import Cells, Selection
@@ -20,12 +20,12 @@ from bench.report.dataset_documents import dataset_document
 from bench.report.drawings import Drawings
 from bench.report.experiment import Plan
 from bench.report.figures import Figure
+from bench.report.folder import PrintedStudy, Printout
 from bench.report.metric import TITLES, check_kept
 from bench.report.parts import Part, scores, sentences, verdict_counts
 from bench.report.planned import Usual, usual
-from bench.report.printout import PrintedStudy, Printout
 from bench.report.ranking import rank
-from bench.report.ranking_views import ranking_statistic
+from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
 from bench.report.request import Request
 from bench.report.results import Results
@@ -33,7 +33,6 @@ from bench.report.settings import Column
 from bench.report.shipped import run_origins
 from bench.report.source import OWN, Source
 from bench.report.spread import spread
-from bench.report.statistic import Statistic
 from bench.report.study import Study
 from bench.report.table import Document
 from bench.report.tuning import tuning
@@ -92,16 +91,15 @@ def select(
     _known("scenario", request.scenarios, {column.scenario for column in everywhere})
     _known("number of clients", map(str, request.clients), {str(column.clients) for column in everywhere})
     _known("method", request.methods, methods)
-    in_grid = bool(asked_cells)
-    asked = request.methods or ({method for _, method in asked_cells} if in_grid else ())
+    asked = request.methods or {method for _, method in asked_cells}
     readers = {line.method for study in studies for line in study.lines if line.reads and line.runs in asked}
     wanted = set(asked) if request.methods else {*asked, *readers}
     selection = Selection(
-        datasets=frozenset(request.datasets) or None,
-        scenarios=frozenset(request.scenarios) or None,
-        clients=frozenset(request.clients) or None,
-        methods=frozenset(wanted) or None,
-        columns=frozenset(column for column, _ in asked_cells) if in_grid else None,
+        frozenset(request.datasets),
+        frozenset(request.scenarios),
+        frozenset(request.clients),
+        frozenset(wanted),
+        frozenset(column for column, _ in asked_cells),
     )
     if not any(selection.has_column(column) for column in columns):
         if any(selection.has_column(column) for column in results.columns):
@@ -131,16 +129,6 @@ def _elsewhere(results: Results, plans: Plans) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _experiments(request: Request, studies: Iterable[Study], plans: Plans) -> list[Plan]:
-    """The experiments whose grid is asked for by its name."""
-    return [
-        plan
-        for study in studies
-        for plan in plans[study.name]
-        if request.grid and plan.experiment.grid == request.grid
-    ]
-
-
 def _usual(request: Request, studies: Iterable[Study]) -> Usual:
     """The usual settings of every cell: those of the studies' grids, or of another grid asked for.
 
@@ -164,49 +152,54 @@ def _part(
     selection: Selection,
     drawings: Drawings | None,
 ) -> Part:
-    """A study's documents and figures: of the experiments ``shown``, then statistics over all those selected,
-    run or not. No statistics where no methods are compared; by another metric than accuracy tables and the
-    ranking alone, as nothing is published, claimed or drawn of it.
+    """A study's documents: of the experiments ``shown``, then statistics over all those selected, run or not.
+    No statistics where no methods are compared; by another metric than accuracy tables and the ranking
+    alone, as nothing is published, claimed or drawn of it.
     """
     by_accuracy = results.metric == ACCURACY
-    figures: list[Figure] = []
-    for figure in chain.from_iterable(charts.figures(each, results) for each in shown if by_accuracy):
-        figures.append(figure)
-        if drawings:  # begun before anything else: what follows takes long enough to draw many
-            drawings.begin(figure)
-    main = [cells for cells in experiments if cells.experiment.main]
+    # Drawings are begun before anything else: what follows takes long enough to draw many.
+    documents: list[Document | None] = [
+        tables.document(each, results, _figures(each, results, drawings) if by_accuracy else ())
+        for each in shown
+    ]
     competing = [cells for cells in experiments if cells.experiment.competes]
     ranks = rank(study, competing, results, selection) if competing else None
-    statistics: list[Statistic | None] = []
-    judged = bool(competing) and by_accuracy
-    columns = {column for cells in experiments for column in cells.columns}
-    lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking(columns))])
-    answers = [claims(study, listed, experiments, results) for listed in study.claims] if judged else []
-    if ranks and not by_accuracy:
-        statistics = [ranking_statistic(study, ranks, results)]
-    if judged:
-        statistics = [
+    ranking = ranking_document(study, ranks, results) if ranks else None
+    answers: list[Document | None] = []
+    if not by_accuracy:
+        documents.append(ranking and replace(ranking, figures=()))
+    elif competing:
+        main = [cells for cells in experiments if cells.experiment.main]
+        answers = [claims(study, listed, experiments, results) for listed in study.claims]
+        documents += [
             *(spread(table, results) for table in main),
-            ranking_statistic(study, ranks, results) if ranks else None,
+            ranking,
             tuning(study, main, results, selection),
             reproduction(study, experiments, results, selection),
             *answers,
             dataset_document(study) if selection == Selection() else None,
         ]
-    done = [statistic for statistic in statistics if statistic is not None]
+    columns = {column for cells in experiments for column in cells.columns}
+    lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking(columns))])
     every = scores(verdict_counts(study, experiments, selection == Selection()))
     maps = [(each, tables.verdict_map(each)) for each in competing]
     return Part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
-        (*sentences(study, ranks, every, [answer.document for answer in answers if answer]), *lacking),
+        (*sentences(study, ranks, every, filter(None, answers)), *lacking),
         every,
         ranks.table if ranks else None,
         {f"{study.name}_{each.experiment.name}": table for each, table in maps if table},
-        [*(tables.document(each, results) for each in shown), *(each.document for each in done)],
-        [*figures, *(figure for each in done if by_accuracy for figure in each.figures)],
-        [record for each in done for record in each.records],
+        [document for document in documents if document],
     )
+
+
+def _figures(cells: Cells, results: Results, drawings: Drawings | None) -> Iterator[Figure]:
+    """An experiment's figures, each of which is begun to be drawn."""
+    for figure in charts.figures(cells, results):
+        if drawings:
+            drawings.begin(figure)
+        yield figure
 
 
 def compose(
@@ -224,7 +217,8 @@ def compose(
     """
     chosen = choose(request, studies)
     every = plans_of(studies)
-    asked = _experiments(request, chosen, every)
+    planned = [plan for study in chosen for plan in every[study.name]]
+    asked = [plan for plan in planned if request.grid and plan.experiment.grid == request.grid]
     settings = settings or ({} if asked else _usual(request, chosen))
     results = results_of(source, every, settings, request.metric)
     plans = {
@@ -264,9 +258,10 @@ def _printout(parts: Sequence[Part], unrun: tuple[str, ...], elsewhere: tuple[st
         )
         for part in parts
     }
-    origins = run_origins(document for part in parts for document in part.documents)
-    shipped = Counter(sorted(origin for origin in origins.values() if origin != OWN))
-    return Printout(studies, unrun, elsewhere, dict(shipped), sum(len(part.figures) for part in parts))
+    documents = [document for part in parts for document in part.documents]
+    shipped = Counter(sorted(origin for origin in run_origins(documents).values() if origin != OWN))
+    figures = sum(len(document.figures) for document in documents)
+    return Printout(studies, unrun, elsewhere, dict(shipped), figures)
 
 
 def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> None:
@@ -277,25 +272,21 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> Non
     Raises:
         RequestError: the folder holds other files than a report's, or cannot be written.
     """
-    with folder.replaced(out) as new:
+    folder.check(out)
+    with replaced(out) as new:
         stems = {}
         for part in report.parts:
             for document in part.documents:
-                figures = {
-                    figure: part.file(document.name, figure.name) for figure in part.figures_of(document)
-                }
+                figures = {figure: part.file(document, figure.name) for figure in document.figures}
                 stems.update({figure: new / stem for figure, stem in figures.items()})
-                place = new / part.file(document.name, "table").parent
+                place = new / part.folder(document)
                 place.mkdir(parents=True)
                 named = {figure: stem.name for figure, stem in figures.items()}
                 for kind, text in (("md", render.markdown(document, named)), ("tex", render.latex(document))):
                     (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
                 frames.write(place / "table.csv", frames.frame(document.cells))
-            for record in part.records:
-                owner = max(
-                    (each.name for each in part.documents if record.name.startswith(each.name)), key=len
-                )
-                frames.write((new / part.file(owner, record.name)).with_suffix(".csv"), record.rows)
+                for name, rows in document.records.items():
+                    frames.write(place / f"{name}.csv", rows)
         drawings.save(stems)
         frames.write(
             new / "cells.csv", frames.frame(cell for each in report.documents for cell in each.primary)

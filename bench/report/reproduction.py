@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from itertools import product
 
 import pandas as pd
@@ -15,7 +16,6 @@ from bench.report.frame import frame
 from bench.report.published import Published, published
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Table, listing
 from bench.report.verdicts import (
@@ -28,7 +28,8 @@ from bench.report.verdicts import (
     grade,
     weigh,
 )
-from bench.statistics.agreement import LEAST, kendall
+from bench.report.wording import read_as
+from bench.statistics.ranks import LEAST_METHODS, kendall
 
 NO_TABLE = "no table here"
 """Stands for a published accuracy that no table of the study has."""
@@ -113,7 +114,7 @@ def agreements(tables: Iterable[Cells]) -> pd.DataFrame:
             tau = kendall([pair[0] for pair in pairs], [pair[1] for pair in pairs])
             target = comparison.targets[0]
             names = {"paper": target.paper, "table": target.table, "beside": comparison.label}
-            rows.append({**names, **place(column), "point": point.label, "methods": len(pairs), "tau": tau})
+            rows.append({**names, **asdict(column), "point": point.label, "methods": len(pairs), "tau": tau})
     return (
         pd.DataFrame(rows).astype({"tau": float})
         if rows
@@ -172,14 +173,11 @@ def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
     ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
     """
     graded = data[data["verdict"].isin(GRADES)]
-    difference = graded["difference"].groupby([graded["paper"], graded["dataset"]], sort=False)
-    signs = pd.DataFrame(
-        {
-            "cells": difference.size(),
-            "below": difference.agg(lambda values: int((values < 0).sum())),
-            "above": difference.agg(lambda values: int((values > 0).sum())),
-            "mean": difference.mean(),
-        }
+    signs = graded.groupby(["paper", "dataset"], sort=False).agg(
+        cells=("difference", "size"),
+        below=("difference", lambda values: int((values < 0).sum())),
+        above=("difference", lambda values: int((values > 0).sum())),
+        mean=("difference", "mean"),
     )
     sides = zip(signs["below"], signs["above"], strict=True)
     return signs.assign(
@@ -221,7 +219,7 @@ def _score(counts: pd.DataFrame, placebos: pd.DataFrame, taus: pd.DataFrame) -> 
 
 def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     """Tau of every column with an order to compare."""
-    shown = taus[taus["methods"] >= LEAST]
+    shown = taus[taus["methods"] >= LEAST_METHODS]
     names = shown[["beside", "dataset", "scenario", "clients", "point"]].itertuples(index=False, name=None)
     index = [
         ", ".join(filter(None, (beside, Column(*column).described(study.title_of(column[0])), point)))
@@ -233,7 +231,7 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
 
 def reproduction(
     study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
-) -> Statistic | None:
+) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
     values = judged(experiments)
     if len(values) < 2:
@@ -300,26 +298,23 @@ def reproduction(
         "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
         "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade, in every "
-        f"column of the main tables with at least {LEAST} of them: 1 the same order, -1 the opposite. Its "
-        "mean counts every column alike.",
+        f"column of the main tables with at least {LEAST_METHODS} of them: 1 the same order, -1 the "
+        "opposite. Its mean counts every column alike.",
         *origins(study, groups, results),
     )
-    name = f"{study.name}_reproduction"
-    document = Document(
-        name=name,
+    long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
+    return Document(
+        name=f"{study.name}_reproduction",
         title=f"{study.title}: reproduction score",
         caption=caption,
         views=views,
         printed=tuple(view for view in views if view.name in PRINTED),
         cells=tuple(values.values()),
         fine_print=fine_print,
+        records={
+            "score": long,
+            "placebos": placebos.value_counts(sort=False).rename("cells").reset_index(),
+            "signs": signs.reset_index(),
+            "tau": taus.drop(columns="beside", errors="ignore"),
+        },
     )
-    long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
-    placebo_rows = placebos.value_counts(sort=False).rename("cells").reset_index()
-    records = {
-        "score": long,
-        "placebos": placebo_rows,
-        "signs": signs.reset_index(),
-        "tau": taus.drop(columns="beside", errors="ignore"),
-    }
-    return Statistic(document, tuple(Records(f"{name}_{part}", rows) for part, rows in records.items()))

@@ -20,10 +20,9 @@ from bench.engine.methods import METHODS
 from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import client_values
 from bench.report.planned import PlannedCell, Usual, alike
-from bench.report.runs import Runs
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
-from bench.report.source import OWN, Source, spec_by_cell
-from bench.report.tuned import Search, Searches, mark
+from bench.report.source import OWN, Runs, Source, spec_by_cell
+from bench.report.tuned import Search, mark, search_of
 from bench.report.verdicts import between_partitions
 from bench.selection import client_mean
 from bench.tune.apply import Configurations
@@ -158,7 +157,7 @@ class Results:
         source: Source,
         usual: Usual,
         apart: Collection[str] = (),
-        searches: Searches | None = None,
+        tuned: Configurations | None = None,
         metric: Metric = ACCURACY,
     ) -> None:
         self.metric = metric
@@ -166,7 +165,7 @@ class Results:
         self._usual = usual
         self._grids = {column: cell.grid for (column, _), cell in usual.items() if cell.grid}
         self._apart = frozenset(apart)
-        self._searches = searches or Searches(Configurations({}))
+        self._tuned = tuned or Configurations({})
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str, Metric], pd.DataFrame] = {}
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
@@ -258,8 +257,8 @@ class Results:
         settings = runs["settings"][0]
         setting = difference(settings, reference)
         if not setting:
-            return Group(column, method, settings, setting, runs, kept=self._searches.kept(runs))
-        search = self._searches.behind(runs)
+            return Group(column, method, settings, setting, runs, kept=search_of(runs, self._tuned.kept))
+        search = search_of(runs, self._tuned.behind)
         if search:  # the study stands for all but the partition, of which there may be several
             setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
         return Group(column, method, settings, setting, runs, search)
@@ -408,22 +407,18 @@ class Results:
         """
         key = frozenset(columns), stage, rule, average
         if key not in self._pooled:
-            self._pooled[key] = self._pool(*key)
+            spreads: list[float] = []
+            freedom: dict[Column, int] = {}
+            for (column, _), groups in self._groups.items():
+                for group in groups if column in columns else ():
+                    if not group.setting and group.trains:
+                        spread, partitions = self.between_partitions(group, stage, rule, average)
+                        if spread is not None:
+                            spreads.append(spread)
+                            freedom[column] = max(freedom.get(column, 0), partitions - 1)
+            pooled = float(np.sqrt(np.mean(np.square(spreads)))) if spreads else 0.0
+            self._pooled[key] = (pooled, sum(freedom.values())) if spreads else None
         return self._pooled[key]
-
-    def _pool(
-        self, columns: frozenset[Column], stage: str, rule: str, average: Average
-    ) -> tuple[float, int] | None:
-        spreads: list[float] = []
-        freedom: dict[Column, int] = {}
-        for (column, _), groups in self._groups.items():
-            for group in groups if column in columns else ():
-                if not group.setting and group.trains:
-                    spread, partitions = self.between_partitions(group, stage, rule, average)
-                    if spread is not None:
-                        spreads.append(spread)
-                        freedom[column] = max(freedom.get(column, 0), partitions - 1)
-        return (float(np.sqrt(np.mean(np.square(spreads)))), sum(freedom.values())) if spreads else None
 
     def on_the_same_clients(
         self, method: str, group: Group, stage: str, rule: str, average: Average

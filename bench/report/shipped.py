@@ -26,7 +26,8 @@ def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Sour
     """
     bundles, damaged = ([], []) if own else shipped_bundles()
     shipped = [(bundle.name, bundle) for bundle in bundles]
-    alone = (url is None or not must_exist) and _is_missing(url or paths.default_database())
+    database = connect.database(url or paths.default_database())
+    alone = (url is None or not must_exist) and database.empty()
     if alone and not shipped and damaged:
         raise damaged[0]
     for error in damaged:
@@ -37,14 +38,10 @@ def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Sour
     with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
             raise RequestError(
-                f"{connect.database(url or paths.default_database()).name} is a database of searches, "
-                "whose runs have no number of a test item: name another one"
+                f"{database.name} is a database of searches, whose runs have no number of a test item: name "
+                "another one"
             )
         yield Merged(store, shipped)
-
-
-def _is_missing(url: str) -> bool:
-    return connect.database(url).empty()
 
 
 def run_origins(documents: Iterable[Document]) -> dict[int, str]:

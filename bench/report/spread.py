@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -14,10 +15,10 @@ from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
 from bench.report.results import Results
-from bench.report.statistic import Records, Statistic, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
-from bench.statistics.summary import bottom_tenth, t_interval, worst
+from bench.report.wording import read_as
+from bench.statistics.summary import bottom_tenth, t_interval
 
 ACROSS = 4
 """Columns side by side on a terminal."""
@@ -30,7 +31,12 @@ def _over_clients(of: Callable[[NDArray[np.float64]], float]) -> Callable[[Measu
     return values
 
 
-WORST = Measure("worst_client", "Worst client", "accuracy of the worst client", _over_clients(worst))
+WORST = Measure(
+    "worst_client",
+    "Worst client",
+    "accuracy of the worst client",
+    _over_clients(lambda accuracies: float(accuracies.min())),
+)
 BOTTOM = Measure(
     "bottom_tenth",
     "Bottom 10 %",
@@ -41,12 +47,6 @@ MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
-def _usual_cells(board: Cells) -> list[Cell]:
-    """Cells with numbers of the usual setting, under the primary reading, column by column."""
-    cells = [cell for cell in board.main if cell.measured and not cell.line.setting]
-    return sorted(cells, key=lambda cell: board.columns.index(cell.column))
-
-
 def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
     """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
     assert cell.measured is not None
@@ -55,7 +55,7 @@ def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
     low, high = t_interval(cell.measured.values) or (None, None)
     accuracy = {"n": cell.measured.n, "mean": cell.measured.mean, "std": cell.measured.std}
     over = {each.name: fmean(values) if (values := each.of(measured)) else None for each in MEASURES}
-    return {**place(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **over}
+    return {**asdict(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **over}
 
 
 def _below(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
@@ -94,18 +94,18 @@ def _text(value: object) -> str:
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
-def spread(board: Cells, results: Results) -> Statistic | None:
+def spread(board: Cells, results: Results) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
     study, baseline = board.study, board.study.title_of(board.study.baseline)
-    cells = _usual_cells(board)
+    cells = [cell for cell in board.main if cell.measured and not cell.line.setting]
+    cells.sort(key=lambda cell: board.columns.index(cell.column))
     if len({cell.line for cell in cells}) < 2:
         return None
     numbers = pd.DataFrame([_numbers(study, cell, results) for cell in cells])
     below = _below(study, cells, numbers)
     groups = [cell.group for cell in cells if cell.group]
-    name = f"{study.name}_{board.experiment.name}_spread"
-    document = Document(
-        name=name,
+    return Document(
+        name=f"{study.name}_{board.experiment.name}_spread",
         title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
         caption=(read_as(study, study.primary), *conditions(study, groups)),
         views=(below,),
@@ -122,5 +122,5 @@ def spread(board: Cells, results: Results) -> Statistic | None:
             "seeds; where all seeds share one partition it holds the spread of training alone.",
             *origins(study, groups, results),
         ),
+        records={"numbers": numbers},
     )
-    return Statistic(document, (Records(f"{name}_numbers", numbers),))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.report.cells import Cell
-from bench.report.competitors import Task
 from bench.report.measures import BELOW_LOCAL, Measured
-from bench.report.ranking import Ranking
+from bench.report.ranking import Ranking, Task
 from bench.report.results import Aggregate, Group, Results
 from bench.report.study import Study
 from bench.report.table import Table, listing
@@ -51,25 +50,17 @@ class Standing:
 
 def standings(study: Study, ranking: Ranking, method: str, results: Results) -> list[Standing]:
     """The method in every task that it has numbers of."""
-    return [_standing(study, task, method, results) for task in ranking.tasks if method in task.means]
-
-
-def _standing(study: Study, task: Task, method: str, results: Results) -> Standing:
-    cell = task.cells[method]
-    assert cell.measured is not None
-    assert cell.group is not None
-    turned = (pair.turned() if pair.second == method else pair for pair in task.comparisons)
-    below = BELOW_LOCAL.of(
-        Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline, cell.point.label)
-    )
-    return Standing(
-        task=task,
-        cell=cell,
-        accuracy=cell.measured,
-        group=cell.group,
-        pairs={pair.second: pair for pair in turned if pair.first == method},
-        below=Aggregate(below).mean if below else None,
-    )
+    found = []
+    for task in ranking.tasks:
+        cell = task.cells.get(method)
+        if cell and cell.measured and cell.group:
+            turned = (pair.turned() if pair.second == method else pair for pair in task.comparisons)
+            pairs = {pair.second: pair for pair in turned if pair.first == method}
+            how = cell.stage, cell.rule, study.average, cell.baseline, cell.point.label
+            below = BELOW_LOCAL.of(Measured(results, cell.group, *how))
+            mean_below = Aggregate(below).mean if below else None
+            found.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
+    return found
 
 
 def table(study: Study, found: list[Standing], title: str) -> Table:

@@ -74,6 +74,14 @@ class Study:
         """The columns of the tables that compare methods."""
         return tuple(column for table in self.experiments if table.competes for column in table.columns)
 
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The papers whose tables its cells are set beside."""
+        targets = (
+            target for table in self.experiments for each in table.comparisons for target in each.targets
+        )
+        return tuple(dict.fromkeys(target.paper for target in targets))
+
     def row(self, line: Line) -> Line:
         """The main tables' line of a line's method, which knows its name in the published numbers."""
         return next((row for row in self.lines if row.method == line.method), line)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from matplotlib import colors
+
+if TYPE_CHECKING:
+    from bench.report.study import Study
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
@@ -67,34 +70,20 @@ class Look:
     marker: str
 
 
-@dataclass(frozen=True)
-class Cast:
-    """The methods of a study in its order, and which of them it proposes, starts from, and has as references
-    that are no competitors.
-    """
-
-    methods: tuple[str, ...]
-    proposed: str = ""
-    baseline: str = ""
-    references: tuple[str, ...] = ()
-
-
 def luminance(colour: str) -> float:
     """Relative luminance of a colour, 0 (black) to 1 (white)."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _rgb(colour)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colors.to_rgb(colour)
+    ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def ink(colour: str) -> str:
     """A colour as text on white has it: darker where it would be too faint."""
     while luminance(colour) > 0.2:
-        red, green, blue = _rgb(colour)
+        red, green, blue = colors.to_rgb(colour)
         colour = colors.to_hex((0.92 * red, 0.92 * green, 0.92 * blue))
     return colour
-
-
-def _rgb(colour: str) -> tuple[float, float, float]:
-    return colors.to_rgb(colour)
 
 
 def _looks(hues: tuple[str, ...]) -> Iterator[Look]:
@@ -109,26 +98,26 @@ def nth(place: int) -> Look:
     return Look(HUES[hue], DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
 
 
-def assign(casts: Iterable[Cast], others: Iterable[str] = ()) -> dict[str, Look]:
+def assign(studies: Collection[type[Study]], others: Iterable[str] = ()) -> dict[str, Look]:
     """A look for every method of some studies, and for ``others`` that no study has; each has its own.
 
     Proposed methods, baselines and references have colours of their own. Another method has the hue that is
     rarest among those it is compared with; who shares a hue in a study differs in dashes and marker.
     """
-    casts = tuple(casts)
     looks: dict[str, Look] = {}
     special = (
-        (PROPOSED, [cast.proposed for cast in casts]),
-        (BASELINE, [cast.baseline for cast in casts]),
-        (REFERENCE, [name for cast in casts for name in cast.references]),
+        (PROPOSED, [study.proposed for study in studies]),
+        (BASELINE, [study.baseline for study in studies]),
+        (REFERENCE, [name for study in studies for name in study.references]),
     )
     for colour, names in special:
         for name in dict.fromkeys(names):
             if name and name not in looks:
                 looks[name] = _rarest(looks, looks, (colour,))
-    for method in dict.fromkeys(name for cast in casts for name in cast.methods):
+    lines = [[line.method for line in study.lines] for study in studies]
+    for method in dict.fromkeys(name for own in lines for name in own):
         if method not in looks:
-            rivals = {name for cast in casts if method in cast.methods for name in cast.methods}
+            rivals = {name for own in lines if method in own for name in own}
             looks[method] = _rarest(looks, rivals & looks.keys(), HUES)
     for method in others:
         if method not in looks:
@@ -154,11 +143,7 @@ def _known() -> dict[str, Look]:
     from bench.engine.methods import METHODS
     from bench.report.study import STUDIES
 
-    casts = [
-        Cast(tuple(line.method for line in study.lines), study.proposed, study.baseline, study.references)
-        for study in STUDIES.all().values()
-    ]
-    return assign(casts, sorted(METHODS.all()))
+    return assign(STUDIES.all().values(), sorted(METHODS.all()))
 
 
 def of(method: str) -> Look:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import pandas as pd
 from pydantic import PlainSerializer
 
 from bench.report.cells import Cell
+
+if TYPE_CHECKING:
+    from bench.report.figures import Figure  # loads matplotlib, which a report that is shown again needs not
 
 RowKey = TypeVar("RowKey", bound=Hashable)
 GroupKey = TypeVar("GroupKey", bound=Hashable)
@@ -164,12 +168,13 @@ def pivot(
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Everything about one table of a paper: its views, its caption and notes, and its cells.
+    """Everything about one table of a paper: its views, its caption and notes, its cells and figures.
 
     ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
     of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``headline``
     says in a line what they come to. ``primary`` are the cells that verdicts rest on; ``cells`` are those
-    under every reading.
+    under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of their
+    CSV file; fractions get four decimals there, texts stand as they are.
     """
 
     name: str
@@ -183,3 +188,5 @@ class Document:
     notes: tuple[str, ...] = ()
     fine_print: tuple[str, ...] = ()
     headline: str = ""
+    figures: tuple[Figure, ...] = ()
+    records: Mapping[str, pd.DataFrame] = field(default_factory=dict)

@@ -6,14 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, product
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
+from bench.grids.experiment import Point
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
 from bench.report.cells import Cell, Cells
-from bench.report.experiment import Comparison, Line, Point
+from bench.report.experiment import Comparison, Line
 from bench.report.frame import frame
 from bench.report.measures import Measure
 from bench.report.results import Results
@@ -21,6 +22,9 @@ from bench.report.settings import PARTITION, Column
 from bench.report.table import NOWHERE, Beside, Document, Entry, Row, Table, listing
 from bench.report.verdicts import STATES
 from bench.report.wording import printed, signed, with_std
+
+if TYPE_CHECKING:
+    from bench.report.figures import Figure
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -344,8 +348,8 @@ def printed_tables(cells: Cells) -> tuple[Table, ...]:
     return tuple(table.apart(number) for table in tables for number in range(len(table.columns)))
 
 
-def document(cells: Cells, results: Results) -> Document:
-    """Everything about one experiment."""
+def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> Document:
+    """Everything about one experiment, of which these are the figures."""
     study, experiment = cells.study, cells.experiment
     return Document(
         name=f"{study.name}_{experiment.name}",
@@ -358,4 +362,5 @@ def document(cells: Cells, results: Results) -> Document:
         primary=tuple(cells.primary),
         cells=tuple(cells.own),
         fine_print=fine_print(cells, results),
+        figures=tuple(figures),
     )

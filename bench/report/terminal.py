@@ -11,8 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bench.pages.grades import GRADES, grade_look
-from bench.report.folder import INDEX
-from bench.report.printout import PrintedDocument, PrintedStudy, Printout, Score
+from bench.report.folder import INDEX, PrintedDocument, PrintedStudy, Printout, Score
 from bench.report.table import Document, Entry, Table
 
 ROOM = 24
@@ -135,7 +134,8 @@ def closing(printout: Printout, out: Path, console: Console) -> None:
     if printout.shipped:
         runs = sum(printout.shipped.values())
         _line(console, f"{runs:,} of these runs come with the suite; --own leaves them out")
-    _path(console, f"Report: {out / INDEX}")
+    # A path is not folded: people copy it.
+    console.print(f"Report: {out / INDEX}", markup=False, highlight=False, soft_wrap=True)
     names = [name for study in printout.studies.values() for name in study.documents]
     beside = f"Beside it: {len(names)} tables, {printout.figures} figures, cells.csv"
     _line(console, f"{beside}; --print {names[0]} prints a table")
@@ -148,8 +148,3 @@ def _listed(names: Sequence[str]) -> str:
 
 def _line(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False)
-
-
-def _path(console: Console, text: str) -> None:
-    """A line that is not folded: people copy paths."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)

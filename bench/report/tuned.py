@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.report.runs import Runs
+from bench.report.source import Runs
 from bench.spec import RunSpec
-from bench.tune.apply import Configuration, Configurations
+from bench.tune.apply import Configuration
 from bench.tune.record import Record
 from bench.tune.tuning import Tuning
 
@@ -41,33 +41,21 @@ class Search:
         )
 
 
-@dataclass(frozen=True)
-class Searches:
-    """The finished searches at hand, the user's own and those of the suite, asked by a cell's stored runs.
-    Studies whose budget was not used up are none, nor are those by code of other numerics.
+def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
+    """The search that ``find``, of ``bench.tune.apply.Configurations``, knows of all stored runs of a cell:
+    the one whose winner they were made with (``behind``), or that the default configuration won in which they
+    were made (``kept``).
+
+    None where a run has a seed of the search. Studies whose budget was not used up are none, nor are those
+    by code of other numerics.
     """
-
-    known: Configurations
-
-    def behind(self, runs: Runs) -> Search | None:
-        """The one whose winner, another configuration than the default, all runs were made with.
-
-        None where a run has a seed of the search.
-        """
-        return self._one(runs, self.known.behind)
-
-    def kept(self, runs: Runs) -> Search | None:
-        """The one that the default configuration won, in which all runs were made; None as above."""
-        return self._one(runs, self.known.kept)
-
-    def _one(self, runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
-        found = (find(RunSpec.model_validate_json(spec)) for spec in runs["spec"])
-        first = next(found)
-        if first is None or any(each is not first for each in found):
-            return None
-        record = first.record
-        elsewhere = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
-        return Search(record, first.own, elsewhere, frozenset({record.used.trials}))
+    found = (find(RunSpec.model_validate_json(spec)) for spec in runs["spec"])
+    first = next(found)
+    if first is None or any(each is not first for each in found):
+        return None
+    record = first.record
+    elsewhere = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
+    return Search(record, first.own, elsewhere, frozenset({record.used.trials}))
 
 
 def mark(search: Search) -> str:
@@ -94,13 +82,3 @@ def budget(search: Search) -> str:
         f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may have "
         "trained or validated on"
     )
-
-
-def trials(search: Search) -> str:
-    """Trials used of those granted: ``17 of 20``."""
-    return f"{search.record.used.trials} of {search.record.budget.trials}"
-
-
-def client_epochs(search: Search) -> str:
-    """Client epochs used of those granted: ``3,525 of 6,000``."""
-    return f"{search.record.used.client_epochs:,.0f} of {search.record.budget.client_epochs:,.0f}"

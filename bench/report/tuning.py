@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 
 import pandas as pd
 
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells, Selection
-from bench.report.competitors import Task, competitors, scores
 from bench.report.published_spaces import published_settings, searched, winner
-from bench.report.ranking import Ranking
+from bench.report.ranking import Ranking, Task, competitors, scores
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Records, Statistic, number, place, read_as
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.report.tables import places
-from bench.report.tuned import Search, client_epochs, trials
-from bench.report.wording import gap, label, with_std
+from bench.report.tuned import Search
+from bench.report.wording import gap, label, read_as, with_std
 from bench.statistics.paired import ALPHA, REGION, Comparison, compare
 
 
@@ -159,10 +157,11 @@ def _searches(study: Study, pairs: Pairs) -> Table:
     rows = []
     for column, own in pairs.items():
         for method, pair in own.items():
-            default, winner = pair.search.record.default_validation, pair.search.record.winner.validation
+            record = pair.search.record
+            default, winner = record.default_validation, record.winner.validation
             texts = (
-                trials(pair.search),
-                client_epochs(pair.search),
+                f"{record.used.trials} of {record.budget.trials}",
+                f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
                 "-" if default is None else f"{100 * default:.2f}",
                 f"{100 * winner:.2f}",
                 "the default's" if pair.kept else ", ".join(pair.search.changes),
@@ -219,11 +218,16 @@ def _notes(study: Study, pairs: Pairs, cells: Mapping[Column, BySetting]) -> Ite
             yield f"unequal budgets in {label(study, column)}, in client epochs: {granted}"
 
 
+def _digits(value: float | None, digits: int) -> str:
+    """A number of a record as text; empty where there is none."""
+    return "" if value is None else f"{value:.{digits}f}"
+
+
 def _record(column: Column, method: str, pair: Pair) -> dict[str, str | int | float | None]:
     record, test = pair.search.record, pair.test
     low, high = (test and test.interval) or (None, None)
     return {
-        **place(column),
+        **asdict(column),
         "method": method,
         "n_default": len(pair.default.seeds),
         "default": pair.means[0],
@@ -232,20 +236,20 @@ def _record(column: Column, method: str, pair: Pair) -> dict[str, str | int | fl
         "difference": test.difference if test else None,
         "low": low,
         "high": high,
-        "p": number(test.p if test else None, 6),
-        "p_holm": number(test.corrected if test else None, 6),
+        "p": _digits(test.p if test else None, 6),
+        "p_holm": _digits(test.corrected if test else None, 6),
         "verdict": test.verdict if test else "default won",
-        "validation_default": number(record.default_validation, 6),
-        "validation_tuned": number(record.winner.validation, 6),
+        "validation_default": _digits(record.default_validation, 6),
+        "validation_tuned": _digits(record.winner.validation, 6),
         "trials": record.used.trials,
         "trials_granted": record.budget.trials,
-        "client_epochs": number(record.used.client_epochs, 1),
-        "client_epochs_granted": number(record.budget.client_epochs, 1),
+        "client_epochs": _digits(record.used.client_epochs, 1),
+        "client_epochs_granted": _digits(record.budget.client_epochs, 1),
         "winner": " ".join(pair.search.changes),
     }
 
 
-def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Statistic | None:
+def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Document | None:
     """Default against tuned in every column of a study; None where no method was tuned."""
     cells = _competing(study, boards, selection)
     every = {column: _pairs(own, study, results) for column, own in cells.items()}
@@ -258,10 +262,10 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
     groups = [cell.group for cell in shown if cell.group]
     ranking = _ranking(study, pairs, cells, results)
     ranked, *further = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
-    name, table = f"{study.name}_tuned", _table(study, pairs)
+    table = _table(study, pairs)
     equal = ", with the same budget for every method of a column" * all(map(_equal, pairs.values()))
-    document = Document(
-        name=name,
+    return Document(
+        name=f"{study.name}_tuned",
         title=f"{study.title}: default against tuned",
         caption=(
             read_as(study, study.primary),
@@ -283,6 +287,5 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
             f"{study.name}_ranking.",
             *origins(study, groups, results, kept),
         ),
+        records={"pairs": pd.DataFrame([_record(*part) for part in flat])},
     )
-    rows = pd.DataFrame([_record(*part) for part in flat])
-    return Statistic(document, (Records(f"{name}_pairs", rows),))

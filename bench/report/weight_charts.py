@@ -10,11 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.report.cells import Cells
-from bench.report.chart_lines import (
-    LineRuns,
-    figure_of,
-    lines_with_numbers,
-)
+from bench.report.chart_lines import LineRuns, figure_of, lines_with_numbers
 from bench.report.figures import Figure
 from bench.report.measures import MIXED
 from bench.report.plots import Heat
@@ -48,7 +44,7 @@ def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "") 
     ]
     if not matrices:
         return None
-    label = f"{line.label}, {name}" if name else line.label
+    label = f"{line.plain.label}, {name}" if name else line.plain.label
     where = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
     client, other = np.indices(square)
     mean = np.mean(matrices, axis=0)
@@ -69,7 +65,7 @@ def _best_round(results: Results, run: int, layer: int | None = None) -> NDArray
     return weights if layer is None else weights[layer]
 
 
-def collaboration(cells: Cells, results: Results) -> Figure | None:
+def collaboration(cells: Cells, results: Results) -> list[Figure]:
     """The last collaboration matrix of every method that keeps one, in every column."""
     caption = (
         "Weights of the collaboration matrix after the last round: how much of the model of the client below "
@@ -83,7 +79,7 @@ def collaboration(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "collaboration", heading, caption, panels)
 
 
-def collaboration_best(cells: Cells, results: Results) -> Figure | None:
+def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
     """What the models of the best round were mixed with, of every method that keeps it by round."""
     caption = (
         "Weights with which models were mixed before the round of best mean validation accuracy: how much of "
@@ -96,7 +92,7 @@ def collaboration_best(cells: Cells, results: Results) -> Figure | None:
     return figure_of(cells, "collaboration_best", heading, caption, panels)
 
 
-def collaboration_layers(cells: Cells, results: Results) -> Figure | None:
+def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
     """The same by layer, of methods that have a matrix for each: the first two layers and the last two."""
     panels = []
     for line in _every_line(cells):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bench.report.published import Published
-from bench.report.settings import Column
+from bench.report.settings import Column, Reading
 from bench.report.study import Study
 
 STAGES = {"received": "the model received from the server", "trained": "the model after local training"}
@@ -48,6 +48,14 @@ def printed(target: Published | None, digits: int = 2) -> str:
 def label(study: Study, column: Column) -> str:
     """``Cora 10``."""
     return f"{study.title_of(column.dataset)} {column.clients}"
+
+
+def read_as(study: Study, reading: Reading) -> str:
+    """What an accuracy of a statistic is, for captions."""
+    return (
+        f"Test accuracy in percent, {AVERAGES[study.average]}; {STAGES[reading.stage]}, "
+        f"{RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})."
+    )
 
 
 def ranges(numbers: Iterable[int]) -> str:

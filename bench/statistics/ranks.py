@@ -1,4 +1,4 @@
-"""Methods over several tasks: ranks, their bootstrap intervals, and groups of ties."""
+"""Methods over several tasks: ranks, their bootstrap intervals, groups of ties, and how two orders agree."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
+import scipy  # its stats, slow to import, are loaded with the first order
 from numpy.typing import NDArray
 
 from bench.statistics.summary import LEVEL
 
 LEAST = 3
 """Tasks below which methods are not tested over tasks."""
+
+LEAST_METHODS = 3
+"""Methods below which an order says nothing."""
 
 DIGITS = 9
 """Decimals beyond which two means are the same number, added up in another order."""
@@ -92,3 +96,14 @@ def tie_groups(order: Sequence[str], worse: Callable[[str, str], bool]) -> dict[
         groups |= {name: number for name in left if name == best or not worse(name, best)}
         left = [name for name in left if name not in groups]
     return groups
+
+
+def kendall(measured: Sequence[float], published: Sequence[float]) -> float | None:
+    """Kendall's tau-b of two values a method: 1 the same order, -1 the opposite one.
+
+    None for fewer than ``LEAST_METHODS``, or where all values of one side tie. By scipy.
+    """
+    if len(measured) < LEAST_METHODS:
+        return None
+    tau = float(scipy.stats.kendalltau(measured, published).statistic)
+    return None if np.isnan(tau) else tau

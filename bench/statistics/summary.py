@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 LEVEL = 0.95
 """Coverage of every interval."""
+
+LEAST_RUNS = 3
+"""Runs of which a drawn mean has an interval: Student's of two is ten times as wide as they are apart."""
 
 Interval = tuple[float, float]
 
@@ -34,9 +38,15 @@ def _quantile(freedom: int) -> float:
     return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
-def worst(values: NDArray[np.float64]) -> float:
-    """The lowest of the clients' values ``[clients]``."""
-    return float(np.min(values))
+def with_intervals(data: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``n``, ``mean`` and sample ``std`` with ``low`` and ``high``, Student's interval, which means
+    of fewer than ``LEAST_RUNS`` runs have not.
+    """
+    runs = data["n"].to_numpy(np.float64)
+    freedom = np.maximum(runs - 1, 1.0)
+    half = stdtrit(freedom, (1 + LEVEL) / 2) * data["std"].to_numpy(np.float64) / np.sqrt(freedom + 1)
+    half = np.where(runs >= LEAST_RUNS, half, np.nan)
+    return data.assign(low=data["mean"] - half, high=data["mean"] + half)
 
 
 def bottom_tenth(values: NDArray[np.float64]) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bench.grids.experiment import Only
+from functools import partial
+
+from bench.grids.grid import Only
 from bench.report.claims import Claim, Claims
 from bench.report.measures import TOTAL_MEGABYTES
 
@@ -23,9 +25,7 @@ PERSONALISED = (*TUNED, *OTHERS, "FedAGHN")
 RIVALS = (*SHARED, *ALONE, *TUNED, *OTHERS)
 """All but FedAGHN."""
 
-MAIN, REDUCED = ("table1",), ("table1_reduced",)
-ABLATION, ABLATION_REDUCED = ("ablation",), ("ablation_reduced",)
-WEIGHTS, WEIGHTS_REDUCED = ("collaboration_weights",), ("collaboration_weights_reduced",)
+ABLATED = ("frozen p and q", "w/o p", "w/o q", "same p and q in all layers")
 
 SELF = next(measure for measure in MEASURES if measure.name == "self")
 
@@ -34,19 +34,26 @@ DIRICHLET = "dirichlet0.1-released"
 CIFAR10 = ("cifar10", "cifar10-sample")
 NOT_CIFAR10 = ("cifar100", "cifar100-sample", "tiny-imagenet")
 
-
-def _order(text: str, first: tuple[str, ...], second: tuple[str, ...]) -> Claim:
-    return Claim(text, first, second, MAIN, REDUCED)
-
+_main = partial(Claim, tables=("table1",), reduced=("table1_reduced",))
+_table1 = partial(_main, source="Table 1")
+_best = partial(_table1, first=("FedAGHN",), second=RIVALS, each=True)
+_ablation = partial(Claim, tables=("ablation",), reduced=("ablation_reduced",))
+_self_weight_falls = partial(
+    Claim,
+    tables=("collaboration_weights",),
+    reduced=("collaboration_weights_reduced",),
+    points=("First", "Final"),
+    measure=SELF,
+)
 
 GROUPS = Claims(
     "groups",
     "registered groups of methods",
     (
-        _order("Alone above shared", ALONE, SHARED),
-        _order("Personalised above alone", PERSONALISED, ALONE),
-        _order("FedAGHN above FedAvg-FT", ("FedAGHN",), ("FedAvg-FT",)),
-        _order("FedAMP above Local", ("FedAMP",), ("Local",)),
+        _main("Alone above shared", ALONE, SHARED),
+        _main("Personalised above alone", PERSONALISED, ALONE),
+        _main("FedAGHN above FedAvg-FT", ("FedAGHN",), ("FedAvg-FT",)),
+        _main("FedAMP above Local", ("FedAMP",), ("Local",)),
     ),
     (
         "Registered before any run: groups can be told apart, the order at the top can't. Shared: "
@@ -60,125 +67,62 @@ TEXT = Claims(
     "claims",
     "claims of the text",
     (
-        Claim(
+        _best(
             "FedAGHN is best on CIFAR-10 with Dirichlet clients",
-            ("FedAGHN",),
-            RIVALS,
-            MAIN,
-            REDUCED,
-            "Table 1",
-            each=True,
             only=Only(dataset=CIFAR10, scenario=(DIRICHLET,)),
         ),
-        Claim(
-            "FedAGHN is best on CIFAR-100 and Tiny-ImageNet, by either model",
-            ("FedAGHN",),
-            RIVALS,
-            MAIN,
-            REDUCED,
-            "Table 1",
-            each=True,
-            only=Only(dataset=NOT_CIFAR10),
+        _best(
+            "FedAGHN is best on CIFAR-100 and Tiny-ImageNet, by either model", only=Only(dataset=NOT_CIFAR10)
         ),
-        Claim(
+        _table1(
             "FedPAC is above FedAGHN on CIFAR-10 with pathological clients",
             ("FedPAC",),
             ("FedAGHN",),
-            MAIN,
-            REDUCED,
-            "Table 1",
             only=Only(dataset=CIFAR10, scenario=(PATHOLOGICAL,)),
         ),
-        Claim(
+        _best(
             "FedAGHN is best however unequal the clients are",
-            ("FedAGHN",),
-            RIVALS,
-            ("table2",),
-            (),
-            "Table 2",
-            each=True,
+            tables=("table2",),
+            reduced=(),
+            source="Table 2",
         ),
-        Claim("Local is above FedAvg and FedProx", ("Local",), SHARED, MAIN, REDUCED, "Table 1", each=True),
-        Claim(
-            "FedAvg and FedProx with fine-tuning are above the other personalised methods",
-            TUNED,
-            OTHERS,
-            MAIN,
-            REDUCED,
-            "Table 1",
+        _table1("Local is above FedAvg and FedProx", ("Local",), SHARED, each=True),
+        _table1(
+            "FedAvg and FedProx with fine-tuning are above the other personalised methods", TUNED, OTHERS
         ),
-        Claim(
-            "H-FedAMP is above FedAMP in most",
-            ("H-FedAMP",),
-            ("FedAMP",),
-            MAIN,
-            REDUCED,
-            "Table 1",
-            most=True,
-        ),
-        Claim(
-            "pFedLA is above FedALA in most", ("pFedLA",), ("FedALA",), MAIN, REDUCED, "Table 1", most=True
-        ),
-        Claim(
+        _table1("H-FedAMP is above FedAMP in most", ("H-FedAMP",), ("FedAMP",), most=True),
+        _table1("pFedLA is above FedALA in most", ("pFedLA",), ("FedALA",), most=True),
+        _ablation(
             "Every part of FedAGHN helps: the whole is above each ablation",
             ("FedAGHN",),
-            ("w/o p and q", "frozen p and q", "w/o p", "w/o q", "same p and q in all layers"),
-            ABLATION,
-            ABLATION_REDUCED,
-            "Appendix Table 1",
+            ("w/o p and q", *ABLATED),
+            source="Appendix Table 1",
             each=True,
         ),
-        Claim(
-            "It is worst without p and q",
-            ("frozen p and q", "w/o p", "w/o q", "same p and q in all layers"),
-            ("w/o p and q",),
-            ABLATION,
-            ABLATION_REDUCED,
-            "Appendix Table 1",
-            each=True,
+        _ablation(
+            "It is worst without p and q", ABLATED, ("w/o p and q",), source="Appendix Table 1", each=True
         ),
-        Claim(
-            "Lacking p costs more than lacking q",
-            ("w/o q",),
-            ("w/o p",),
-            ABLATION,
-            ABLATION_REDUCED,
-            "Appendix D.1",
+        _ablation("Lacking p costs more than lacking q", ("w/o q",), ("w/o p",), source="Appendix D.1"),
+        _self_weight_falls(
+            "The self weight falls during training", ("FedAGHN",), ("FedAGHN",), source="Table 4"
         ),
-        Claim(
-            "The self weight falls during training",
-            ("FedAGHN",),
-            ("FedAGHN",),
-            WEIGHTS,
-            WEIGHTS_REDUCED,
-            "Table 4",
-            points=("First", "Final"),
-            measure=SELF,
-        ),
-        Claim(
+        _self_weight_falls(
             "The same with the sign of p and q that descends the loss (not the paper's)",
             ("FedAGHN, descent",),
             ("FedAGHN, descent",),
-            WEIGHTS,
-            WEIGHTS_REDUCED,
-            points=("First", "Final"),
-            measure=SELF,
         ),
         Claim(
             "A smaller self weight at the start is better: 0.02 above 1/19",
             ("p0 = 0.02",),
             ("p0 = 1/19",),
             ("self_weight",),
-            (),
-            "Appendix E.2",
+            source="Appendix E.2",
         ),
-        Claim(
+        _main(
             "FedAGHN needs no more communication than FedAvg (megabytes)",
             ("FedAvg",),
             ("FedAGHN",),
-            MAIN,
-            REDUCED,
-            "text",
+            source="text",
             exact=True,
             measure=TOTAL_MEGABYTES,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.claims import Claim, Claims
 
 from .measures import MEASURES

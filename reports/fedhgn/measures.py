@@ -41,10 +41,6 @@ def _exposures(cell: Measured, name: str) -> Iterator[tuple[float, float]]:
             yield float(found[EXPOSURE.index(name)]), float(found[EXPOSURE.index("border")])
 
 
-def _exposed_pairs(cell: Measured) -> Values:
-    return tuple(pairs for pairs, _ in _exposures(cell, "pairs"))
-
-
 def _exposed(name: str, title: str, meaning: str) -> Measure:
     def values(cell: Measured) -> Values:
         return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
@@ -79,7 +75,7 @@ MEASURES = (
         "pairs",
         "Pairs",
         "pairs of a client and a border hyperedge whose returned sum tells it another client's node",
-        _exposed_pairs,
+        lambda cell: tuple(pairs for pairs, _ in _exposures(cell, "pairs")),
         metric="pairs",
         digits=0,
         by_reading=False,

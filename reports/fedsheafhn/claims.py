@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.claims import Claim, Claims
 from bench.report.measures import (
     PEAK_MEMORY,
@@ -45,60 +46,44 @@ def attacked(method: str, tau: int) -> tuple[str, ...]:
     return tuple(f"{method} ({kind}, tau {tau})" for kind in ("same", "gaussian"))
 
 
+_best = partial(Claim, first=OWN, second=RIVALS, each=True, most=True)
+_variance = partial(Claim, tables=("variance",))
+_ablation = partial(Claim, tables=("ablation",), source="Table 4")
+_costs_more = partial(Claim, first=OWN, relative=True)
+_local_epochs = partial(Claim, first=OWN, tables=("local_epochs",), source="Fig. 6; earlier Fig. 5")
+_new_clients = partial(Claim, first=NEWCOMERS, tables=("new_clients",))
+_new_lose_two = partial(_new_clients, source="Fig. 5; earlier Fig. 4", range=(-TWO, math.inf))
+_malicious = partial(Claim, tables=("malicious",), source="Fig. 7; earlier Tables 6, 7")
+
 MAIN = (
-    Claim(
+    _best(
         "FedSheafHN is above every other method in most federations",
-        OWN,
-        RIVALS,
-        ("table1", "table2"),
+        tables=("table1", "table2"),
         source="Tables 1, 2",
-        each=True,
-        most=True,
     ),
-    Claim(
-        "the same on the paper's own clients of Cora",
-        OWN,
-        RIVALS,
-        ("table1_published",),
-        source="Table 1",
-        each=True,
-        most=True,
-    ),
+    _best("the same on the paper's own clients of Cora", tables=("table1_published",), source="Table 1"),
     Claim("FedSheafHN is above Local", OWN, ("Local",), ("table1", "table2"), source="Tables 1, 2"),
-    Claim(
+    _variance(
         "Accuracy varies less over clients than under pFedGraph, FED-PUB and Flow (standard deviation)",
         PERSONAL,
         OWN,
-        ("variance",),
         source="Table 3, Fig. 1 (a)",
         each=True,
         measure=STD_OVER_CLIENTS,
     ),
-    Claim(
-        "Sheaf collaboration makes clients more accurate", OWN, WITHOUT, ("variance",), source="Fig. 1 (b)"
-    ),
-    Claim(
+    _variance("Sheaf collaboration makes clients more accurate", OWN, WITHOUT, source="Fig. 1 (b)"),
+    _variance(
         "Sheaf collaboration makes clients more alike (standard deviation over clients)",
         WITHOUT,
         OWN,
-        ("variance",),
         source="Fig. 1 (b)",
         measure=STD_OVER_CLIENTS,
     ),
 )
 
 ABLATION = (
-    Claim(
-        f"{PARTS[1]} is above the base as received",
-        PARTS[1:2],
-        ("Base received (FedAvg)",),
-        ("ablation",),
-        source="Table 4",
-    ),
-    *(
-        Claim(f"{part} is above {before}", (part,), (before,), ("ablation",), source="Table 4")
-        for before, part in pairwise(PARTS)
-    ),
+    _ablation(f"{PARTS[1]} is above the base as received", PARTS[1:2], ("Base received (FedAvg)",)),
+    *(_ablation(f"{part} is above {before}", (part,), (before,)) for before, part in pairwise(PARTS)),
     Claim(
         "Sheaf diffusion is above GCN, GAT and none",
         ("w/ Sheaf diffusion",),
@@ -111,14 +96,12 @@ ABLATION = (
 
 COST = (
     *(
-        Claim(
+        _costs_more(
             f"From 20 to 100 clients {takes}",
-            OWN,
-            OWN,
-            ("server_cost",),
+            second=OWN,
+            tables=("server_cost",),
             source=source,
             range=(-math.inf, 5.0),
-            relative=True,
             only=Only(clients=(100,)),
             second_clients=20,
             measure=measure,
@@ -128,24 +111,20 @@ COST = (
             ("it takes at most 5 % more memory", "Table 6", PEAK_MEMORY),
         )
     ),
-    Claim(
+    _costs_more(
         "Sheaf diffusion adds at most 10 % to the server's seconds a round",
-        OWN,
-        ("w/o Sheaf diffusion",),
-        ("server_cost",),
+        second=("w/o Sheaf diffusion",),
+        tables=("server_cost",),
         source="Table 6: +5.2 %",
         range=(-math.inf, 10.0),
-        relative=True,
         measure=SERVER_SECONDS,
     ),
-    Claim(
+    _costs_more(
         "Beside the backbone only embeddings are sent: at most 1 % more megabytes than FedPer",
-        OWN,
-        ("FedPer",),
-        ("table1", "table2"),
+        second=("FedPer",),
+        tables=("table1", "table2"),
         source="text",
         range=(-math.inf, 1.0),
-        relative=True,
         exact=True,
         measure=TOTAL_MEGABYTES,
     ),
@@ -161,50 +140,28 @@ TRAINING = (
         each=True,
         measure=EPOCHS_TO_LEVEL,
     ),
-    Claim(
+    _local_epochs(
         "FedSheafHN is above FED-PUB, FedAvg and Local at every number of local epochs",
-        OWN,
-        ("FED-PUB", "FedAvg", "Local"),
-        ("local_epochs",),
-        source="Fig. 6; earlier Fig. 5",
+        second=("FED-PUB", "FedAvg", "Local"),
         each=True,
     ),
-    Claim(
-        "Many local epochs do harm: 20 are below 10",
-        OWN,
-        OWN,
-        ("local_epochs",),
-        source="Fig. 6; earlier Fig. 5",
-        points=("10", "20"),
-    ),
+    _local_epochs("Many local epochs do harm: 20 are below 10", second=OWN, points=("10", "20")),
 )
 
 NEW_CLIENTS = (
-    Claim(
-        "New clients are at most 2 points below those that trained",
-        NEWCOMERS,
-        (),
-        ("new_clients",),
-        source="Fig. 5; earlier Fig. 4",
-        range=(-TWO, math.inf),
-        measure=NEW_LESS_TRAINED,
+    _new_lose_two(
+        "New clients are at most 2 points below those that trained", second=(), measure=NEW_LESS_TRAINED
     ),
-    Claim(
+    _new_lose_two(
         "New clients lose at most 2 points where they are half of all in place of a tenth",
-        NEWCOMERS,
-        NEWCOMERS,
-        ("new_clients",),
-        source="Fig. 5; earlier Fig. 4",
-        range=(-TWO, math.inf),
+        second=NEWCOMERS,
         points=("0.5", "0.1"),
         measure=NEWCOMERS_TRAINED,
     ),
     *(
-        Claim(
+        _new_clients(
             f"New clients are above those of {other}: not the paper's claim, but as many local epochs",
-            NEWCOMERS,
-            (other,),
-            ("new_clients",),
+            second=(other,),
         )
         for other in SAME_EPOCHS
     ),
@@ -212,44 +169,30 @@ NEW_CLIENTS = (
 
 MALICIOUS = (
     *(
-        Claim(
-            f"With 80 % malicious clients FedSheafHN loses less than a point under either attack (tau {tau})",
-            attacked("FedSheafHN", tau),
-            attacked("FedSheafHN", tau),
-            ("malicious",),
-            source="Fig. 7; earlier Tables 6, 7",
-            range=(-1.0, math.inf),
+        _malicious(
+            f"With 80 % malicious clients {method} loses {loss} under either attack (tau {tau})",
+            attacked(method, tau),
+            attacked(method, tau),
+            range=(least, math.inf),
             each=True,
-            points=("0.8", "0"),
+            points=points,
+        )
+        for method, loss, least, points in (
+            ("FedSheafHN", "less than a point", -1.0, ("0.8", "0")),
+            ("FED-PUB", "more than a point", 1.0, ("0", "0.8")),
         )
         for tau in TAUS
     ),
     *(
-        Claim(
-            f"With 80 % malicious clients FED-PUB loses more than a point under either attack (tau {tau})",
-            attacked("FED-PUB", tau),
-            attacked("FED-PUB", tau),
-            ("malicious",),
-            source="Fig. 7; earlier Tables 6, 7",
-            range=(1.0, math.inf),
-            each=True,
-            points=("0", "0.8"),
-        )
-        for tau in TAUS
-    ),
-    *(
-        Claim(
+        _malicious(
             f"FedSheafHN is above FED-PUB at every share of malicious clients, mean over attacks (tau {tau})",
             attacked("FedSheafHN", tau),
             attacked("FED-PUB", tau),
-            ("malicious",),
-            source="Fig. 7; earlier Tables 6, 7",
         )
         for tau in TAUS
     ),
 )
 
-AS_USUAL = "as in the main tables"
 VARIED = ("Local", "FedAvg", "FedPer", *PERSONAL, "FGGP", *OWN)
 
 SETTINGS = tuple(
@@ -258,7 +201,7 @@ SETTINGS = tuple(
         (method,),
         (method,),
         ("weight_decay",),
-        points=(setting, AS_USUAL),
+        points=(setting, "as in the main tables"),
     )
     for setting, methods in (
         ("decay 0", VARIED),

@@ -67,22 +67,22 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     other = runs[0].spec
     assert other
     database.add("", 0, [1] * 10, spec=other.model_copy(update={"hyper": {"temperature": 1.0}}))
-    found = compare(database, study, method, runs)
-    (standing,) = found.standings
+    ranking, found = compare(database, study, method, runs)
+    (standing,) = found
     assert (standing.accuracy.mean, standing.accuracy.n) == (70.5, 2)
     assert (standing.rank, len(standing.task.means), standing.tests) == (1, 3, 2)
     assert standing.against("better") == ["local"]
     assert standing.against("worse") == []  # one client outweighs nine: the mean difference to FedAvg is +0.6
     assert standing.below == 0
     assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
-    assert sentences(study, found.ranking, method, found.standings) == [
+    assert sentences(study, ranking, method, found) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, p 0.92, corrected 0.92, 10 clients): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
     # Seen from Local: 10 points less at nine clients, 11.5 less at one.
-    local = standings(study, found.ranking, "local", Results(database, expectations(study, runs)))
-    assert sentences(study, found.ranking, "local", local)[0] == (
+    local = standings(study, ranking, "local", Results(database, expectations(study, runs)))
+    assert sentences(study, ranking, "local", local)[0] == (
         "Cora, non-overlapping, 10 clients: -10.15 points against Clustered averaging, the best other (95 % "
         "interval -10.49 to -9.81, p 1.7e-13, corrected 5.1e-13, 10 clients): worse."
     )
@@ -97,10 +97,10 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
         run = database.add("", 0, [70] * 10, spec=each.spec)
         database._runs[run - 1]["partition_hash"] = "another"
         database.add("local", each.seed, [60] * 10)
-    found = compare(database, study, method, runs)
-    (standing,) = found.standings
+    ranking, found = compare(database, study, method, runs)
+    (standing,) = found
     assert (standing.tests, standing.against("better"), standing.below) == (0, [], None)
-    assert sentences(study, found.ranking, method, found.standings) == [
+    assert sentences(study, ranking, method, found) == [
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
         "no test."
     ]
@@ -188,8 +188,8 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add("", 0, [right + client % 3 - number for client in range(20)], spec=spec)
-    found = compare(database, guest, method, runs)
-    assert [(each.task.point, each.rank, each.against("better")) for each in found.standings] == [
+    _, found = compare(database, guest, method, runs)
+    assert [(each.task.point, each.rank, each.against("better")) for each in found] == [
         (point, 1, ["local"]) for point in ("CNN", "ResNet-18")
     ]
 

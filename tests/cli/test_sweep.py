@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.engine.methods import METHODS
-from bench.grids.published import published_names
+from bench.grids.expand import published_names
 
 from .conftest import Bench
 

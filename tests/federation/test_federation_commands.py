@@ -60,7 +60,7 @@ def test_every_study_that_describes_such_data_has_a_table(use_toy: Callable[...,
     assert [table.statistics[0].published for table in both] == [None, 2485]
     assert all(table.statistics[0].measured == 7 and not table.missing for table in both)
     (none,) = dataset_tables("toy", [])
-    assert (none.statistics, none.grid) == ((), None)
+    assert (none.statistics, none.rows) == ((), [])
     assert none.missing
 
 

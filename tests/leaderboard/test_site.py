@@ -38,12 +38,12 @@ from site_database import (
 )
 
 from bench.errors import RequestError
-from bench.leaderboard import changes, run_shards, text, vega
+from bench.leaderboard import changes, charts, methods, run_shards
 from bench.leaderboard.addresses import board_page, dataset_page, file_name, method_page, pair_page
 from bench.leaderboard.build import build
+from bench.leaderboard.charts import call, script_json
 from bench.leaderboard.methods import about
 from bench.leaderboard.pictures import Scale
-from bench.leaderboard.script import call, script_json
 from bench.report.source import Merged
 from bench.store import open_store
 
@@ -263,12 +263,12 @@ def test_runs_are_found_by_the_first_hash_of_each_shard(
     monkeypatch.setattr(run_shards, "SHARD", 4000)
     monkeypatch.setattr(run_shards, "BLOCK", 4)
     with open_store(database, create=False) as store:
-        made = run_shards.write(Merged(store, []), tmp_path, {}, {})
+        shards, runs = run_shards.write(Merged(store, []), tmp_path, {}, {})
         hashes = store.runs()["spec_hash"].tolist()
-    assert len(made.first) > 2
-    assert made.runs == len(hashes)
+    assert len(shards) > 2
+    assert runs == len(hashes)
     for digest in hashes:
-        shard = max(place for place, first in enumerate(made.first) if first <= digest)
+        shard = max(place for place, first in enumerate(shards) if first <= digest)
         assert digest in loaded(tmp_path / f"runs-{shard:04d}.js")["runs"]
 
 
@@ -362,7 +362,7 @@ def test_every_hyper_parameter_has_a_meaning() -> None:
 
 
 def test_docstrings_become_paragraphs_lists_code_and_formulas() -> None:
-    shown = text.html("One ``a.b``\nline.\n\n1. first x_ij,\n2. second: 1e-3 * best_val <b>.\n\n- a\n- b")
+    shown = methods.html("One ``a.b``\nline.\n\n1. first x_ij,\n2. second: 1e-3 * best_val <b>.\n\n- a\n- b")
     assert shown.count("<p>") - shown.count("<li>") <= 1
     assert shown.count("<ol>") == shown.count("<ul>") == 1
     assert shown.count("<li>") == 4
@@ -471,7 +471,7 @@ def test_unchanged_results_give_the_same_bytes_in_another_process(
 
 
 def test_the_library_is_named_by_version_and_hash(site: Path) -> None:
-    library = vega.library()
+    library = charts.library()
     assert library.sha256[:12] in library.file
     assert (site / "assets" / library.file).read_text(encoding="utf-8") == library.text
     assert "window.vegaEmbed" in library.text

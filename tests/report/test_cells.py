@@ -12,8 +12,8 @@ from bench.errors import RequestError
 from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.frame import frame
-from bench.report.grading import Grader
-from bench.report.measures import TEST
+from bench.report.grading import grade
+from bench.report.measures import TEST, Measured
 from bench.report.planned import PlannedCell, Usual
 from bench.report.published import published
 from bench.report.results import Results
@@ -335,7 +335,8 @@ def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
     (group,) = (each for each in results.groups(column, "local") if not each.setting)
     target = next(value for value in published("fedsheafhn_final") if value.metric == "accuracy")
     reading = FedSheafHN.primary
-    graded = Grader(FedSheafHN(), results).grade(TEST, group, (reading,), target)
+    read = Measured(results, group, reading.stage, reading.rule, FedSheafHN.average)
+    graded = grade(FedSheafHN(), TEST, [read], target)
     assert (graded.spread.source, graded.spread.std, graded.spread.draws) == ("same clients", None, 0)
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 from study_cells import cells_in, plan_of
 
 from bench.grids import expand, load_grid
-from bench.grids.experiment import Only
+from bench.grids.grid import Only
 from bench.report.cells import Cells, Selection
 from bench.report.claim_views import FAILS, HOLDS, OPEN, UNMEASURED, Answer, Finding, answer, claims
 from bench.report.claims import Claim, Claims
@@ -230,7 +230,7 @@ def test_a_document_lists_every_claim_and_there_is_none_without_runs() -> None:
     here, results = tables({"ditto": flat(60), "local": flat(50)})
     made = claims(FedAGHN(), listed, tuple(here.values()), results)
     assert made is not None
-    (listing,), (places,) = made.document.views, made.document.details
+    (listing,), (places,) = made.views, made.details
     assert [entries[0].text for _, entries in listing.rows] == [HOLDS, UNMEASURED]
     assert [entries[0].text for _, entries in places.rows].count(HOLDS) == 1
     here, results = tables({"ditto": flat(60)})
@@ -242,14 +242,14 @@ def test_a_claim_without_runs_names_its_grid_and_one_of_another_table_is_left_ou
     here, results = tables({"ditto": flat(60), "local": flat(50)})
     made = claims(FedAGHN(), listed, (here[REDUCED],), results)
     assert made is not None
-    (table,) = made.document.views
+    (table,) = made.views
     assert "fedaghn_reduced" in " ".join(entry.text for entry in table.rows[1][1])
     elsewhere = Claims(
         "few", "few", (*listed.claims, replace(listed.claims[0], tables=("table2",), reduced=()))
     )
     again = claims(FedAGHN(), elsewhere, (here[REDUCED],), results)
     assert again is not None
-    assert len(again.document.views[0].rows) == 2
+    assert len(again.views[0].rows) == 2
 
 
 def test_a_claim_about_methods_that_a_filter_leaves_out_is_not_answered_with_the_rest() -> None:
@@ -260,7 +260,7 @@ def test_a_claim_about_methods_that_a_filter_leaves_out_is_not_answered_with_the
         cells = cells_in(FedAGHN, REDUCED, results, Selection(methods=frozenset(methods)))
         made = claims(FedAGHN(), listed, (cells,), results)
         assert made is not None
-        assert len(made.document.views[0].rows) == shown
+        assert len(made.views[0].rows) == shown
 
 
 @pytest.mark.parametrize("study", [FedAGHN, FedHGN, FedSheafHN])

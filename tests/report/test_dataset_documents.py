@@ -55,12 +55,12 @@ def test_what_was_not_measured_has_no_data() -> None:
 def test_every_published_statistic_has_a_row() -> None:
     document = dataset_document(FedSheafHN())
     assert document is not None
-    (records,) = document.records
+    (records,) = document.records.values()
     # Both versions print 2 tables of 6 graphs: 6 classes, 18 nodes, edges and clusterings, 12 distances.
-    assert len(records.rows) == 2 * 2 * (6 + 3 * 18 + 12)
+    assert len(records) == 2 * 2 * (6 + 3 * 18 + 12)
     cora = {
         (row["scenario"], row["quantity"]): (row["measured"], row["verdict"])
-        for row in records.rows.to_dict("records")
+        for row in records.to_dict("records")
         if (row["paper"], row["dataset"], row["clients"]) == ("fedsheafhn_final", "cora", "")
     }
     assert cora["global", "nodes"] == (2485.0, "reproduced")

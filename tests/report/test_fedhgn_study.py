@@ -256,7 +256,7 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
     (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
     found = spread(board, results)
     assert found is not None
-    numbers = found.records[0].rows
+    numbers = found.records["numbers"]
     below = dict(zip(numbers["method"], numbers["below_local"], strict=True))
     assert below == {"local_hgnn": 0.0, "fedhgn_hc": 1.0}
     planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]

@@ -200,8 +200,8 @@ def test_every_method_looks_the_same_in_every_kind_of_figure(folder: Path) -> No
     composed = compose(database(), Request(), {"fedsheafhn": Ungridded})
     looks = {
         (mark.method, mark.look)
-        for part in composed.parts
-        for figure in part.figures
+        for document in composed.documents
+        for figure in document.figures
         for panel in figure.panels
         for mark in panel.marks
     }

@@ -16,11 +16,11 @@ from scipy import stats
 from bench.report import style
 from bench.report.curves import Curves
 from bench.report.figures import Figure, draw
-from bench.report.intervals import with_intervals
 from bench.report.lettering import spread
 from bench.report.panels import Mark, Panel
 from bench.report.plots import Costs, Dots, Heat, log_ticks
 from bench.report.rows import Boxes, Pairs, Ranks
+from bench.statistics.summary import with_intervals
 
 LOOKS_AT_FIGURES = True
 
@@ -31,7 +31,7 @@ LONG = "completed hyperedges, linear logits, two hundred rounds of training"
 
 def canvas_of(*panels: Panel, title: str = "A title") -> Canvas:
     """A figure of these panels."""
-    return draw(Figure("document", "name", "caption", panels, title))
+    return draw(Figure("name", "caption", panels, title))
 
 
 def covered(canvas: Canvas) -> list[tuple[str, str]]:

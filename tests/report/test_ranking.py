@@ -18,16 +18,15 @@ from scipy import stats
 from study_cells import main_tables, report_of
 
 from bench.report.cells import Selection
-from bench.report.competitors import competitors, tasks
-from bench.report.ranking import TABLE, Ranking, cell_groups, rank
-from bench.report.ranking_views import ranking_statistic
+from bench.report.ranking import TABLE, Ranking, cell_groups, competitors, rank, tasks
+from bench.report.ranking_views import ranking_document
 from bench.report.report import Report
 from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.rows import Ranks
 from bench.report.spread import spread
-from bench.report.statistic import Statistic
 from bench.report.study import Study
+from bench.report.table import Document
 from bench.report.terminal import printed, show
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
@@ -72,12 +71,12 @@ def made(database: FakeDatabase, study: Study | None = None, **selection: frozen
     return rank(study, main_tables(study, results, chosen), results, chosen)
 
 
-def document(database: FakeDatabase, study: Study | None = None) -> Statistic:
+def document(database: FakeDatabase, study: Study | None = None) -> Document:
     study = study or FedSheafHN()
     results = Results(database, {})
     found = rank(study, main_tables(study, results, Selection()), results, Selection())
     assert found is not None
-    return ranking_statistic(study, found, results)
+    return ranking_document(study, found, results)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -225,7 +224,7 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
         database.add("flow", seed, [95, 96, 94, 95, 97, 95])  # the best, in one task
     database.add("fggp", 0, None, state="oom", reason="too large")
     found = document(database)
-    table = found.document.views[0]
+    table = found.views[0]
     entries = {label: [entry.text for entry in row] for label, row in table.rows}
     assert table.columns[:4] == ("Group", "Mean rank", "95 % interval", "Tasks")
     # Planned are the cells that the paper prints: six data sets, two client counts in each table.
@@ -234,12 +233,12 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     assert list(entries)[-1] == "Flow"  # those that lack tasks stand last, whatever their rank
     assert "FGGP" not in entries
     assert "Majority class" not in entries
-    assert "nothing is imputed" in " ".join(found.document.fine_print)
-    assert "FGGP" in next(note for note in found.document.notes if note.startswith("without numbers"))
+    assert "nothing is imputed" in " ".join(found.fine_print)
+    assert "FGGP" in next(note for note in found.notes if note.startswith("without numbers"))
 
 
 def test_captions_state_reading_test_correction_region_units_and_tasks() -> None:
-    found = document(filled()).document
+    found = document(filled())
     assert len(found.caption) <= 4
     caption = " ".join((*found.caption, *found.fine_print))
     for part in (
@@ -260,7 +259,7 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
 
 def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
     found = document(filled())
-    groups = found.document.views[1]
+    groups = found.views[1]
     for label, row in groups.rows:
         good = label in ("Local", "FedSheafHN")
         assert {entry.text.rpartition(" ")[2] for entry in row} == {"(1)" if good else "(2)"}
@@ -269,7 +268,7 @@ def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
 
 def test_pair_tables_mirror_and_mark() -> None:
     found = document(filled())
-    table = next(view for view in found.document.details if view.name == f"pairs_cora_{NON}_10")
+    table = next(view for view in found.details if view.name == f"pairs_cora_{NON}_10")
     rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
     assert rows["Local"]["Local"].text == ""
     better, worse = rows["Local"]["FedAvg"].text, rows["FedAvg"]["Local"].text
@@ -283,10 +282,10 @@ def test_too_few_units_are_named_and_not_tested() -> None:
     for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
         database.add(method, seed, [70, 80])
     found = document(database)
-    assert found.document.notes[-1] == (
+    assert found.notes[-1] == (
         "no test in Cora 10 (no common seeds and partitions): Local and FedPer; FedAvg and FedPer"
     )
-    table = found.document.details[0]
+    table = found.details[0]
     assert dict(table.rows)["Local"][2].text == "-"
 
 
@@ -311,7 +310,7 @@ def test_a_column_in_two_boards_is_one_task() -> None:
 # Spread -----------------------------------------------------------------------------------------------
 
 
-def spread_of(database: FakeDatabase) -> Statistic | None:
+def spread_of(database: FakeDatabase) -> Document | None:
     study, results = FedSheafHN(), Results(database, {})
     return spread(main_tables(study, results, Selection())[0], results)
 
@@ -325,7 +324,7 @@ def test_spread_over_clients_and_seeds() -> None:
         database.add("fedavg", seed, together)
     found = spread_of(database)
     assert found is not None
-    (table,) = found.document.details
+    (table,) = found.details
     rows = {label.partition(",")[0]: [entry.text for entry in row] for label, row in table.rows}
     assert table.columns == (
         "Seeds",
@@ -353,7 +352,7 @@ def test_clients_of_other_partitions_are_not_set_against_local() -> None:
     database.on("q", "fedper", 2, [10, 10])
     found = spread_of(database)
     assert found is not None
-    rows = {label: row[-1].text for label, row in found.document.views[0].rows}
+    rows = {label: row[-1].text for label, row in found.views[0].rows}
     assert (rows["FedAvg"], rows["FedPer"]) == ("1.00", "-")
 
 
@@ -466,7 +465,7 @@ def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
 def test_one_task_is_no_ranking_on_the_terminal() -> None:
     def shown(tasks_: Sequence[tuple[str, int]]) -> str:
         written = io.StringIO()
-        show(printed(document(filled(tasks_)).document), Console(file=written, width=100))
+        show(printed(document(filled(tasks_))), Console(file=written, width=100))
         return written.getvalue()
 
     assert "Mean rank" not in shown(CORA_TASKS[:1])

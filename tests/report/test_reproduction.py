@@ -15,7 +15,7 @@ from bench.report.reproduction import agreements, judged, reproduction, sign_tes
 from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.settings import Column
-from bench.report.statistic import Statistic
+from bench.report.table import Document
 from bench.reports.fedsheafhn import FedSheafHN
 
 CORA_10 = Column("cora", "non-overlapping", 10)
@@ -39,15 +39,15 @@ def filled() -> FakeDatabase:
     return database
 
 
-def score(database: FakeDatabase, selection: Selection = CORA) -> Statistic:
+def score(database: FakeDatabase, selection: Selection = CORA) -> Document:
     study, results = FedSheafHN(), Results(database, {})
     found = reproduction(study, main_tables(study, results, selection), results, selection)
     assert found is not None
     return found
 
 
-def column(found: Statistic, paper: str) -> dict[str, str]:
-    table = found.document.views[0]
+def column(found: Document, paper: str) -> dict[str, str]:
+    table = found.views[0]
     place = table.columns.index(paper)
     return {label: entries[place].text for label, entries in table.rows}
 
@@ -72,8 +72,8 @@ def test_both_versions_have_their_own_score() -> None:
     assert found["Kendall's tau, mean"] == "-"
 
 
-def other_runs(found: Statistic, name: str) -> dict[str, list[str]]:
-    (table,) = [view for view in found.document.views if view.name == name]
+def other_runs(found: Document, name: str) -> dict[str, list[str]]:
+    (table,) = [view for view in found.views if view.name == name]
     return {label: [entry.text for entry in entries] for label, entries in table.rows}
 
 
@@ -189,7 +189,7 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     study, results = FedSheafHN(), Results(database, {})
     found = reproduction(study, _with_published(results), results, CORA)
     assert found is not None
-    (table,) = (view for view in found.document.printed if view.name == "clients")
+    (table,) = (view for view in found.printed if view.name == "clients")
     counts = {
         label: {name: entry.text for name, entry in zip(table.columns, row, strict=True)}
         for label, row in table.rows
@@ -251,7 +251,7 @@ def test_one_published_cell_has_no_score() -> None:
 
 
 def test_the_caption_says_what_was_counted() -> None:
-    found = score(filled()).document
+    found = score(filled())
     caption = " ".join((*found.caption, *found.fine_print))
     for part in (
         "stage trained, rule best_val",
@@ -261,4 +261,4 @@ def test_the_caption_says_what_was_counted() -> None:
         "at least 3",
     ):
         assert part in caption
-    assert "filters leave" not in " ".join(score(filled(), Selection()).document.caption)
+    assert "filters leave" not in " ".join(score(filled(), Selection()).caption)

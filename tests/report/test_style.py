@@ -10,8 +10,8 @@ import pytest
 
 from bench.engine.methods import METHODS
 from bench.report import style
-from bench.report.study import STUDIES
-from bench.report.style import Cast
+from bench.report.experiment import Line
+from bench.report.study import STUDIES, Study
 
 
 def test_no_two_methods_of_a_study_share_colour_and_dashes() -> None:
@@ -34,9 +34,15 @@ def test_proposed_methods_alone_have_their_colour() -> None:
     assert {name for name in (*METHODS.all(), *listed) if style.of(name).colour == style.PROPOSED} == proposed
 
 
+def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
+    lines = tuple(map(Line, methods))
+    own = {"lines": lines, "proposed": proposed, "baseline": baseline, "references": references}
+    return type("Own", (Study,), own)
+
+
 def test_hues_are_used_up_before_one_is_used_twice() -> None:
-    first, second = (tuple(f"{study}{number}" for number in range(8)) for study in "ab")
-    looks = style.assign([Cast(first, "a0", "a1"), Cast((*second, "a1"), "b0", "a1", ("b7",))])
+    first, second = (tuple(f"{name}{number}" for number in range(8)) for name in "ab")
+    looks = style.assign([study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")])
     assert len({looks[name].colour for name in first}) == 8
     assert len({looks[name].colour for name in (*second, "a1")}) == 9
     assert len(set(looks.values())) == 16

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bench.report.runs import Runs
+from bench.report.source import Runs
 
 TABLE = pd.DataFrame(
     {
