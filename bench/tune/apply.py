@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.tune.record import Record, file_name, parse
-from bench.tune.space import configured
-from bench.tune.tuning import numerics
+from bench.tune.tuning import configured, no_study, numerics
 
 NAMED = 5
 """Cells without a configuration that a message names."""
@@ -71,17 +69,11 @@ class Configurations:
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
         None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
-        return next(
-            (each for each in self._won_by(spec) if not each.fits(spec)),
-            None,
-        )
+        return next((each for each in self._won_by(spec) if not each.fits(spec)), None)
 
     def kept(self, spec: RunSpec) -> Configuration | None:
         """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
-        return next(
-            (each for each in self._won_by(spec) if each.fits(spec)),
-            None,
-        )
+        return next((each for each in self._won_by(spec) if each.fits(spec)), None)
 
     def _won_by(self, spec: RunSpec) -> Iterator[Configuration]:
         """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
@@ -145,11 +137,10 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
         RequestError: some cell has none, or one of other numerics; a run's seed was used in the search.
     """
     known = known or configurations()
-    every = list(planned)
     lacking: dict[str, None] = {}
     made = []
-    for each in every:
-        if each.spec is None or not _tunable(each):
+    for each in planned:
+        if each.spec is None or no_study(each):
             made.append(each)
             continue
         found = known.of(each.spec)
@@ -172,8 +163,3 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
             "run bench tune for them, or leave them out"
         )
     return made
-
-
-def _tunable(planned: Planned) -> bool:
-    kind = METHODS.named(planned.method)
-    return kind.trains and DATASETS.named(planned.dataset).family in kind.families

@@ -18,7 +18,6 @@ from bench.sweep.run import default_build, sweep
 from bench.sweep.show import Reporter
 from bench.sweep.workers import Execute, MakeWorkers
 from bench.tune import record, trial
-from bench.tune.proposals import place_of
 from bench.tune.record import Record, Trial
 from bench.tune.search import Standing
 from bench.tune.stored import Search, opened, read
@@ -51,7 +50,6 @@ class Follower:
         self._home = home
         self._on_trial = on_trial
         self._tuned = tuned
-        self._announced = {each.tuning.name: _ended(each) for each in searches}
         self._known: set[str] = set()
 
     def first(self) -> list[Step]:
@@ -67,21 +65,12 @@ class Follower:
             read(store, touched, new)
         steps = []
         for each in touched:
-            each.look()
-            for one in each.standing.trials:
-                if (key := place_of(each.tuning.space, one.parameters)) not in self._announced[
-                    each.tuning.name
-                ]:
-                    self._announced[each.tuning.name].add(key)
-                    self._on_trial(each.tuning, each.standing, one)
-                    self._forget(each.tuning, one)
+            for one in each.look():
+                self._on_trial(each.tuning, each.standing, one)
+                for spec in each.tuning.specs(one.parameters):  # nothing goes on from these any more
+                    trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
             steps += self._next(each)
         return steps
-
-    def _forget(self, tuning: Tuning, one: Trial) -> None:
-        """Remove what a trial that has ended could have gone on from."""
-        for spec in tuning.specs(one.parameters):
-            trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
 
     def _next(self, search: Search) -> list[Step]:
         title, where = search.tuning.title, search.standing
@@ -101,10 +90,6 @@ class Follower:
     def unfinished(self) -> Iterator[str]:
         """Titles of the searches that have not ended."""
         return (each.tuning.title for each in self._open)
-
-
-def _ended(search: Search) -> set[int]:
-    return {place_of(search.tuning.space, each.parameters) for each in search.standing.trials}
 
 
 class Lines(Reporter):

@@ -21,7 +21,7 @@ from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.grids import Planned
 from bench.store import open_store
 from bench.store.bundle_export import write_bundle
-from bench.store.peek import stored_runs
+from bench.store.store import stored_runs
 from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
 from bench.sweep.workers import Order
