@@ -28,7 +28,6 @@ from bench.store.bundle_check import (
     MANIFEST,
     SCHEMAS,
     VERSIONS,
-    Tables,
     check_columns,
     check_rows,
     refuse,
@@ -170,7 +169,7 @@ class Bundle:
                 _read_stated(folder, file.removesuffix(".parquet"), self._files)
         else:
             self._tables |= {name: self._read(name) for name in SCHEMAS}
-            check_rows(folder, Tables(**self._tables, environments=environments, partitions=partitions))
+            check_rows(folder, {**self._tables, "environments": environments, "partitions": partitions})
         self._environments = environments.assign(id=range(1, len(environments) + 1))
         self._environments = self._environments[["id", "hash", "description"]]
         self._partitions = partitions

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
+from bench.pages.folder import replaced
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import (
@@ -69,12 +68,9 @@ def write_bundle(
     if runs.empty:
         raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
     _check_target(folder)
-    try:
-        with _replacing(folder) as fresh:
-            _write(store, runs, fresh, largest_array)
-            Bundle(fresh)  # what would be refused on reading is refused before it is in place
-    except OSError as error:
-        raise RequestError(f"--out {folder}: cannot write there: {error.strerror or error}") from None
+    with replaced(folder) as fresh:
+        _write(store, runs, fresh, largest_array)
+        Bundle(fresh)  # what would be refused on reading is refused before it is in place
     return ExportInfo(
         folder, len(runs), {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     )
@@ -92,24 +88,6 @@ def _check_target(folder: Path) -> None:
         raise RequestError(
             f"--out {folder}: expected a new folder, an empty one or a bundle, this one {what}"
         )
-
-
-@contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A new folder beside ``folder`` that takes its place at the end, if nothing goes wrong."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as room:
-        fresh, old = Path(room, "new"), Path(room, "old")
-        fresh.mkdir()
-        yield fresh
-        if folder.exists():
-            folder.rename(old)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
 
 
 def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -> None:

@@ -12,29 +12,19 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
 from bench.selection import RULES, Counts, client_mean
 from bench.spec import STAGES
-from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
-from bench.store.models import (
-    Artefact,
-    Base,
-    ClientResult,
-    Confusion,
-    Curve,
-    ImportedBundle,
-    Partition,
-    Run,
-)
+from bench.store.models import ImportedBundle, Partition, Run
 from bench.store.outcome import outcomes
 from bench.store.queries import Stored
-from bench.store.store import Store, environment_id, now, open_store
+from bench.store.store import Store, environment_id, now, open_store, write_numbers
 
 GIVES_WAY = ("failed", "no_data", "oom")
 """States of a stored run that a finished imported one takes the place of."""
@@ -203,30 +193,18 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored: Mapping
         )
         session.add(run)
         session.flush()
-        _write_numbers(session, bundle, values["id"], run.id)
-
-
-def _write_numbers(session: Session, bundle: Bundle, number: int, run_id: int) -> None:
-    """Write the numbers and arrays of the bundle's run ``number`` as those of ``run_id``."""
-    results = bundle.client_results([number]).assign(run_id=run_id)
-    _insert(session, ClientResult, results.to_dict("records"))
-    curves = [
-        {"stage": stage, "rows": counts.shape[0], "clients": counts.shape[1], "data": pack_counts(counts)}
-        for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
-    ]
-    _insert(session, Curve, [{"run_id": run_id, "split": CURVE_SPLIT, **curve} for curve in curves])
-    confusions = [
-        {"run_id": run_id, "stage": stage, "rule": rule, **pack_matrices(counts)}
-        for (_, stage, rule), counts in bundle.confusions([number]).items()
-    ]
-    _insert(session, Confusion, confusions)
-    arrays = {name: pack_array(bundle.artefact(number, name)) for name in bundle.artefact_names(number)}
-    _insert(session, Artefact, [{"run_id": run_id, "name": name, "data": arrays[name]} for name in arrays])
-
-
-def _insert(session: Session, model: type[Base], rows: list[Any]) -> None:
-    if rows:
-        session.execute(insert(model), rows)
+        number = values["id"]
+        write_numbers(
+            session,
+            run.id,
+            bundle.client_results([number]).to_dict("records"),
+            {
+                (stage, CURVE_SPLIT): counts
+                for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
+            },
+            {key[1:]: counts for key, counts in bundle.confusions([number]).items()},
+            {name: bundle.artefact(number, name) for name in bundle.artefact_names(number)},
+        )
 
 
 def _bundle_id(session: Session, bundle: Bundle) -> int:

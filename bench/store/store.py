@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Engine, delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import RunSpec
@@ -22,6 +23,7 @@ from bench.store import connect, migrate
 from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.models import (
     Artefact,
+    Base,
     ClientResult,
     Confusion,
     Curve,
@@ -30,7 +32,7 @@ from bench.store.models import (
     Run,
     spec_columns,
 )
-from bench.store.queries import COMPLETE, Queries, Stored, stored
+from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored
 
 if TYPE_CHECKING:
     from bench.engine.result import RunResult
@@ -127,9 +129,7 @@ class Store(Queries):
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -196,38 +196,53 @@ class Store(Queries):
                         provenance=_json(context.provenance),
                     )
                 )
-            if result.state in COMPLETE:
-                self._results(session, run.id, result)
-            self._arrays(session, run.id, result)
+            complete = result.state in COMPLETE
+            write_numbers(
+                session,
+                run.id,
+                (*accuracies(result), *areas(result)) if complete else (),
+                result.correct if complete else {},
+                result.confusion if complete else {},
+                {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts,
+            )
             return run.id
 
-    @staticmethod
-    def _results(session: Session, run_id: int, result: RunResult) -> None:
-        rows = [{"run_id": run_id, **row} for row in (*accuracies(result), *areas(result))]
-        if rows:
-            session.execute(insert(ClientResult), rows)
-        session.add_all(
-            Curve(
-                run_id=run_id,
-                stage=stage,
-                split=split,
-                rows=counts.shape[0],
-                clients=counts.shape[1],
-                data=pack_counts(counts),
-            )
-            for (stage, split), counts in result.correct.items()
-        )
-        session.add_all(
-            Confusion(run_id=run_id, stage=stage, rule=rule, **pack_matrices(counts))
-            for (stage, rule), counts in result.confusion.items()
-        )
 
-    @staticmethod
-    def _arrays(session: Session, run_id: int, result: RunResult) -> None:
-        arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
-        session.add_all(
-            Artefact(run_id=run_id, name=name, data=pack_array(array)) for name, array in arrays.items()
-        )
+def write_numbers(
+    session: Session,
+    run_id: int,
+    results: Iterable[Mapping[Any, Any]],
+    curves: Mapping[tuple[str, str], NDArray[np.int32]],
+    confusions: Mapping[tuple[str, str], NDArray[np.int32]],
+    arrays: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write what belongs to a run: rows of ``client_results``, curves by stage and split, confusions by stage
+    and rule, and arrays by name.
+    """
+    rows: dict[type[Base], list[dict[Any, Any]]] = {
+        ClientResult: [{**row, "run_id": run_id} for row in results],
+        Curve: [
+            {
+                "run_id": run_id,
+                "stage": stage,
+                "split": split,
+                "rows": counts.shape[0],
+                "clients": counts.shape[1],
+                "data": pack_counts(counts),
+            }
+            for (stage, split), counts in curves.items()
+        ],
+        Confusion: [
+            {"run_id": run_id, "stage": stage, "rule": rule, **pack_matrices(counts)}
+            for (stage, rule), counts in confusions.items()
+        ],
+        Artefact: [
+            {"run_id": run_id, "name": name, "data": pack_array(array)} for name, array in arrays.items()
+        ],
+    }
+    for model, values in rows.items():
+        if values:
+            session.execute(insert(model), values)
 
 
 def open_store(url: str, create: bool) -> Store:
@@ -250,6 +265,50 @@ def open_store(url: str, create: bool) -> Store:
         engine.dispose()
         raise
     return Store(engine, place.url)
+
+
+def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str, Stored], list[Timing]]:
+    """Stored runs by spec hash, and what they cost; nothing where there is no database yet.
+
+    With ``write``, a database that could not be written is refused now, before anything is run.
+    Nothing is created. ``searches``: the database is one of searches; those and runs that are reported
+    never share one.
+
+    Raises:
+        RequestError: as ``open_store``, and for a database of the other sort.
+    """
+    place = connect.database(url)
+    if write:
+        place.check(write=True)
+    if place.empty():
+        return {}, []
+    with open_store(url, create=False) as store:
+        stored = store.states()
+        other = "done" if searches else "searched"
+        if any(run.state == other for run in stored.values()):
+            sort, others = "database of runs that are reported", "those of searches"
+            if searches:
+                sort, others = "tuning database", "runs that are reported"
+            raise RequestError(f"--db: {place.name} cannot be a {sort}: it holds {others}; name another one")
+        return stored, store.history()
+
+
+def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
+    """Whether the bundle with this hash was imported; then the database can be written, too.
+
+    Nothing is created. Without ``must_exist`` there may be no database yet.
+
+    Raises:
+        RequestError: as ``open_store``, and for an imported bundle as for writing.
+    """
+    place = connect.database(url)
+    if not must_exist and place.empty():
+        return False
+    with open_store(url, create=False) as store:
+        known = digest in set(store.bundles()["hash"])
+    if known:
+        place.check(write=True)
+    return known
 
 
 def environment_id(session: Session, description: Mapping[str, Any]) -> int:
