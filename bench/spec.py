@@ -146,7 +146,7 @@ class RunSpec(_Part):
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""
-        return _canonical(self.tree())
+        return canonical_json(self.tree())
 
     @property
     def hash(self) -> str:
@@ -157,7 +157,7 @@ class RunSpec(_Part):
         """The hash with each of other seeds, which draw the partition, too, if asked for."""
         if not partition_per_seed:
             head = _without_seed(self.canonical())
-            return tuple(_sha256(f'{head},"seed":{seed}}}') for seed in seeds)
+            return tuple(sha256(f'{head},"seed":{seed}}}') for seed in seeds)
         tree = self.tree()
         protocol = tree["protocol"]
         return tuple(
@@ -217,7 +217,7 @@ class RunSpec(_Part):
 
 def cell_of(canonical: str) -> str:
     """``RunSpec.cell`` of a spec's canonical form."""
-    return _sha256(f"{_without_seed(canonical)}}}")
+    return sha256(f"{_without_seed(canonical)}}}")
 
 
 def _without_seed(canonical: str) -> str:
@@ -226,15 +226,17 @@ def _without_seed(canonical: str) -> str:
 
 
 def _digest(tree: Mapping[str, Any]) -> str:
-    return _sha256(_canonical(tree))
+    return sha256(canonical_json(tree))
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def sha256(data: str | bytes) -> str:
+    """SHA-256, hexadecimal."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
-def _canonical(tree: Mapping[str, Any]) -> str:
-    return json.dumps(tree, sort_keys=True, separators=(",", ":"))
+def canonical_json(tree: Mapping[str, Any]) -> str:
+    """JSON with sorted keys and no spaces; raises ``ValueError`` for NaN and infinity."""
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def difference(one: RunSpec, other: RunSpec) -> dict[str, tuple[Any, Any]]:

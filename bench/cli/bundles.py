@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,8 +92,7 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     theirs = Bundle(bundle)
     report = bundle_import.import_bundle(db or paths.default_database(), theirs)
     if as_json:
-        counts = {"added": report.added, "replaced": report.replaced, "equal": report.equal}
-        print(json.dumps({"bundle": theirs.name, **counts, "conflicts": report.conflicts}))
+        print(json.dumps({"bundle": theirs.name, **asdict(report)}))
         return
     for line in report.conflicts[:SHOWN]:
         print(f"conflict: {line}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
@@ -22,7 +21,7 @@ from sqlalchemy import BigInteger, Column
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
 from bench.selection import RULES as SELECTION_RULES
-from bench.spec import STAGES, RunSpec
+from bench.spec import STAGES, RunSpec, sha256
 from bench.store.models import Artefact, Base, ClientResult, Confusion, Curve, Run, spec_columns
 
 STATES = ("done", "diverged", "not_applicable", "oom")
@@ -99,11 +98,6 @@ def refuse(folder: Path, file: str, problem: str) -> NoReturn:
     """Raise ``RequestError`` with the file's name and the problem, in one line."""
     line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in problem)
     raise RequestError(f"bundle {folder}: {file}: {line if len(line) <= LONGEST else f'{line[:LONGEST]}...'}")
-
-
-def sha256(data: str | bytes) -> str:
-    """SHA-256, hexadecimal."""
-    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
 def check_columns(folder: Path, name: str, table: pa.Table) -> None:
@@ -204,6 +198,13 @@ def _is_array(data: bytes) -> bool:
     return len(data) <= ARRAY_BYTES
 
 
+OF_COLUMN = {
+    "run": ["0 <= run < run_count", "run_is_done"],
+    "stage": ["stage in @stages"],
+    "rule": ["rule in @rules"],
+}
+"""Column -> what its values keep in every table that has it, in this order and before ``RULES``."""
+
 RULES: dict[str, list[Rule]] = {
     "environments": [
         _keys("environments"),
@@ -225,11 +226,7 @@ RULES: dict[str, list[Rule]] = {
         ("no partition_hash or one of bundle.json, of these clients", _known_partition),
     ],
     "client_results": [
-        "0 <= run < run_count",
-        "run_is_done",
-        "stage in @stages",
         "split in @splits",
-        "rule in @rules",
         "metric.str.fullmatch('[a-z][a-z0-9_]{0,63}')",
         "0 <= client < run_clients",
         "samples >= 1",
@@ -239,9 +236,6 @@ RULES: dict[str, list[Rule]] = {
         _keys("client_results"),
     ],
     "curves": [
-        "0 <= run < run_count",
-        "run_is_done",
-        "stage in @stages",
         f"split == '{CURVE_SPLIT}'",
         "rows >= 1",
         "clients == run_clients",
@@ -250,8 +244,6 @@ RULES: dict[str, list[Rule]] = {
         ("counts from 0 to the client's samples", _counts_fit),
     ],
     "artefacts": [
-        "0 <= run < run_count",
-        "run_is_done",
         _keys("artefacts"),
         (
             f"as data an NPY array of numbers of at most {ARRAY_BYTES:,} bytes",
@@ -259,10 +251,6 @@ RULES: dict[str, list[Rule]] = {
         ),
     ],
     "confusions": [
-        "0 <= run < run_count",
-        "run_is_done",
-        "stage in @stages",
-        "rule in @rules",
         "clients == run_clients",
         "classes >= 1",
         ("clients * classes * classes counts", "clients * classes * classes == counts.str.len()"),
@@ -290,7 +278,8 @@ def check_rows(folder: Path, tables: Tables) -> None:
         frame = tables[table].assign(run_count=len(runs))
         if "run" in frame:
             frame = frame.join(of_run, on="run")
-        for rule in rules:
+        of_columns = [rule for column in frame for rule in OF_COLUMN.get(column, ())]
+        for rule in (*of_columns, *rules):
             words, holds = rule if isinstance(rule, tuple) else (rule, rule)
             kept = frame.eval(holds, local_dict=VALUES) if isinstance(holds, str) else holds(tables)
             wrong = np.flatnonzero(~np.asarray(kept, bool))

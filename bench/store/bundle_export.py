@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.pages.folder import replaced
+from bench.spec import sha256
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import (
@@ -25,7 +26,6 @@ from bench.store.bundle_check import (
     SCHEMAS,
     STATES,
     VERSIONS,
-    sha256,
 )
 from bench.store.store import Store
 
@@ -161,39 +161,23 @@ def _client_results(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
 def _curves(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
     """Counts client by client: those of one client change little from row to row."""
     curves = [
-        {
-            "run": rows[run],
-            "stage": stage,
-            "split": CURVE_SPLIT,
-            "rows": counts.shape[0],
-            "clients": counts.shape[1],
-            "correct": np.ascontiguousarray(counts.T).ravel(),
-        }
+        (rows[run], stage, CURVE_SPLIT, *counts.shape, np.ascontiguousarray(counts.T).ravel())
         for (run, stage), counts in store.curves(rows, CURVE_SPLIT).items()
     ]
-    curves.sort(key=lambda curve: (curve["run"], curve["stage"]))
-    return pd.DataFrame(curves, columns=SCHEMAS["curves"].names)
+    return pd.DataFrame(sorted(curves, key=lambda row: row[:2]), columns=SCHEMAS["curves"].names)
 
 
 def _confusions(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
     counts = [
-        {
-            "run": rows[run],
-            "stage": stage,
-            "rule": rule,
-            "clients": len(matrices),
-            "classes": matrices.shape[1],
-            "counts": matrices.ravel(),
-        }
+        (rows[run], stage, rule, *matrices.shape[:2], matrices.ravel())
         for (run, stage, rule), matrices in store.confusions(rows).items()
     ]
-    counts.sort(key=lambda row: (row["run"], row["stage"], row["rule"]))
-    return pd.DataFrame(counts, columns=SCHEMAS["confusions"].names)
+    return pd.DataFrame(sorted(counts, key=lambda row: row[:3]), columns=SCHEMAS["confusions"].names)
 
 
 def _artefacts(store: Store, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:
     arrays = [
-        {"run": row, "name": name, "data": data}
+        (row, name, data)
         for run, row in rows.items()
         for name in store.artefact_names(run)
         if len(data := pack_array(store.artefact(run, name))) <= largest_array

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from sqlalchemy.orm import Session
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
-from bench.spec import RunSpec
+from bench.spec import RunSpec, canonical_json, sha256
 from bench.store import connect, migrate
 from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.models import (
@@ -37,19 +35,10 @@ from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored
 if TYPE_CHECKING:
     from bench.engine.result import RunResult
 
-OF_RESULT = (
-    "state",
-    "reason",
-    "traceback",
-    "partition_hash",
-    "device",
-    "peak_memory",
-    "bytes_up",
-    "bytes_down",
-)
-OF_CONTEXT = ("started", "code_version", "source_hash", "method_numerics", "engine_numerics")
+COLUMNS = Run.__table__.columns
+"""Of a run; its result and its context have some of them under the same names."""
+
 SECONDS = ("total", "client", "server", "evaluation")
-"""Columns of ``runs`` that a result and its context have under the same name."""
 
 
 @dataclass(frozen=True)
@@ -86,36 +75,29 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
         for rule, choose in RULES.items():
             chosen = choose(val, result.samples["val"], test, result.samples["test"])
             for split, samples in result.samples.items():
-                correct = result.correct[stage, split]
-                rows.extend(
-                    {
-                        "client": int(client),
-                        "stage": stage,
-                        "split": split,
-                        "rule": rule,
-                        "metric": ACCURACY,
-                        "value": int(correct[chosen[client], client]) / int(samples[client]),
-                        "samples": int(samples[client]),
-                    }
-                    for client in np.flatnonzero(samples)
-                )
+                correct = result.correct[stage, split][chosen, np.arange(len(samples))]
+                shares = np.divide(correct, samples, out=np.full(len(samples), np.nan), where=samples > 0)
+                rows += _rows(stage, split, rule, ACCURACY, shares, samples)
     return rows
 
 
 def areas(result: RunResult) -> list[dict[str, Any]]:
     """Rows of ``client_results`` with the areas under the ROC curve, of the clients that have one."""
     return [
-        {
-            "client": int(client),
-            "stage": stage,
-            "split": "test",
-            "rule": rule,
-            "metric": ROC_AUC,
-            "value": float(values[client]),
-            "samples": int(result.samples["test"][client]),
-        }
+        row
         for (stage, rule), values in result.roc_auc.items()
-        for client in np.flatnonzero(~np.isnan(values))
+        for row in _rows(stage, "test", rule, ROC_AUC, values, result.samples["test"])
+    ]
+
+
+def _rows(
+    stage: str, split: str, rule: str, metric: str, values: NDArray[np.float64], samples: NDArray[np.int32]
+) -> list[dict[str, Any]]:
+    """Rows of ``client_results`` of the clients that have a value; NaN is none."""
+    reading = {"stage": stage, "split": split, "rule": rule, "metric": metric}
+    return [
+        {"client": client, **reading, "value": float(values[client]), "samples": int(samples[client])}
+        for client in np.flatnonzero(~np.isnan(values)).tolist()
     ]
 
 
@@ -179,9 +161,9 @@ class Store(Queries):
             run = Run(
                 id=old.id if old else None,
                 **spec_columns(spec),
-                **{name: getattr(result, name) for name in OF_RESULT},
+                **{name: value for name, value in vars(result).items() if name in COLUMNS},
+                **{name: value for name, value in vars(context).items() if name in COLUMNS},
                 **{f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS},
-                **{name: getattr(context, name) for name in OF_CONTEXT},
                 environment_id=environment_id(session, context.environment),
             )
             session.add(run)
@@ -193,7 +175,7 @@ class Store(Queries):
                         dataset=spec.dataset,
                         scenario=spec.scenario,
                         clients=spec.clients,
-                        provenance=_json(context.provenance),
+                        provenance=canonical_json(context.provenance),
                     )
                 )
             complete = result.state in COMPLETE
@@ -313,8 +295,8 @@ def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
 
 def environment_id(session: Session, description: Mapping[str, Any]) -> int:
     """Id of the row of ``environments`` with this description; made where there is none."""
-    text = _json(description)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    text = canonical_json(description)
+    digest = sha256(text)
     known = session.scalar(select(Environment.id).where(Environment.hash == digest))
     if known is not None:
         return known
@@ -322,7 +304,3 @@ def environment_id(session: Session, description: Mapping[str, Any]) -> int:
     session.add(row)
     session.flush()
     return row.id
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(dict(value), sort_keys=True, separators=(",", ":"))

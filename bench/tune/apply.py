@@ -93,16 +93,19 @@ def configurations(home: Path | None = None) -> Configurations:
     Raises:
         RequestError: one of them is damaged, or not of this suite's methods.
     """
-    found: dict[str, tuple[Configuration, ...]] = {}
+    by_file: dict[str, tuple[Configuration, ...]] = {}
     for folder, own in (((home or paths.home()) / "tuned", True), (_shipped(), False)):
-        for file in _records(folder):
+        entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
+        for file in sorted(entries, key=lambda entry: str(entry.name)):
+            if not file.name.endswith(".json"):
+                continue
             try:
                 configuration = Configuration(parse(file.read_bytes(), file.name), own)
             except OSError as error:
                 raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
             _check(configuration, file.name)
-            found[file.name] = (*found.get(file.name, ()), configuration)
-    return Configurations(found)
+            by_file[file.name] = (*by_file.get(file.name, ()), configuration)
+    return Configurations(by_file)
 
 
 def _check(configuration: Configuration, name: str) -> None:
@@ -118,13 +121,6 @@ def _check(configuration: Configuration, name: str) -> None:
 
 def _shipped() -> Traversable:
     return files("bench.results").joinpath("tuned")
-
-
-def _records(folder: Path | Traversable) -> Iterator[Any]:
-    if folder.is_dir():
-        yield from sorted(
-            (file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda each: each.name
-        )
 
 
 def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> list[Planned]:

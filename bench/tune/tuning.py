@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Planned
-from bench.spec import RunSpec
+from bench.spec import RunSpec, canonical_json, sha256
 
 Value = bool | int | float | str
 Space = dict[str, tuple[Value, ...]]
@@ -107,8 +105,7 @@ class Tuning:
             "seeds": self.seeds,
             "numerics": self.numerics,
         }
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-        return f"{self.title} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return f"{self.title} {sha256(canonical_json(identity))[:12]}"
 
     def specs(self, overrides: Mapping[str, Value], rounds: int | None = None) -> tuple[RunSpec, ...]:
         """The runs of a configuration, one for each seed of the search; with so many rounds."""
