@@ -236,9 +236,7 @@ def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | No
     Findings are kept for every run that was ever made again, the latest of each: one that differs
     is not outweighed by drawing others. Returned is the bundle's state: ``contradicted`` if one of
     them differs, else ``verified``; None where no such bundle was imported. When that was is stored, too.
-
-    Raises:
-        RequestError: the database cannot be written.
+    Raises as ``Store.transaction``.
     """
     with store.transaction() as session:
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))

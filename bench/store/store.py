@@ -147,10 +147,7 @@ class Store(Queries):
         """Write a run with all that belongs to it in one transaction; returns its id.
 
         An older row of the same spec is replaced and keeps its id, unless ``keep`` says that it stays.
-        Results and curves are written for ``done`` and ``searched`` runs only.
-
-        Raises:
-            RequestError: as ``transaction``.
+        Results and curves are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
         """
         with self.transaction() as session:
             old = stored(session.connection(), spec.hash)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -27,30 +26,27 @@ OnTrial = Callable[[Tuning, Standing, Trial], None]
 """Hears of every trial that has ended."""
 
 
-@dataclass
-class Tuned:
-    """What a request came to: records of finished searches with their files, and why others have none."""
+class Searches:
+    """The searches of a request. Whenever a run has ended they say which trials that ends, write the record
+    of a search that has ended, and have the next runs.
 
-    records: list[tuple[Record, Path]] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
+    ``records`` are those of finished searches with their files, ``failed`` says why others have none.
+    """
+
+    def __init__(
+        self, searches: Sequence[Search], home: Path, on_trial: OnTrial, failed: dict[str, str]
+    ) -> None:
+        self.records: list[tuple[Record, Path]] = []
+        self.failed = failed
+        self._open = list(searches)
+        self._home = home
+        self._on_trial = on_trial
+        self._known: set[str] = set()
 
     @property
     def exit_code(self) -> int:
         """1 if a search has no winner, else 0."""
         return int(bool(self.failed))
-
-
-class Follower:
-    """Looks at the searches whenever a run has ended: says which trials that ends, writes the record of a
-    search that has ended, and has the next runs.
-    """
-
-    def __init__(self, searches: Sequence[Search], home: Path, on_trial: OnTrial, tuned: Tuned) -> None:
-        self._open = list(searches)
-        self._home = home
-        self._on_trial = on_trial
-        self._tuned = tuned
-        self._known: set[str] = set()
 
     def first(self) -> list[Step]:
         """The runs to begin with."""
@@ -75,21 +71,21 @@ class Follower:
     def _next(self, search: Search) -> list[Step]:
         title, where = search.tuning.title, search.standing
         if search.hopeless:
-            self._tuned.failed[title] = search.hopeless
+            self.failed[title] = search.hopeless
         elif where.ended:
             try:
                 finished = record.record(search.tuning, search.clients, where.trials)
-                self._tuned.records.append((finished, record.write(self._home / "tuned", finished)))
+                self.records.append((finished, record.write(self._home / "tuned", finished)))
             except record.NoWinnerError as error:
-                self._tuned.failed[title] = str(error)
+                self.failed[title] = str(error)
         else:
             return search.steps()
         self._open.remove(search)
         return []
 
-    def unfinished(self) -> Iterator[str]:
-        """Titles of the searches that have not ended."""
-        return (each.tuning.title for each in self._open)
+    def fail_unfinished(self, why: str) -> None:
+        """Count the searches that have not ended as failed."""
+        self.failed |= dict.fromkeys((search.tuning.title for search in self._open), why)
 
 
 class Lines(Reporter):
@@ -116,7 +112,7 @@ def tune(
     execute: Execute = trial.execute,
     build: Build | None = None,
     make_workers: MakeWorkers = workers.LocalWorkers,
-) -> Tuned:
+) -> Searches:
     """Run every search to the end of its budget, and write the record of each as it ends.
 
     ``width`` trials of each are made side by side. ``history`` says what runs take, beside those of the
@@ -138,9 +134,8 @@ def tune(
     if not at_hand:
         raise NoDataError(next(iter(failed.values())))
     searches, known = opened(database, home, at_hand, width, federations.hashes)
-    tuned = Tuned(failed=failed)
-    follower = Follower(searches, home, on_trial, tuned)
-    plan = Plan(tuple(follower.first()), (*history, *known))
+    followed = Searches(searches, home, on_trial, failed)
+    plan = Plan(tuple(followed.first()), (*history, *known))
     outcome = sweep(
         plan,
         database,
@@ -151,8 +146,8 @@ def tune(
         build_once,
         home=home,
         make_workers=make_workers,
-        follow_up=follower,
+        follow_up=followed,
     )
     why = "; ".join(outcome.left) or "its runs were lost"
-    tuned.failed |= dict.fromkeys(follower.unfinished(), f"{why}; the same command goes on")
-    return tuned
+    followed.fail_unfinished(f"{why}; the same command goes on")
+    return followed

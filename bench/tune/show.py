@@ -12,7 +12,7 @@ from rich.table import Table
 from bench.sweep.plan import Estimator
 from bench.sweep.show import duration
 from bench.tune.record import Record, Trial, best_of, client_epochs
-from bench.tune.run import Tuned
+from bench.tune.run import Searches
 from bench.tune.search import Standing
 from bench.tune.tuning import Tuning, Value
 
@@ -154,7 +154,7 @@ def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int
     return {"studies": rows, "skipped": dict(skipped), "slots": slots}
 
 
-def outcome_json(tuned: Tuned) -> dict[str, Any]:
+def outcome_json(tuned: Searches) -> dict[str, Any]:
     """What a request came to, for programs."""
     finished = [
         {

@@ -23,11 +23,7 @@ CLIENT_EPOCHS = "client_epochs"
 
 
 def execute(order: Order) -> RunResult:
-    """Execute an order of a search.
-
-    Raises:
-        NoDataError, NotApplicableError, RequestError: as ``bench.sweep.workers.execute``.
-    """
+    """Execute an order of a search; raises as ``bench.sweep.workers.execute``."""
     blind = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
     return without_test_items(workers.execute(order, blind, rung_checkpoint))
 

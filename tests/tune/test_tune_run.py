@@ -26,7 +26,7 @@ from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
 from bench.sweep.workers import Order
 from bench.tune.record import Record, parse
-from bench.tune.run import Lines, Tuned, tune
+from bench.tune.run import Lines, Searches, tune
 from bench.tune.tuning import Tuning
 
 NAME = "local-cora-non-overlapping-3.json"
@@ -36,7 +36,7 @@ def url(home: Path) -> str:
     return f"sqlite:///{home / 'tuning.db'}"
 
 
-def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Tuned:
+def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Searches:
     arguments: dict[str, Any] = {
         "note": lambda line: None,
         "on_trial": lambda *trial: None,
