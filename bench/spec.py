@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -122,6 +122,16 @@ class Newcomers(_Part):
         return round(self.ratio * clients)
 
 
+class FederationKey(NamedTuple):
+    """What decides a federation; ``split`` in percent."""
+
+    dataset: str
+    scenario: str
+    clients: int
+    partition_seed: int
+    split: tuple[float, float, float]
+
+
 class RunSpec(_Part):
     """One run. ``hyper`` holds every hyper-parameter of the method, defaults filled in.
 
@@ -209,10 +219,10 @@ class RunSpec(_Part):
         return RunSpec.model_validate(tree)
 
     @property
-    def federation_key(self) -> tuple[str, str, int, int, tuple[float, float, float]]:
+    def federation_key(self) -> FederationKey:
         """What decides the federation: runs with equal keys have the same clients."""
         p = self.protocol
-        return (self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
+        return FederationKey(self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
 
 
 def cell_of(canonical: str) -> str:

@@ -19,7 +19,7 @@ OPTIONS = {
 FLAGS = {("speed", "--json")}
 """Old options that took a value where the option of that name is a flag now."""
 
-COMMANDS = {("data", "list"): ("datasets",)}
+COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {("data", "list"): ("datasets",)}
 """Commands that have another name now, by the old one."""
 
 

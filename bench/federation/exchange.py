@@ -18,6 +18,7 @@ from bench.federation.prepared import Prepared, prepare
 from bench.federation.splits import check_split
 from bench.federation.statistics import Holdings, holdings
 from bench.federation.types import ROLE_NAMES, SPLITS, TRAIN, Federation
+from bench.spec import FederationKey
 
 TOLERANCE = 5.0
 """By how many percentage points the roles of a file may be off the request's split without a word."""
@@ -40,7 +41,7 @@ def export_federation(federation: Federation, path: Path) -> None:
         raise RequestError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> cache.Request:
+def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> FederationKey:
     """The request that a file's clients stand for, by what file and user name of it; the data set has the
     defaults of seed and split.
 
@@ -66,7 +67,7 @@ def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> cach
             f"{path}: its partition seed is {said['partition_seed']}, expected 0 or more; {CORRECT}"
         )
     check_split(said["split"])
-    return cache.Request(**said)
+    return FederationKey(**said)
 
 
 def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
@@ -127,7 +128,7 @@ class ImportedClients:
     """Clients that were imported, the request whose runs use them, and the file that keeps them."""
 
     federation: Federation
-    request: cache.Request
+    request: FederationKey
     holdings: Holdings
     kept: Path
 

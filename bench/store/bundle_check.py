@@ -278,7 +278,7 @@ def check_rows(folder: Path, tables: Tables) -> None:
         frame = tables[table].assign(run_count=len(runs))
         if "run" in frame:
             frame = frame.join(of_run, on="run")
-        of_columns = [rule for column in frame for rule in OF_COLUMN.get(column, ())]
+        of_columns = [rule for column, kept in OF_COLUMN.items() if column in frame for rule in kept]
         for rule in (*of_columns, *rules):
             words, holds = rule if isinstance(rule, tuple) else (rule, rule)
             kept = frame.eval(holds, local_dict=VALUES) if isinstance(holds, str) else holds(tables)

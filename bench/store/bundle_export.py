@@ -164,7 +164,7 @@ def _curves(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
         (rows[run], stage, CURVE_SPLIT, *counts.shape, np.ascontiguousarray(counts.T).ravel())
         for (run, stage), counts in store.curves(rows, CURVE_SPLIT).items()
     ]
-    return pd.DataFrame(sorted(curves, key=lambda row: row[:2]), columns=SCHEMAS["curves"].names)
+    return pd.DataFrame(curves, columns=SCHEMAS["curves"].names).sort_values(["run", "stage"])
 
 
 def _confusions(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
@@ -172,7 +172,7 @@ def _confusions(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
         (rows[run], stage, rule, *matrices.shape[:2], matrices.ravel())
         for (run, stage, rule), matrices in store.confusions(rows).items()
     ]
-    return pd.DataFrame(sorted(counts, key=lambda row: row[:3]), columns=SCHEMAS["confusions"].names)
+    return pd.DataFrame(counts, columns=SCHEMAS["confusions"].names).sort_values(["run", "stage", "rule"])
 
 
 def _artefacts(store: Store, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:
