@@ -134,10 +134,8 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
     with open_store(url, create=True) as store, store.transaction() as session:
         _check_partitions(store, bundle)
         stored = store.states()
-        old = [stored.get(digest) for digest in runs["spec_hash"]]
-        fresh = np.array([row is None for row in old])
-        gives_way = np.array([row is not None and row.state in GIVES_WAY for row in old])
-        replaces = gives_way & (runs["state"] == "done").to_numpy()
+        states = runs["spec_hash"].map({digest: row.state for digest, row in stored.items()})
+        fresh, replaces = states.isna(), states.isin(GIVES_WAY) & (runs["state"] == "done")
         rest = runs[~(fresh | replaces)]
         conflicts = _conflicts(store, bundle, rest)
         _write(session, bundle, runs[fresh | replaces], stored)

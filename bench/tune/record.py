@@ -107,13 +107,12 @@ class Record(_Part):
         if [trial.number for trial in self.trials] != list(range(len(self.trials))):
             raise ValueError("the trials are not numbered one after the other")
         for trial in self.trials:
-            outside = [
-                key
-                for key, values in self.space.items()
-                if key not in trial.parameters or trial.parameters[key] not in values
-            ]
-            if outside or trial.parameters.keys() != self.space.keys():
+            if trial.parameters.keys() != self.space.keys() or not all(
+                trial.parameters[key] in values for key, values in self.space.items()
+            ):
                 raise ValueError(f"trial {trial.number} is outside of the space")
+            if trial.reached:
+                raise ValueError(f"trial {trial.number} says what it reached at its rungs")
         tuning = self.tuning
         try:
             expected = _following(tuning, self.trials)
