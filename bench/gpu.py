@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from bench.contract.toys import furthest, linked, make_spec, play, random_federation, random_images
+from bench.contract.toys import finish, furthest, linked, make_spec, play, random_federation, random_images
 from bench.engine.batch import cross_entropy
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.conditions import run_conditions
@@ -85,24 +85,28 @@ def exact() -> Iterator[None]:
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def played(spec: RunSpec, federation: Federation, device: str, block_size: int | None = None) -> Run:
-    """All rounds of a run, its models on the CPU."""
-    it = Run(spec, federation, device, block_size)
-    it.warm_up()
-    for index in range(spec.protocol.rounds):
-        it.step(index)
-    it.own = {name: value.cpu() for name, value in it.own.items()}
-    return it
+def distance(one: Run, other: Run) -> float:
+    """Largest difference of two runs' models, on whatever devices they are."""
+    models = ({name: value.cpu() for name, value in it.own.items()} for it in (one, other))
+    return furthest(*models)
+
+
+def image_run(model: str, sizes: Sizes, rounds: int, local_epochs: int) -> tuple[RunSpec, Federation]:
+    """A FedAvg run of a client model on random pixels."""
+    federation = random_images([sizes.images] * sizes.albums, side=sizes.side, classes=10)
+    client = {"model": model, "hidden": 512, "batch_size": BATCH, "optimizer": "sgd", "dropout": 0.0}
+    spec = make_spec("fedavg", federation, client=client, rounds=rounds, local_epochs=local_epochs)
+    return spec, federation
 
 
 def stacked_equals_sequential(model: str, device: str) -> Finding:
     """All clients at once on the device against one after the other there, and on the CPU."""
     spec, federation = toy(model)
     with exact():
-        together = played(spec, federation, device, len(federation))
-        alone = played(spec, federation, device, 1)
+        together = play(spec, federation, device=device, block_size=len(federation))
+        alone = play(spec, federation, device=device, block_size=1)
         elsewhere = play(spec, federation, block_size=1)
-    apart = [furthest(together.own, other.own) for other in (alone, elsewhere)]
+    apart = [distance(together, other) for other in (alone, elsewhere)]
     text = f"{apart[0]:.1e} from one client at a time, {apart[1]:.1e} from the CPU"
     return Finding("stacked is sequential", model, text, max(apart) < TOLERANCE)
 
@@ -135,17 +139,14 @@ def operations_an_image(spec: RunSpec, federation: Federation) -> float:
 
 def round_on_images(model: str, device: str, machine: Machine, sizes: Sizes) -> Finding:
     """A FedAvg round on random pixels: seconds, images trained on a second, share of the matrix rate."""
-    federation = random_images([sizes.images] * sizes.albums, side=sizes.side, classes=10)
-    client = {"model": model, "hidden": 512, "batch_size": BATCH, "optimizer": "sgd", "dropout": 0.0}
-    spec = make_spec("fedavg", federation, client=client, rounds=2 + sizes.rounds, local_epochs=5)
+    spec, federation = image_run(model, sizes, rounds=2 + sizes.rounds, local_epochs=5)
     with run_conditions():
         it = Run(spec, federation, device)
         it.warm_up()
         for index in range(2):
             it.step(index)
         before = dict(it.watch.seconds)
-        for index in range(2, 2 + sizes.rounds):
-            it.step(index)
+        finish(it, first=2)
     taken = {name: (seconds - before[name]) / sizes.rounds for name, seconds in it.watch.seconds.items()}
     counts = [client.count(TRAIN) for client in federation.clients]
     trained = spec.protocol.local_epochs * sum(
@@ -215,9 +216,7 @@ def memory_runs_out(device: str, sizes: Sizes) -> Finding:
     part, subject = "out of memory", "cnn"
     if torch.device(device).type != "cuda":
         return Finding(part, subject, "memory can be limited on an accelerator alone", None)
-    federation = random_images([sizes.images] * sizes.albums, side=sizes.side, classes=10)
-    client = {"model": "cnn", "hidden": 512, "batch_size": BATCH, "optimizer": "sgd", "dropout": 0.0}
-    spec = make_spec("fedavg", federation, client=client, rounds=1, local_epochs=1)
+    spec, federation = image_run("cnn", sizes, rounds=1, local_epochs=1)
 
     def execute(block_size: int) -> RunResult:
         return of_run(lambda: run(spec, federation, device, block_size), device)
@@ -236,7 +235,7 @@ def checkpoint_taken_up(device: str) -> Finding:
     """A run that is saved after half of its rounds and goes on in another object."""
     spec, federation = toy("gcn", rounds=4)
     with exact(), TemporaryDirectory() as folder:
-        whole = played(spec, federation, device)
+        whole = play(spec, federation, device=device)
         checkpoint = Checkpoint(Path(folder) / "run.ckpt", identity="check")
         first, second = (Run(spec, federation, device) for _ in range(2))
         first.warm_up()
@@ -244,9 +243,8 @@ def checkpoint_taken_up(device: str) -> Finding:
             first.step(index)
         checkpoint.save(first, 1, 0.0)
         saved = checkpoint.resume(second)
-        for index in range(2, 4):
-            second.step(index)
-    apart = furthest(whole.own, {name: value.cpu() for name, value in second.own.items()})
+        finish(second, first=2)
+    apart = distance(whole, second)
     text = "bit-equal" if apart == 0 else f"{apart:.1e} from the run that was not stopped"
     return Finding("checkpoint taken up", "gcn", text, saved is not None and apart < TOLERANCE)
 

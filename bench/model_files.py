@@ -277,10 +277,8 @@ class Saving:
             for path in folder.iterdir():
                 path.rename(new / path.name)
         text = f"{clients} models in {place}"
+        problem = f"{others} with another test accuracy than stored" if others else ""
         if manifest["partition_hash"] != run.partition_hash:
-            return SavedModels(run.name, str(place), False, f"{text}, of other clients than the stored run's")
-        if others:
-            return SavedModels(
-                run.name, str(place), False, f"{text}, {others} with another test accuracy than stored"
-            )
-        return SavedModels(run.name, str(place), True, f"{text}, test accuracies as stored")
+            problem = "of other clients than the stored run's"
+        text = f"{text}, {problem or 'test accuracies as stored'}"
+        return SavedModels(run.name, str(place), not problem, text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -122,6 +122,16 @@ class Newcomers(_Part):
         return round(self.ratio * clients)
 
 
+class FederationKey(NamedTuple):
+    """What decides a federation; ``split`` in percent."""
+
+    dataset: str
+    scenario: str
+    clients: int
+    partition_seed: int
+    split: tuple[float, float, float]
+
+
 class RunSpec(_Part):
     """One run. ``hyper`` holds every hyper-parameter of the method, defaults filled in.
 
@@ -146,7 +156,7 @@ class RunSpec(_Part):
 
     def canonical(self) -> str:
         """Canonical JSON: keys sorted, no spaces, numbers in their shortest exact form."""
-        return _canonical(self.tree())
+        return canonical_json(self.tree())
 
     @property
     def hash(self) -> str:
@@ -157,7 +167,7 @@ class RunSpec(_Part):
         """The hash with each of other seeds, which draw the partition, too, if asked for."""
         if not partition_per_seed:
             head = _without_seed(self.canonical())
-            return tuple(_sha256(f'{head},"seed":{seed}}}') for seed in seeds)
+            return tuple(sha256(f'{head},"seed":{seed}}}') for seed in seeds)
         tree = self.tree()
         protocol = tree["protocol"]
         return tuple(
@@ -209,15 +219,15 @@ class RunSpec(_Part):
         return RunSpec.model_validate(tree)
 
     @property
-    def federation_key(self) -> tuple[str, str, int, int, tuple[float, float, float]]:
+    def federation_key(self) -> FederationKey:
         """What decides the federation: runs with equal keys have the same clients."""
         p = self.protocol
-        return (self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
+        return FederationKey(self.dataset, self.scenario, self.clients, p.partition_seed, p.split)
 
 
 def cell_of(canonical: str) -> str:
     """``RunSpec.cell`` of a spec's canonical form."""
-    return _sha256(f"{_without_seed(canonical)}}}")
+    return sha256(f"{_without_seed(canonical)}}}")
 
 
 def _without_seed(canonical: str) -> str:
@@ -226,15 +236,17 @@ def _without_seed(canonical: str) -> str:
 
 
 def _digest(tree: Mapping[str, Any]) -> str:
-    return _sha256(_canonical(tree))
+    return sha256(canonical_json(tree))
 
 
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def sha256(data: str | bytes) -> str:
+    """SHA-256, hexadecimal."""
+    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
-def _canonical(tree: Mapping[str, Any]) -> str:
-    return json.dumps(tree, sort_keys=True, separators=(",", ":"))
+def canonical_json(tree: Mapping[str, Any]) -> str:
+    """JSON with sorted keys and no spaces; raises ``ValueError`` for NaN and infinity."""
+    return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def difference(one: RunSpec, other: RunSpec) -> dict[str, tuple[Any, Any]]:

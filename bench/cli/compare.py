@@ -57,7 +57,7 @@ def compare(
     from bench.report.study import STUDIES
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
-    from bench.store.peek import stored_runs
+    from bench.store.store import stored_runs
     from bench.sweep import show
     from bench.sweep.plan import data_at_hand, make_plan
     from bench.sweep.run import sweep

@@ -218,7 +218,7 @@ def import_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: opti
     """
     roots = paths.data_roots(data_root)
 
-    from bench.federation.exchange import PartialRequest, install
+    from bench.federation.exchange import install
 
-    for line in install(file, roots, PartialRequest(**vars(clients))).summary:
+    for line in install(file, roots, vars(clients)).summary:
         print(line)

@@ -84,7 +84,7 @@ def sweep(
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
     from bench.resolve import parse_overrides
-    from bench.store.peek import stored_runs
+    from bench.store.store import stored_runs
     from bench.sweep import show
     from bench.sweep.execution import execute
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan

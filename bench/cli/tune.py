@@ -65,7 +65,7 @@ def tune(
 
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
-    from bench.store.peek import stored_runs
+    from bench.store.store import stored_runs
     from bench.sweep.plan import Estimator, data_at_hand
     from bench.sweep.run import opened
     from bench.tune import run, show
@@ -87,11 +87,11 @@ def tune(
         from bench.tune.proposals import export
 
         searches, _ = opened_searches(database, home, requests, batch)
-        courses = [(search.tuning, search.standing.courses) for search in searches]
-        for path in draw(courses, plots) if plots is not None else ():
+        trials_of = [(search.tuning, search.standing.trials) for search in searches]
+        for path in draw(trials_of, plots) if plots is not None else ():
             print(path)
         if optuna is not None:
-            export(courses, optuna)
+            export(trials_of, optuna)
             print(optuna)
         return 0
     _, history = stored_runs(paths.default_database(), write=False)

@@ -19,6 +19,7 @@ import torch
 
 from bench.contract.toys import (
     copied,
+    finish,
     furthest,
     linked,
     make_spec,
@@ -26,7 +27,6 @@ from bench.contract.toys import (
     play,
     random_federation,
     random_images,
-    tinted_images,
 )
 from bench.data import FAMILIES, Family
 from bench.engine.checkpoint import Checkpoint
@@ -93,7 +93,7 @@ class Subject:
     def learnable(self) -> Federation:
         """Four larger clients whose features (and edges) tell the classes apart."""
         if self.family == "images":
-            return tinted_images()
+            return random_images((40, 30, 35, 45), tinted=True)
         drawn = random_federation((70, 60, 65, 75), seed=4, width=45, isolated=0, lean=0.1)
         return replace(linked(drawn), family=self.family)
 
@@ -145,6 +145,12 @@ def require(kept: bool, problem: str) -> None:
     """Raise ``Broken`` unless the rule is kept."""
     if not kept:
         raise Broken(problem)
+
+
+def same_counts(one: Run, other: Run, order: Sequence[int] | slice = slice(None)) -> bool:
+    """Whether two runs count the same correct predictions, the other one for its clients in an ``order``."""
+    others = other.correct()
+    return all(np.array_equal(counts[:, order], others[key]) for key, counts in one.correct().items())
 
 
 def describes_itself(subject: Subject) -> None:
@@ -199,9 +205,7 @@ def what_is_sent_fits(subject: Subject) -> None:
 def same_spec_is_bit_equal(subject: Subject) -> None:
     """The same spec twice gives the same bits, whatever the global generators hold."""
     one, (other, _) = subject.short, subject.again
-    same = furthest(one.own, other.own) == 0 and all(
-        np.array_equal(counts, other.correct()[key]) for key, counts in one.correct().items()
-    )
+    same = furthest(one.own, other.own) == 0 and same_counts(one, other)
     require(same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
 
 
@@ -222,11 +226,8 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
             raise Broken(str(error)) from error
         resumed = Run(subject.spec(), subject.federation)
         checkpoint.resume(resumed)
-    for round in range(1, ROUNDS):
-        resumed.step(round)
-    same = furthest(straight.own, resumed.own) == 0 and all(
-        np.array_equal(counts, resumed.correct()[key]) for key, counts in straight.correct().items()
-    )
+    finish(resumed, first=1)
+    same = furthest(straight.own, resumed.own) == 0 and same_counts(straight, resumed)
     require(
         same and straight.traffic.bytes_up == resumed.traffic.bytes_up,
         "a run taken up from a checkpoint ends with other numbers: keep what lasts over rounds in "
@@ -253,9 +254,8 @@ def block_size_changes_nothing(subject: Subject) -> None:
     for size in {1, 3, len(SIZES)} - {whole.block_size}:
         blocks = subject.play(size)
         apart = furthest(whole.own, blocks.own)
-        same = all(np.array_equal(counts, blocks.correct()[key]) for key, counts in whole.correct().items())
         require(
-            apart < 1e-4 and same,
+            apart < 1e-4 and same_counts(whole, blocks),
             f"blocks of {size} clients give other numbers than of {whole.block_size} "
             f"(models {apart:.1g} apart): "
             "a loss or a hook mixes clients of a block, or takes a block's place for a client's number",
@@ -297,17 +297,10 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
             hyper=_without_dropout(subject.kind),
         )
         straight = play(spec, subject.federation)
-        other = _Reordered(straight, subject.federation, order)
-        other.warm_up()
-        for round in range(ROUNDS):
-            other.step(round)
+        other = finish(_Reordered(straight, subject.federation, order))
         apart = furthest({name: value[order] for name, value in straight.own.items()}, other.own)
-        same = all(
-            np.array_equal(counts[:, order], other.correct()[key])
-            for key, counts in straight.correct().items()
-        )
         require(
-            apart < 1e-4 and same,
+            apart < 1e-4 and same_counts(straight, other, order),
             f"{where}another order of clients gives other numbers (models {apart:.1g} apart): key a client's "
             "random streams by its data, and what the server keeps for it by 'participants', or say in the "
             "docstring why its number matters",
@@ -369,9 +362,7 @@ def received_model_stays(subject: Subject) -> None:
 
     it.method.aggregate = watched  # type: ignore[method-assign]
     it.method.adapt = adapting  # type: ignore[method-assign]
-    it.warm_up()
-    for round in range(ROUNDS):
-        it.step(round)
+    finish(it)
 
 
 def absent_clients_keep_what_they_have(subject: Subject) -> None:
@@ -392,12 +383,10 @@ def absent_clients_keep_what_they_have(subject: Subject) -> None:
                     torch.equal(value[absent], before[name][absent]),
                     f"{name} of a client changes in a round that it takes no part in",
                 )
-        ends.append((copied(it.own), it.correct()))
-    (own, correct), (together, correct_together) = ends
-    apart = furthest(own, together)
-    same = all(np.array_equal(counts, correct_together[key]) for key, counts in correct.items())
+        ends.append(it)
+    apart = furthest(ends[0].own, ends[1].own)
     require(
-        apart < 1e-4 and same,
+        apart < 1e-4 and same_counts(ends[0], ends[1]),
         f"with half of the clients in a round, numbers depend on who is trained together ({apart:.1g} "
         "apart): index what the server keeps for its clients by the participants of a round",
     )
@@ -412,35 +401,28 @@ def majority_share(federation: Federation) -> float:
     return float(np.mean(shares))
 
 
-@dataclass(frozen=True)
-class Lessons:
-    """How the learnable toy of a family is learnt: rounds, of which the last quarter counts, and more."""
-
-    rounds: int
-    local_epochs: int
-    client: dict[str, Any]
-
-
-NODES = Lessons(40, 5, {"hidden": 16, "learning_rate": 0.02, "dropout": 0.3})
-IMAGES = Lessons(8, 3, {"hidden": 16, "optimizer": "adam", "learning_rate": 0.01})
-"""Adam, since generated networks start near zero, where a few dozen steps of plain SGD lead nowhere."""
+NODES: dict[str, Any] = {
+    "rounds": 40,
+    "local_epochs": 5,
+    "client": {"hidden": 16, "learning_rate": 0.02, "dropout": 0.3},
+}
+IMAGES: dict[str, Any] = {
+    "rounds": 8,
+    "local_epochs": 3,
+    "client": {"hidden": 16, "optimizer": "adam", "learning_rate": 0.01},
+}
+"""How the learnable toy of a family is learnt. Adam, since generated networks start near zero, where a few
+dozen steps of plain SGD lead nowhere.
+"""
 
 
 def late_accuracy(subject: Subject, stage: str) -> float:
     """Mean test accuracy of the last quarter of the rounds on the learnable toy."""
     lessons = IMAGES if subject.family == "images" else NODES
-    spec = subject.spec(
-        subject.learnable,
-        rounds=lessons.rounds,
-        local_epochs=lessons.local_epochs,
-        client=lessons.client,
-        whole=True,
-    )
-    result = run(spec, subject.learnable)
-    require(
-        result.state == "done", f"a run of {lessons.rounds} rounds ends as {result.state}: {result.reason}"
-    )
-    late = result.correct[stage, "test"][-lessons.rounds // 4 :]
+    rounds = lessons["rounds"]
+    result = run(subject.spec(subject.learnable, whole=True, **lessons), subject.learnable)
+    require(result.state == "done", f"a run of {rounds} rounds ends as {result.state}: {result.reason}")
+    late = result.correct[stage, "test"][-rounds // 4 :]
     return float((late / result.samples["test"]).mean())
 
 

@@ -25,45 +25,6 @@ def both_ways(pairs: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
     return np.array(arcs, np.int64).reshape(-1, 2).T
 
 
-def random_client(
-    rng: np.random.Generator,
-    nodes: int,
-    *,
-    width: int,
-    classes: int,
-    majority: int,
-    lean: float,
-    isolated: int,
-    dense: bool,
-    first_id: int,
-) -> Client:
-    """A random graph whose features and edges tell something of the labels.
-
-    A label is ``majority`` with probability ``lean``, else drawn uniformly; a node's words come
-    mostly from its class's own part of the vocabulary; few edges join different classes. The last
-    ``isolated`` nodes have no edge, one of them (if any) no word either.
-    """
-    labels = np.where(rng.random(nodes) < lean, majority, rng.integers(0, classes, nodes))
-    own = np.arange(width)[None, :] % classes == labels[:, None]
-    words = (rng.random((nodes, width)) < np.where(own, 0.2, 0.01)).astype(np.float32)
-    if isolated:
-        words[-1] = 0
-    linked = nodes - isolated
-    pairs = []
-    for _ in range(3 * linked):
-        u, v = (int(end) for end in rng.integers(0, linked, 2))
-        if labels[u] == labels[v] or rng.random() < 0.2:
-            pairs.append((u, v))
-    roles = np.array([TRAIN, TRAIN, VALIDATION, TEST, TEST, *rng.integers(0, 3, nodes)], np.int8)[:nodes]
-    return Client(
-        ids=np.arange(first_id, first_id + nodes),
-        labels=labels.astype(np.int64),
-        roles=rng.permutation(roles),
-        features=words + 0.1 * rng.random(words.shape, np.float32) if dense else sparse.csr_matrix(words),
-        edges=both_ways(pairs),
-    )
-
-
 def random_federation(
     sizes: Sequence[int] = (9, 31, 60, 5, 22),
     *,
@@ -74,22 +35,39 @@ def random_federation(
     isolated: int = 2,
     dense: bool = False,
 ) -> Federation:
-    """Clients of unequal sizes; the second has isolated nodes; neighbours share half of their ids."""
+    """Random graphs of unequal sizes whose features and edges tell something of the labels.
+
+    A label is its client's majority with probability ``lean``, else drawn uniformly; a node's words come
+    mostly from its class's own part of the vocabulary; few edges join different classes. The last
+    ``isolated`` nodes of the second client have no edge, one of them (if any) no word either. Clients that
+    follow each other share half of their ids.
+    """
     rng = np.random.default_rng(seed)
     clients = []
     first = 0
     for index, nodes in enumerate(sizes):
+        labels = np.where(rng.random(nodes) < lean, index % classes, rng.integers(0, classes, nodes))
+        own = np.arange(width)[None, :] % classes == labels[:, None]
+        words = (rng.random((nodes, width)) < np.where(own, 0.2, 0.01)).astype(np.float32)
+        linked = nodes
+        if isolated and index == 1:
+            words[-1] = 0
+            linked -= isolated
+        pairs = []
+        for _ in range(3 * linked):
+            u, v = (int(end) for end in rng.integers(0, linked, 2))
+            if labels[u] == labels[v] or rng.random() < 0.2:
+                pairs.append((u, v))
+        roles = np.array([TRAIN, TRAIN, VALIDATION, TEST, TEST, *rng.integers(0, 3, nodes)], np.int8)[:nodes]
         clients.append(
-            random_client(
-                rng,
-                nodes,
-                width=width,
-                classes=classes,
-                majority=index % classes,
-                lean=lean,
-                isolated=isolated if index == 1 else 0,
-                dense=dense,
-                first_id=first,
+            Client(
+                ids=np.arange(first, first + nodes),
+                labels=labels.astype(np.int64),
+                roles=rng.permutation(roles),
+                features=words + 0.1 * rng.random(words.shape, np.float32)
+                if dense
+                else sparse.csr_matrix(words),
+                edges=both_ways(pairs),
             )
         )
         first += nodes // 2
@@ -97,32 +75,30 @@ def random_federation(
 
 
 def random_images(
-    sizes: Sequence[int] = (6, 9, 20, 12), *, seed: int = 5, side: int = 16, classes: int = 3
+    sizes: Sequence[int] = (6, 9, 20, 12),
+    *,
+    seed: int = 5,
+    side: int = 16,
+    classes: int = 3,
+    tinted: bool = False,
 ) -> Federation:
-    """Clients with random colour pixels, brighter the higher the class."""
+    """Clients with random colour pixels, brighter the higher the class; ``tinted`` ones are dark, and the
+    class says which of the three colours is bright.
+    """
     rng = np.random.default_rng(seed)
     clients = []
     for index, count in enumerate(sizes):
         labels = rng.integers(0, classes, count)
-        pixels = rng.integers(0, 200, (count, 3, side, side)) + 20 * labels[:, None, None, None]
+        pixels = rng.integers(0, 56 if tinted else 200, (count, 3, side, side))
+        if tinted:
+            pixels[np.arange(count), labels] += 200
+        else:
+            pixels += 20 * labels[:, None, None, None]
         roles = np.resize(np.array([TRAIN, TRAIN, VALIDATION, TEST], np.int8), count)
         ids = np.arange(100 * index, 100 * index + count)
         clients.append(Client(ids, labels.astype(np.int64), roles, pixels.astype(np.uint8)))
-    return Federation("toy", "random", "images", classes, tuple(clients), f"random images {seed}")
-
-
-def tinted_images(sizes: Sequence[int] = (40, 30, 35, 45), *, seed: int = 5, side: int = 16) -> Federation:
-    """Clients with dark random pixels; the class says which of the three colours is bright."""
-    rng = np.random.default_rng(seed)
-    clients = []
-    for index, count in enumerate(sizes):
-        labels = rng.integers(0, 3, count)
-        pixels = rng.integers(0, 56, (count, 3, side, side))
-        pixels[np.arange(count), labels] += 200
-        roles = np.resize(np.array([TRAIN, TRAIN, VALIDATION, TEST], np.int8), count)
-        ids = np.arange(100 * index, 100 * index + count)
-        clients.append(Client(ids, labels.astype(np.int64), roles, pixels.astype(np.uint8)))
-    return Federation("toy", "random", "images", 3, tuple(clients), f"tinted images {seed}")
+    digest = f"{'tinted' if tinted else 'random'} images {seed}"
+    return Federation("toy", "random", "images", classes, tuple(clients), digest)
 
 
 def linked(federation: Federation, seed: int = 0) -> Federation:
@@ -179,19 +155,25 @@ def make_spec(
     )
 
 
+def finish(it: Run, first: int = 0) -> Run:
+    """Take a run to its end, from its warm-up or from the round ``first`` on."""
+    if first == 0:
+        it.warm_up()
+    for round in range(first, it.spec.protocol.rounds):
+        it.step(round)
+    return it
+
+
 def play(
     spec: RunSpec,
     federation: Federation,
     *,
+    device: str = "cpu",
     block_size: int | None = None,
     clients_type: type[Clients] = Clients,
 ) -> Run:
     """Every round of a run; its end state stays at hand."""
-    it = Run(spec, federation, block_size=block_size, clients_type=clients_type)
-    it.warm_up()
-    for round in range(spec.protocol.rounds):
-        it.step(round)
-    return it
+    return finish(Run(spec, federation, device, block_size, clients_type))
 
 
 def copied(stack: Any) -> dict[str, Any]:

@@ -74,6 +74,8 @@ OPTIONAL: dict[str, tuple[str, int]] = {
     "edges_offsets": ("iu", 1),
 }
 
+SCALARS = ("dataset", "scenario", "hash", "partition_seed")
+
 COLUMNS = ("client", "item", "role")
 ROLES = {name: role for role, name in enumerate(ROLE_NAMES)} | {"": UNUSED}
 """What stands in the column ``role`` of a table."""
@@ -121,12 +123,9 @@ def _arrays(file: AssignmentFile) -> Iterator[tuple[str, Any]]:
     yield "nodes", nodes.values
     yield "nodes_offsets", nodes.offsets
     yield from ((mask, roles == role) for mask, role in MASKS.items())
-    for name in ("dataset", "scenario", "hash"):
-        text = getattr(file, name)
-        if text is not None:
-            yield name, np.array(text)
-    if file.partition_seed is not None:
-        yield "partition_seed", np.int64(file.partition_seed)
+    for name in SCALARS:
+        if getattr(file, name) is not None:
+            yield name, np.array(getattr(file, name))
     if file.split is not None:
         yield "split", np.array(file.split, np.float64)
     if file.provenance:
@@ -192,12 +191,6 @@ class _Archive:
         if not holds:
             raise self.wrong(what)
 
-    def text(self, name: str) -> str | None:
-        return str(self[name].item()) if name in self else None
-
-    def integer(self, name: str) -> int | None:
-        return int(self[name].item()) if name in self else None
-
     def cuts(self, name: str, length: int) -> NDArray[np.int64]:
         """The inner ones of the offsets that cut ``length`` entries into those of the clients."""
         values = self[name].astype(np.int64)
@@ -225,7 +218,7 @@ class _Archive:
 
     def provenance(self) -> dict[str, Any]:
         try:
-            return dict(json.loads(self.text("provenance") or "{}"))
+            return dict(json.loads(str(self["provenance"]) or "{}")) if "provenance" in self else {}
         except (ValueError, TypeError, RecursionError):
             raise self.wrong("'provenance' is not a JSON object") from None
 
@@ -240,8 +233,8 @@ class _Archive:
 
     def read(self) -> AssignmentFile:
         """What the archive says."""
-        number = self.integer("format")
-        self.require(number in (None, FORMAT), f"format {FORMAT} expected, got {number}")
+        number = self["format"].item() if "format" in self else FORMAT
+        self.require(number == FORMAT, f"format {FORMAT} expected, got {number}")
         nodes = self["nodes"].astype(np.int64)
         cuts = self.cuts("nodes_offsets", len(nodes))
         labels = edges = None
@@ -253,14 +246,11 @@ class _Archive:
             edges = tuple(np.split(columns, self.cuts("edges_offsets", columns.shape[1]), axis=1))
         return AssignmentFile(
             Assignment(tuple(np.split(nodes, cuts)), tuple(np.split(self.roles(), cuts))),
-            self.text("dataset"),
-            self.text("scenario"),
-            self.integer("partition_seed"),
-            self.split(),
-            self.text("hash"),
-            self.provenance(),
-            labels,
-            edges,
+            split=self.split(),
+            provenance=self.provenance(),
+            labels=labels,
+            edges=edges,
+            **{name: self[name].item() for name in SCALARS if name in self},
         )
 
 

@@ -19,6 +19,7 @@ from bench.federation.prepared import Prepared, prepare
 from bench.federation.scenario import Assignment, Split
 from bench.federation.splits import check_split
 from bench.federation.types import TRAIN, Client, Federation
+from bench.spec import FederationKey
 
 
 def _clients(prepared: Prepared, assignment: Assignment) -> tuple[Client, ...]:
@@ -75,7 +76,7 @@ def federate(
             f"clients: expected 1 to {prepared.items}, since {name} has {prepared.items} {noun}, "
             f"got {clients}"
         )
-    request = cache.Request(name, scenario, clients, partition_seed, split)
+    request = FederationKey(name, scenario, clients, partition_seed, split)
     imported = cache.imported_path(request, prepared.checksum)
     if imported.exists():
         own = _restore(imported, prepared, scenario)

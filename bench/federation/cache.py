@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +18,25 @@ from filelock import FileLock
 from bench.errors import RequestError
 from bench.federation import assignment_file
 from bench.federation.assignment_file import AssignmentFile
-from bench.federation.scenario import Split
 from bench.paths import home
+from bench.spec import FederationKey
 
 FORMAT = 1
 """Of the name under which an assignment is kept, not of the file."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What decides a federation, as in ``RunSpec.federation_key``."""
-
-    dataset: str
-    scenario: str
-    clients: int
-    partition_seed: int
-    split: Split
-
-
-def _key(request: Request, checksum: str, recipe: dict[str, Any]) -> str:
-    content = {"format": FORMAT, "data": checksum, "recipe": recipe} | asdict(request)
+def _key(request: FederationKey, checksum: str, recipe: dict[str, Any]) -> str:
+    content = {"format": FORMAT, "data": checksum, "recipe": recipe} | request._asdict()
     content["split"] = [float(share) for share in request.split]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def drawn_path(request: Request, checksum: str, recipe: dict[str, Any]) -> Path:
+def drawn_path(request: FederationKey, checksum: str, recipe: dict[str, Any]) -> Path:
     """Where the assignment drawn for a request is kept; ``checksum`` is the data's."""
     return home() / "partitions" / f"{_key(request, checksum, recipe)}.npz"
 
 
-def imported_path(request: Request, checksum: str) -> Path:
+def imported_path(request: FederationKey, checksum: str) -> Path:
     """Where an assignment imported for a request is kept, whatever library would have drawn it."""
     return home() / "partitions" / "imported" / f"{_key(request, checksum, {})}.npz"
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pymetis
 from numpy.typing import NDArray
+from scipy import sparse
 
 from bench import streams
 from bench.data import Family, Graph
@@ -37,9 +38,10 @@ def check_graph(graph: Graph, name: str) -> None:
         raise RequestError(f"data set {name}: expected both directions of every edge")
 
 
-def row_starts(graph: Graph) -> NDArray[np.int64]:
-    """``[nodes + 1]``: the edges of source ``i`` are ``starts[i]:starts[i + 1]``."""
-    return np.searchsorted(graph.edges[0], np.arange(len(graph.labels) + 1)).astype(np.int64)
+def adjacency(graph: Graph) -> sparse.csr_array:
+    """The edges as ones in a matrix ``[nodes, nodes]``, sorted by row and column."""
+    ones, nodes = np.ones(graph.edges.shape[1], np.int8), len(graph.labels)
+    return sparse.csr_array((ones, tuple(graph.edges)), shape=(nodes, nodes))
 
 
 def metis_seed(partition_seed: int) -> int:
@@ -54,10 +56,11 @@ def metis_parts(graph: Graph, parts: int, partition_seed: int) -> NDArray[np.int
         RequestError: a part is empty, which METIS allows itself on tiny graphs.
     """
     dtype = pymetis.zero_copy_dtype()
-    adjacency = pymetis.CSRAdjacency(row_starts(graph).astype(dtype), graph.edges[1].astype(dtype))
+    edges = adjacency(graph)
+    neighbours = pymetis.CSRAdjacency(edges.indptr.astype(dtype), edges.indices.astype(dtype))
     options = pymetis.Options(seed=metis_seed(partition_seed))
     with _ONE_AT_A_TIME:
-        result = pymetis.part_graph(parts, adjacency=adjacency, recursive=False, options=options)
+        result = pymetis.part_graph(parts, adjacency=neighbours, recursive=False, options=options)
     labels = np.asarray(result.vertex_part, np.int64)
     empty = np.flatnonzero(np.bincount(labels, minlength=parts) == 0)
     if empty.size:
@@ -128,40 +131,18 @@ class Overlapping(_Metis):
         return self._assign(data, ids, partition_seed, split)
 
 
-def induced_edges(graph: Graph, starts: NDArray[np.int64], ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Edges among ``ids`` as positions in ``ids`` ``[2, m]``, both directions, sorted.
-
-    ``starts`` are the graph's ``row_starts``. Edges to nodes outside are dropped.
-    """
-    position = np.full(len(graph.labels), -1, np.int64)
-    position[ids] = np.arange(len(ids))
-    degrees = starts[ids + 1] - starts[ids]
-    ends = np.cumsum(degrees)
-    edge = np.arange(degrees.sum()) + np.repeat(starts[ids] - (ends - degrees), degrees)
-    source = np.repeat(np.arange(len(ids)), degrees)
-    target = position[graph.edges[1][edge]]
-    kept = np.stack([source, target])[:, target >= 0]
-    return kept[:, np.lexsort((kept[1], kept[0]))]
-
-
-def cross_edges(graph: Graph, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Edges from ``ids`` to other nodes ``[2, m]``: positions in ``ids``, and node ids; sorted."""
-    position = np.full(len(graph.labels), -1, np.int64)
-    position[ids] = np.arange(len(ids))
-    source, target = position[graph.edges[0]], graph.edges[1]
-    crossing = np.stack([source, target])[:, (source >= 0) & (position[target] < 0)]
-    return crossing[:, np.lexsort((crossing[1], crossing[0]))]
-
-
 def graph_clients(graph: Graph, assignment: Assignment) -> tuple[Client, ...]:
     """The induced subgraph of every client; with what it knows of hyperedges, if the graph has some."""
-    starts = row_starts(graph)
+    neighbours = adjacency(graph)
     clients = []
     for ids, roles in zip(assignment.ids, assignment.roles, strict=True):
-        edges = induced_edges(graph, starts, ids)
+        own = neighbours[ids]
+        edges = np.stack(own[:, ids].sorted_indices().nonzero()).astype(np.int64)
         client = Client(ids, graph.labels[ids], roles, graph.features[ids], edges)
         if graph.hyperedges is not None:
             known = known_hyperedges(graph.hyperedges, len(graph.labels), ids)
-            client = replace(client, hyperedges=known, cross_edges=cross_edges(graph, ids))
+            ends = np.stack(own.nonzero()).astype(np.int64)
+            cross_edges = ends[:, ~np.isin(ends[1], ids)]
+            client = replace(client, hyperedges=known, cross_edges=cross_edges)
         clients.append(client)
     return tuple(clients)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -104,10 +105,10 @@ class Federation:
         return len(self.clients)
 
 
-def hide_held_out(federation: Federation) -> Federation:
-    """The federation with every label but those of training items replaced by -1."""
+def hide_held_out(federation: Federation, roles: Sequence[int] = (VALIDATION, TEST, UNUSED)) -> Federation:
+    """The federation with the labels of items in these roles, all but training, replaced by -1."""
     clients = tuple(
-        replace(client, labels=np.where(client.roles == TRAIN, client.labels, -1))
+        replace(client, labels=np.where(np.isin(client.roles, roles), -1, client.labels))
         for client in federation.clients
     )
     return replace(federation, clients=clients)

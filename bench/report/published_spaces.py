@@ -10,8 +10,7 @@ from typing import NamedTuple
 from bench.report.published import rows_of
 from bench.report.study import STUDIES, Study
 from bench.tune.record import Record
-from bench.tune.space import Value
-from bench.tune.tuning import Tuning
+from bench.tune.tuning import Tuning, Value
 
 FILE = "hyperparameters.csv"
 

@@ -21,18 +21,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
-from bench.spec import cell_of
+from bench.spec import canonical_json, cell_of, sha256
 from bench.store.arrays import unpack_array
 from bench.store.bundle_check import (
     CURVE_SPLIT,
     MANIFEST,
     SCHEMAS,
     VERSIONS,
-    Tables,
     check_columns,
     check_rows,
     refuse,
-    sha256,
 )
 from bench.store.filters import Readings, filter_results, filter_runs
 from bench.store.models import ClientResult
@@ -107,11 +105,6 @@ class Manifest(_Part):
     partitions: list[Partition]
 
 
-def _canonical(value: Mapping[str, Any]) -> str:
-    """JSON as the database keeps it: keys sorted, no spaces; raises ``ValueError`` for NaN and infinity."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     """``bundle.json``, checked in itself, and its SHA-256."""
     if not (folder / MANIFEST).is_file():
@@ -119,7 +112,7 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     data = _read_bytes(folder, MANIFEST, MANIFEST_BYTES)
     try:
         tree = json.loads(data)
-        _canonical(tree)
+        canonical_json(tree)
     except (ValueError, RecursionError) as error:
         refuse(folder, MANIFEST, f"not valid JSON: {error}")
     if isinstance(tree, dict) and isinstance(version := tree.get("version"), int) and version > max(VERSIONS):
@@ -170,7 +163,7 @@ class Bundle:
                 _read_stated(folder, file.removesuffix(".parquet"), self._files)
         else:
             self._tables |= {name: self._read(name) for name in SCHEMAS}
-            check_rows(folder, Tables(**self._tables, environments=environments, partitions=partitions))
+            check_rows(folder, {**self._tables, "environments": environments, "partitions": partitions})
         self._environments = environments.assign(id=range(1, len(environments) + 1))
         self._environments = self._environments[["id", "hash", "description"]]
         self._partitions = partitions
@@ -369,7 +362,7 @@ def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
     """One row a part; what is JSON in the database is JSON here."""
     rows = [
         {
-            name: _canonical(value) if isinstance(value, dict) else value
+            name: canonical_json(value) if isinstance(value, dict) else value
             for name, value in part.model_dump().items()
         }
         for part in parts

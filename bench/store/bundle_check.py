@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,7 @@ from sqlalchemy import BigInteger, Column
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
 from bench.selection import RULES as SELECTION_RULES
-from bench.spec import STAGES, RunSpec
+from bench.spec import STAGES, RunSpec, sha256
 from bench.store.models import Artefact, Base, ClientResult, Confusion, Curve, Run, spec_columns
 
 STATES = ("done", "diverged", "not_applicable", "oom")
@@ -91,27 +90,14 @@ VERSIONS = {1: FILES - {"confusions.parquet"}, 2: FILES}
 """Version of a bundle -> its files; the newest is written."""
 
 
-class Tables(NamedTuple):
-    """The content of a bundle; the last two stand in ``bundle.json``."""
-
-    runs: pd.DataFrame
-    client_results: pd.DataFrame
-    curves: pd.DataFrame
-    artefacts: pd.DataFrame
-    confusions: pd.DataFrame
-    environments: pd.DataFrame
-    partitions: pd.DataFrame
+Tables = Mapping[str, pd.DataFrame]
+"""The content of a bundle by table; ``environments`` and ``partitions`` stand in ``bundle.json``."""
 
 
 def refuse(folder: Path, file: str, problem: str) -> NoReturn:
     """Raise ``RequestError`` with the file's name and the problem, in one line."""
     line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in problem)
     raise RequestError(f"bundle {folder}: {file}: {line if len(line) <= LONGEST else f'{line[:LONGEST]}...'}")
-
-
-def sha256(data: str | bytes) -> str:
-    """SHA-256, hexadecimal."""
-    return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
 def check_columns(folder: Path, name: str, table: pa.Table) -> None:
@@ -145,27 +131,29 @@ def check_columns(folder: Path, name: str, table: pa.Table) -> None:
 
 VALUES = {"states": STATES, "stages": STAGES, "splits": SPLITS, "rules": tuple(SELECTION_RULES)}
 
-Rule = str | tuple[str, Callable[["Tables"], Any]]
-"""A boolean a row: an expression over a table's columns (``DataFrame.eval``), or words and a function."""
+Rule = str | tuple[str, str | Callable[[Tables], Any]]
+"""A boolean a row: an expression over a table's columns (``DataFrame.eval``), or words and such an expression
+or a function.
+"""
 
 
 def _keys(table: str) -> Rule:
     model = Base.metadata.tables[table]
     unique = [column for column in model.columns if column.unique] or model.primary_key
     keys = [NAMES.get(column.name, column.name) for column in unique]
-    return f"no earlier row with the same {', '.join(keys)}", lambda t: ~getattr(t, table).duplicated(keys)
+    return f"no earlier row with the same {', '.join(keys)}", lambda t: ~t[table].duplicated(keys)
 
 
 def _known_partition(tables: Tables) -> list[bool]:
     columns = ["hash", "dataset", "scenario", "clients"]
-    known = set(tables.partitions[columns].itertuples(index=False, name=None))
-    runs = tables.runs[["partition_hash", *columns[1:]]].itertuples(index=False, name=None)
+    known = set(tables["partitions"][columns].itertuples(index=False, name=None))
+    runs = tables["runs"][["partition_hash", *columns[1:]]].itertuples(index=False, name=None)
     return [not run[0] or run in known for run in runs]
 
 
 def _counts_fit(tables: Tables) -> list[bool]:
     """Whether each curve's counts are 0 to the client's test samples; a client without has no results."""
-    curves, results = tables.curves, tables.client_results
+    curves, results = tables["curves"], tables["client_results"]
     test = results[results["split"] == CURVE_SPLIT]
     samples = test.groupby(["run", "client"])["samples"].max()
     clients = [np.arange(count) for count in curves["clients"]]
@@ -178,20 +166,14 @@ def _counts_fit(tables: Tables) -> list[bool]:
     ]
 
 
-def _confusions_are_whole(tables: Tables) -> list[bool]:
-    sizes = tables.confusions[["clients", "classes"]].itertuples(index=False, name=None)
-    numbers = map(len, tables.confusions["counts"])
-    return [clients * classes**2 == count for (clients, classes), count in zip(sizes, numbers, strict=True)]
-
-
 def _confusions_fit(tables: Tables) -> list[bool]:
     """Whether each client's counts are those of its test samples, and the right ones its correct ones."""
-    results = tables.client_results
+    results = tables["client_results"]
     results = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
     of_client = results.set_index(["run", "stage", "rule", "client"])[["correct", "samples"]].sort_index()
     known = {key: part.droplevel([0, 1, 2]) for key, part in of_client.groupby(level=[0, 1, 2])}
     holds = []
-    for run, stage, rule, clients, classes, counts in tables.confusions.itertuples(index=False):
+    for run, stage, rule, clients, classes, counts in tables["confusions"].itertuples(index=False):
         matrices = counts.reshape(clients, classes, classes).astype(np.int64)
         right, items = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
         stated = known.get((run, stage, rule), of_client.iloc[:0].droplevel([0, 1, 2]))
@@ -216,32 +198,35 @@ def _is_array(data: bytes) -> bool:
     return len(data) <= ARRAY_BYTES
 
 
+OF_COLUMN = {
+    "run": ["0 <= run < run_count", "run_is_done"],
+    "stage": ["stage in @stages"],
+    "rule": ["rule in @rules"],
+}
+"""Column -> what its values keep in every table that has it, in this order and before ``RULES``."""
+
 RULES: dict[str, list[Rule]] = {
     "environments": [
         _keys("environments"),
         (
             "hash of the description",
-            lambda t: t.environments["description"].map(sha256) == t.environments["hash"],
+            lambda t: t["environments"]["description"].map(sha256) == t["environments"]["hash"],
         ),
     ],
     "partitions": [_keys("partitions")],
     "runs": [
         _keys("runs"),
         "state in @states",
-        ("no negative number", lambda tables: (tables.runs.select_dtypes("number") >= 0).all(axis=1)),
+        ("no negative number", lambda tables: (tables["runs"].select_dtypes("number") >= 0).all(axis=1)),
         "'2000-01-01' <= started <= '2099-12-31'",
         (
             "an environment of bundle.json",
-            lambda tables: tables.runs["environment"].isin(tables.environments["hash"]),
+            lambda tables: tables["runs"]["environment"].isin(tables["environments"]["hash"]),
         ),
         ("no partition_hash or one of bundle.json, of these clients", _known_partition),
     ],
     "client_results": [
-        "0 <= run < run_count",
-        "run_is_done",
-        "stage in @stages",
         "split in @splits",
-        "rule in @rules",
         "metric.str.fullmatch('[a-z][a-z0-9_]{0,63}')",
         "0 <= client < run_clients",
         "samples >= 1",
@@ -251,9 +236,6 @@ RULES: dict[str, list[Rule]] = {
         _keys("client_results"),
     ],
     "curves": [
-        "0 <= run < run_count",
-        "run_is_done",
-        "stage in @stages",
         f"split == '{CURVE_SPLIT}'",
         "rows >= 1",
         "clients == run_clients",
@@ -262,22 +244,16 @@ RULES: dict[str, list[Rule]] = {
         ("counts from 0 to the client's samples", _counts_fit),
     ],
     "artefacts": [
-        "0 <= run < run_count",
-        "run_is_done",
         _keys("artefacts"),
         (
             f"as data an NPY array of numbers of at most {ARRAY_BYTES:,} bytes",
-            lambda tables: tables.artefacts["data"].map(_is_array),
+            lambda tables: tables["artefacts"]["data"].map(_is_array),
         ),
     ],
     "confusions": [
-        "0 <= run < run_count",
-        "run_is_done",
-        "stage in @stages",
-        "rule in @rules",
         "clients == run_clients",
         "classes >= 1",
-        ("clients * classes * classes counts", _confusions_are_whole),
+        ("clients * classes * classes counts", "clients * classes * classes == counts.str.len()"),
         _keys("confusions"),
         (
             "every client's test samples, and its correct predictions where both classes agree",
@@ -294,17 +270,18 @@ def check_rows(folder: Path, tables: Tables) -> None:
     Raises:
         RequestError: naming the first row of which one does not hold.
     """
-    runs = tables.runs
+    runs = tables["runs"]
     for row, run in enumerate(runs.to_dict("records")):
         _check_spec(folder, row, run)
     of_run = pd.DataFrame({"run_is_done": runs["state"] == "done", "run_clients": runs["clients"]})
     for table, rules in RULES.items():
-        frame = getattr(tables, table).assign(run_count=len(runs))
+        frame = tables[table].assign(run_count=len(runs))
         if "run" in frame:
             frame = frame.join(of_run, on="run")
-        for rule in rules:
-            words, holds = rule if isinstance(rule, tuple) else (rule, None)
-            kept = holds(tables) if holds else frame.eval(words, local_dict=VALUES)
+        of_columns = [rule for column, kept in OF_COLUMN.items() if column in frame for rule in kept]
+        for rule in (*of_columns, *rules):
+            words, holds = rule if isinstance(rule, tuple) else (rule, rule)
+            kept = frame.eval(holds, local_dict=VALUES) if isinstance(holds, str) else holds(tables)
             wrong = np.flatnonzero(~np.asarray(kept, bool))
             if len(wrong):
                 words = re.sub(r"@(\w+)", lambda name: ", ".join(VALUES[name[1]]), words)

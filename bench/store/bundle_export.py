@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
+from bench.pages.folder import replaced
+from bench.spec import sha256
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import (
@@ -26,7 +26,6 @@ from bench.store.bundle_check import (
     SCHEMAS,
     STATES,
     VERSIONS,
-    sha256,
 )
 from bench.store.store import Store
 
@@ -69,12 +68,9 @@ def write_bundle(
     if runs.empty:
         raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
     _check_target(folder)
-    try:
-        with _replacing(folder) as fresh:
-            _write(store, runs, fresh, largest_array)
-            Bundle(fresh)  # what would be refused on reading is refused before it is in place
-    except OSError as error:
-        raise RequestError(f"--out {folder}: cannot write there: {error.strerror or error}") from None
+    with replaced(folder) as fresh:
+        _write(store, runs, fresh, largest_array)
+        Bundle(fresh)  # what would be refused on reading is refused before it is in place
     return ExportInfo(
         folder, len(runs), {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     )
@@ -92,24 +88,6 @@ def _check_target(folder: Path) -> None:
         raise RequestError(
             f"--out {folder}: expected a new folder, an empty one or a bundle, this one {what}"
         )
-
-
-@contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A new folder beside ``folder`` that takes its place at the end, if nothing goes wrong."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as room:
-        fresh, old = Path(room, "new"), Path(room, "old")
-        fresh.mkdir()
-        yield fresh
-        if folder.exists():
-            folder.rename(old)
-        try:
-            fresh.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
 
 
 def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -> None:
@@ -183,39 +161,23 @@ def _client_results(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
 def _curves(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
     """Counts client by client: those of one client change little from row to row."""
     curves = [
-        {
-            "run": rows[run],
-            "stage": stage,
-            "split": CURVE_SPLIT,
-            "rows": counts.shape[0],
-            "clients": counts.shape[1],
-            "correct": np.ascontiguousarray(counts.T).ravel(),
-        }
+        (rows[run], stage, CURVE_SPLIT, *counts.shape, np.ascontiguousarray(counts.T).ravel())
         for (run, stage), counts in store.curves(rows, CURVE_SPLIT).items()
     ]
-    curves.sort(key=lambda curve: (curve["run"], curve["stage"]))
-    return pd.DataFrame(curves, columns=SCHEMAS["curves"].names)
+    return pd.DataFrame(curves, columns=SCHEMAS["curves"].names).sort_values(["run", "stage"])
 
 
 def _confusions(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
     counts = [
-        {
-            "run": rows[run],
-            "stage": stage,
-            "rule": rule,
-            "clients": len(matrices),
-            "classes": matrices.shape[1],
-            "counts": matrices.ravel(),
-        }
+        (rows[run], stage, rule, *matrices.shape[:2], matrices.ravel())
         for (run, stage, rule), matrices in store.confusions(rows).items()
     ]
-    counts.sort(key=lambda row: (row["run"], row["stage"], row["rule"]))
-    return pd.DataFrame(counts, columns=SCHEMAS["confusions"].names)
+    return pd.DataFrame(counts, columns=SCHEMAS["confusions"].names).sort_values(["run", "stage", "rule"])
 
 
 def _artefacts(store: Store, rows: Mapping[int, int], largest_array: int) -> pd.DataFrame:
     arrays = [
-        {"run": row, "name": name, "data": data}
+        (row, name, data)
         for run, row in rows.items()
         for name in store.artefact_names(run)
         if len(data := pack_array(store.artefact(run, name))) <= largest_array

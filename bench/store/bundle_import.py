@@ -12,29 +12,19 @@ from typing import Any, Literal, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY
 from bench.selection import RULES, Counts, client_mean
 from bench.spec import STAGES
-from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
-from bench.store.models import (
-    Artefact,
-    Base,
-    ClientResult,
-    Confusion,
-    Curve,
-    ImportedBundle,
-    Partition,
-    Run,
-)
+from bench.store.models import ImportedBundle, Partition, Run
 from bench.store.outcome import outcomes
 from bench.store.queries import Stored
-from bench.store.store import Store, environment_id, now, open_store
+from bench.store.store import Store, environment_id, now, open_store, write_numbers
 
 GIVES_WAY = ("failed", "no_data", "oom")
 """States of a stored run that a finished imported one takes the place of."""
@@ -144,10 +134,8 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
     with open_store(url, create=True) as store, store.transaction() as session:
         _check_partitions(store, bundle)
         stored = store.states()
-        old = [stored.get(digest) for digest in runs["spec_hash"]]
-        fresh = np.array([row is None for row in old])
-        gives_way = np.array([row is not None and row.state in GIVES_WAY for row in old])
-        replaces = gives_way & (runs["state"] == "done").to_numpy()
+        states = runs["spec_hash"].map({digest: row.state for digest, row in stored.items()})
+        fresh, replaces = states.isna(), states.isin(GIVES_WAY) & (runs["state"] == "done")
         rest = runs[~(fresh | replaces)]
         conflicts = _conflicts(store, bundle, rest)
         _write(session, bundle, runs[fresh | replaces], stored)
@@ -203,30 +191,18 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored: Mapping
         )
         session.add(run)
         session.flush()
-        _write_numbers(session, bundle, values["id"], run.id)
-
-
-def _write_numbers(session: Session, bundle: Bundle, number: int, run_id: int) -> None:
-    """Write the numbers and arrays of the bundle's run ``number`` as those of ``run_id``."""
-    results = bundle.client_results([number]).assign(run_id=run_id)
-    _insert(session, ClientResult, results.to_dict("records"))
-    curves = [
-        {"stage": stage, "rows": counts.shape[0], "clients": counts.shape[1], "data": pack_counts(counts)}
-        for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
-    ]
-    _insert(session, Curve, [{"run_id": run_id, "split": CURVE_SPLIT, **curve} for curve in curves])
-    confusions = [
-        {"run_id": run_id, "stage": stage, "rule": rule, **pack_matrices(counts)}
-        for (_, stage, rule), counts in bundle.confusions([number]).items()
-    ]
-    _insert(session, Confusion, confusions)
-    arrays = {name: pack_array(bundle.artefact(number, name)) for name in bundle.artefact_names(number)}
-    _insert(session, Artefact, [{"run_id": run_id, "name": name, "data": arrays[name]} for name in arrays])
-
-
-def _insert(session: Session, model: type[Base], rows: list[Any]) -> None:
-    if rows:
-        session.execute(insert(model), rows)
+        number = values["id"]
+        write_numbers(
+            session,
+            run.id,
+            bundle.client_results([number]).to_dict("records"),
+            {
+                (stage, CURVE_SPLIT): counts
+                for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
+            },
+            {key[1:]: counts for key, counts in bundle.confusions([number]).items()},
+            {name: bundle.artefact(number, name) for name in bundle.artefact_names(number)},
+        )
 
 
 def _bundle_id(session: Session, bundle: Bundle) -> int:
@@ -258,9 +234,7 @@ def mark(store: Store, digest: str, findings: Mapping[str, Finding]) -> str | No
     Findings are kept for every run that was ever made again, the latest of each: one that differs
     is not outweighed by drawing others. Returned is the bundle's state: ``contradicted`` if one of
     them differs, else ``verified``; None where no such bundle was imported. When that was is stored, too.
-
-    Raises:
-        RequestError: the database cannot be written.
+    Raises as ``Store.transaction``.
     """
     with store.transaction() as session:
         row = session.scalar(select(ImportedBundle).where(ImportedBundle.hash == digest))

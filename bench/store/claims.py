@@ -27,7 +27,9 @@ CLOCKS = {
 
 
 class Claims:
-    """The claims of one sweep on a database."""
+    """The claims of one sweep on a database; all that it does raises ``RequestError`` where that cannot be
+    written.
+    """
 
     def __init__(self, store: Store, lease: float = LEASE) -> None:
         self.owner = f"{process.name()}:{secrets.token_hex(4)}"
@@ -36,30 +38,23 @@ class Claims:
         self._held: set[str] = set()
 
     def take(self, spec_hash: str) -> bool:
-        """Claim a run; False where another sweep holds it.
-
-        Raises:
-            RequestError: the database cannot be written.
-        """
+        """Claim a run; False where another sweep holds it."""
         with self._store.transaction() as session:
             now = _now(session)
             held = session.get(Claim, spec_hash)
-            if held is not None and held.until > now and self._is_other(held.owner):
+            if (
+                held is not None
+                and held.until > now
+                and held.owner != self.owner
+                and process.runs(held.owner) is not False
+            ):
                 return False
             session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=now + self._lease))
         self._held.add(spec_hash)
         return True
 
-    def _is_other(self, owner: str) -> bool:
-        """Whether it is another sweep, and not one that is known to be no more."""
-        return owner != self.owner and process.runs(owner) is not False
-
     def renew(self) -> set[str]:
-        """Let all claims of this sweep last another lease from now; returns the runs it has lost meanwhile.
-
-        Raises:
-            RequestError: the database cannot be written.
-        """
+        """Let all claims of this sweep last another lease from now; returns the runs lost meanwhile."""
         with self._store.transaction() as session:
             until = _now(session) + self._lease
             session.execute(update(Claim).where(Claim.owner == self.owner).values(until=until))
@@ -69,11 +64,7 @@ class Claims:
         return lost
 
     def release(self) -> None:
-        """Give up all claims of this sweep, and remove those that have run out.
-
-        Raises:
-            RequestError: the database cannot be written.
-        """
+        """Give up all claims of this sweep, and remove those that have run out."""
         with self._store.transaction() as session:
             over = or_(Claim.owner == self.owner, Claim.until <= _now(session))
             session.execute(delete(Claim).where(over))

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -74,14 +74,6 @@ class Database(ABC):
     name: str
 
     @abstractmethod
-    def empty(self) -> bool:
-        """Whether there is nothing to read yet.
-
-        Raises:
-            RequestError: it cannot be reached.
-        """
-
-    @abstractmethod
     def size(self) -> int:
         """Bytes that it takes."""
 
@@ -106,10 +98,6 @@ class Database(ABC):
         """What is wrong with the content; empty if nothing is known to be."""
 
     @abstractmethod
-    def explained(self) -> AbstractContextManager[None]:
-        """Turns the driver's errors while opening the database into one ``RequestError``."""
-
-    @abstractmethod
     def backup(self, target: Path) -> None:
         """Copy the database into a file.
 
@@ -117,6 +105,32 @@ class Database(ABC):
             RequestError: it cannot be read, the file cannot be written or is a part of it, or this is
                 another program's task.
         """
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turn the driver's errors while opening the database into one ``RequestError``."""
+        try:
+            yield
+        except (SQLAlchemyError, sqlite3.DatabaseError) as error:
+            cause = str(getattr(error, "orig", None) or error).strip().splitlines()
+            raise RequestError(
+                f"database {self.name}: cannot open it: {cause[0] if cause else error}"
+            ) from None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that reads, whatever the schema is; errors as of ``explained``."""
+        engine = self.engine(write=False)
+        try:
+            with self.explained(), engine.connect() as connection:
+                yield connection
+        finally:
+            engine.dispose()
+
+    def empty(self) -> bool:
+        """Whether there is nothing to read yet; raises ``RequestError`` where it cannot be reached."""
+        with self.reading() as connection:
+            return not inspect(connection).get_table_names()
 
 
 def explain(engine: Engine, name: str, busy: Callable[[ExceptionContext], bool]) -> None:
@@ -168,12 +182,7 @@ class SQLite(Database):
             return True
         if not self.path.is_file() or self._head() != MAGIC:
             return False
-        engine = self.engine(write=False)
-        try:
-            with self.explained(), engine.connect() as connection:
-                return not inspect(connection).get_table_names()
-        finally:
-            engine.dispose()
+        return super().empty()
 
     def _head(self) -> bytes:
         with self.path.open("rb") as file:
@@ -267,15 +276,6 @@ class SQLite(Database):
         orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
         return f"{len(orphans)} rows without their run" if orphans else ""
 
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn the driver's errors while opening the file into one line."""
-        try:
-            yield
-        except (DatabaseError, sqlite3.DatabaseError) as error:
-            cause = getattr(error, "orig", None) or error
-            raise RequestError(f"database {self.name}: cannot open it: {cause}") from None
-
     def backup(self, target: Path) -> None:
         """Copy the database as it is at one moment, while others write; the copy is complete or absent."""
         self.check(write=False)
@@ -337,25 +337,10 @@ class Postgres(Database):
         if find_spec("psycopg") is None:
             raise RequestError("PostgreSQL needs the extra 'postgres': pip install 'pfl-bench[postgres]'")
 
-    def empty(self) -> bool:
-        """Whether it has no tables."""
-        engine = self.engine(write=False)
-        try:
-            with self.explained(), engine.connect() as connection:
-                return not inspect(connection).get_table_names()
-        finally:
-            engine.dispose()
-
     def size(self) -> int:
         """Bytes of the database on the server."""
-        engine = self.engine(write=False)
-        try:
-            with self.explained(), engine.connect() as connection:
-                return int(
-                    connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one()
-                )
-        finally:
-            engine.dispose()
+        with self.reading() as connection:
+            return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
     def check(self, write: bool) -> None:
         """Refuse a server that cannot be reached, or a database that has nothing to read."""
@@ -390,17 +375,6 @@ class Postgres(Database):
     def damage(self, connection: Connection) -> str:
         """Nothing is known: the server keeps its foreign keys, and its administrator checks its files."""
         return ""
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn the driver's errors while opening the database into one line."""
-        try:
-            yield
-        except SQLAlchemyError as error:
-            cause = str(getattr(error, "orig", None) or error).strip().splitlines()
-            raise RequestError(
-                f"database {self.name}: cannot open it: {cause[0] if cause else error}"
-            ) from None
 
     def backup(self, target: Path) -> None:
         """Refused: the server's own program does it."""

@@ -42,11 +42,7 @@ def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[
 
 
 def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """Rows that match every filter.
-
-    Raises:
-        RequestError: there is no such column.
-    """
+    """Rows that match every filter; raises as ``wanted_values``."""
     keep = np.ones(len(runs), bool)
     for name, values in wanted_values(filters, runs.columns).items():
         keep &= runs[name].isin(values).to_numpy()

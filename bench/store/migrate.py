@@ -113,12 +113,8 @@ def revision_of(url: str) -> str | None:
     """
     place = connect.database(url)
     place.check(write=False)
-    engine = place.engine(write=False)
-    try:
-        with place.explained(), engine.connect() as connection:
-            return current(connection)
-    finally:
-        engine.dispose()
+    with place.reading() as connection:
+        return current(connection)
 
 
 def upgrade(url: str) -> tuple[str | None, str]:
@@ -151,13 +147,9 @@ def check(url: str) -> str:
     """
     place = connect.database(url)
     place.check(write=False)
-    engine = place.engine(write=False)
-    try:
-        with place.explained(), engine.connect() as connection:
-            _check(current(connection), place)
-            damage = place.damage(connection)
-    finally:
-        engine.dispose()
+    with place.reading() as connection:
+        _check(current(connection), place)
+        damage = place.damage(connection)
     if damage:
         raise RequestError(f"database {place.name} is damaged: {damage}")
     return HEAD

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Integer, LargeBinary, MetaData
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from bench.spec import RunSpec
 
@@ -119,13 +119,6 @@ class Run(Base):
     method_numerics: Mapped[int]
     engine_numerics: Mapped[int]
     bundle_id: Mapped[int | None] = mapped_column(ForeignKey("bundles.id"))
-
-    client_results: Mapped[list[ClientResult]] = relationship(
-        cascade="all, delete-orphan", passive_deletes=True
-    )
-    curves: Mapped[list[Curve]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
-    confusions: Mapped[list[Confusion]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
-    artefacts: Mapped[list[Artefact]] = relationship(cascade="all, delete-orphan", passive_deletes=True)
 
 
 class ClientResult(Base):

@@ -78,16 +78,7 @@ class Timing(NamedTuple):
     peak_memory: int = 0
 
 
-STORED = (
-    Run.id,
-    Run.state,
-    Run.reason,
-    Run.method_numerics,
-    Run.engine_numerics,
-    Run.source_hash,
-    Run.partition_hash,
-    Run.started,
-)
+STORED = tuple(Run.__table__.columns[name] for name in Stored._fields)
 
 
 def stored(connection: Connection, spec_hash: str) -> Stored | None:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Engine, delete, func, insert, select
 from sqlalchemy.orm import Session
 
+from bench.errors import RequestError
 from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
-from bench.spec import RunSpec
+from bench.spec import RunSpec, canonical_json, sha256
 from bench.store import connect, migrate
 from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.models import (
     Artefact,
+    Base,
     ClientResult,
     Confusion,
     Curve,
@@ -30,24 +30,15 @@ from bench.store.models import (
     Run,
     spec_columns,
 )
-from bench.store.queries import COMPLETE, Queries, Stored, stored
+from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored
 
 if TYPE_CHECKING:
     from bench.engine.result import RunResult
 
-OF_RESULT = (
-    "state",
-    "reason",
-    "traceback",
-    "partition_hash",
-    "device",
-    "peak_memory",
-    "bytes_up",
-    "bytes_down",
-)
-OF_CONTEXT = ("started", "code_version", "source_hash", "method_numerics", "engine_numerics")
+COLUMNS = Run.__table__.columns
+"""Of a run; its result and its context have some of them under the same names."""
+
 SECONDS = ("total", "client", "server", "evaluation")
-"""Columns of ``runs`` that a result and its context have under the same name."""
 
 
 @dataclass(frozen=True)
@@ -84,36 +75,29 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
         for rule, choose in RULES.items():
             chosen = choose(val, result.samples["val"], test, result.samples["test"])
             for split, samples in result.samples.items():
-                correct = result.correct[stage, split]
-                rows.extend(
-                    {
-                        "client": int(client),
-                        "stage": stage,
-                        "split": split,
-                        "rule": rule,
-                        "metric": ACCURACY,
-                        "value": int(correct[chosen[client], client]) / int(samples[client]),
-                        "samples": int(samples[client]),
-                    }
-                    for client in np.flatnonzero(samples)
-                )
+                correct = result.correct[stage, split][chosen, np.arange(len(samples))]
+                shares = np.divide(correct, samples, out=np.full(len(samples), np.nan), where=samples > 0)
+                rows += _rows(stage, split, rule, ACCURACY, shares, samples)
     return rows
 
 
 def areas(result: RunResult) -> list[dict[str, Any]]:
     """Rows of ``client_results`` with the areas under the ROC curve, of the clients that have one."""
     return [
-        {
-            "client": int(client),
-            "stage": stage,
-            "split": "test",
-            "rule": rule,
-            "metric": ROC_AUC,
-            "value": float(values[client]),
-            "samples": int(result.samples["test"][client]),
-        }
+        row
         for (stage, rule), values in result.roc_auc.items()
-        for client in np.flatnonzero(~np.isnan(values))
+        for row in _rows(stage, "test", rule, ROC_AUC, values, result.samples["test"])
+    ]
+
+
+def _rows(
+    stage: str, split: str, rule: str, metric: str, values: NDArray[np.float64], samples: NDArray[np.int32]
+) -> list[dict[str, Any]]:
+    """Rows of ``client_results`` of the clients that have a value; NaN is none."""
+    reading = {"stage": stage, "split": split, "rule": rule, "metric": metric}
+    return [
+        {"client": client, **reading, "value": float(values[client]), "samples": int(samples[client])}
+        for client in np.flatnonzero(~np.isnan(values)).tolist()
     ]
 
 
@@ -127,9 +111,7 @@ class Store(Queries):
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -165,10 +147,7 @@ class Store(Queries):
         """Write a run with all that belongs to it in one transaction; returns its id.
 
         An older row of the same spec is replaced and keeps its id, unless ``keep`` says that it stays.
-        Results and curves are written for ``done`` and ``searched`` runs only.
-
-        Raises:
-            RequestError: as ``transaction``.
+        Results and curves are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
         """
         with self.transaction() as session:
             old = stored(session.connection(), spec.hash)
@@ -179,9 +158,9 @@ class Store(Queries):
             run = Run(
                 id=old.id if old else None,
                 **spec_columns(spec),
-                **{name: getattr(result, name) for name in OF_RESULT},
+                **{name: value for name, value in vars(result).items() if name in COLUMNS},
+                **{name: value for name, value in vars(context).items() if name in COLUMNS},
                 **{f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS},
-                **{name: getattr(context, name) for name in OF_CONTEXT},
                 environment_id=environment_id(session, context.environment),
             )
             session.add(run)
@@ -193,41 +172,56 @@ class Store(Queries):
                         dataset=spec.dataset,
                         scenario=spec.scenario,
                         clients=spec.clients,
-                        provenance=_json(context.provenance),
+                        provenance=canonical_json(context.provenance),
                     )
                 )
-            if result.state in COMPLETE:
-                self._results(session, run.id, result)
-            self._arrays(session, run.id, result)
+            complete = result.state in COMPLETE
+            write_numbers(
+                session,
+                run.id,
+                (*accuracies(result), *areas(result)) if complete else (),
+                result.correct if complete else {},
+                result.confusion if complete else {},
+                {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts,
+            )
             return run.id
 
-    @staticmethod
-    def _results(session: Session, run_id: int, result: RunResult) -> None:
-        rows = [{"run_id": run_id, **row} for row in (*accuracies(result), *areas(result))]
-        if rows:
-            session.execute(insert(ClientResult), rows)
-        session.add_all(
-            Curve(
-                run_id=run_id,
-                stage=stage,
-                split=split,
-                rows=counts.shape[0],
-                clients=counts.shape[1],
-                data=pack_counts(counts),
-            )
-            for (stage, split), counts in result.correct.items()
-        )
-        session.add_all(
-            Confusion(run_id=run_id, stage=stage, rule=rule, **pack_matrices(counts))
-            for (stage, rule), counts in result.confusion.items()
-        )
 
-    @staticmethod
-    def _arrays(session: Session, run_id: int, result: RunResult) -> None:
-        arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
-        session.add_all(
-            Artefact(run_id=run_id, name=name, data=pack_array(array)) for name, array in arrays.items()
-        )
+def write_numbers(
+    session: Session,
+    run_id: int,
+    results: Iterable[Mapping[Any, Any]],
+    curves: Mapping[tuple[str, str], NDArray[np.int32]],
+    confusions: Mapping[tuple[str, str], NDArray[np.int32]],
+    arrays: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write what belongs to a run: rows of ``client_results``, curves by stage and split, confusions by stage
+    and rule, and arrays by name.
+    """
+    rows: dict[type[Base], list[dict[Any, Any]]] = {
+        ClientResult: [{**row, "run_id": run_id} for row in results],
+        Curve: [
+            {
+                "run_id": run_id,
+                "stage": stage,
+                "split": split,
+                "rows": counts.shape[0],
+                "clients": counts.shape[1],
+                "data": pack_counts(counts),
+            }
+            for (stage, split), counts in curves.items()
+        ],
+        Confusion: [
+            {"run_id": run_id, "stage": stage, "rule": rule, **pack_matrices(counts)}
+            for (stage, rule), counts in confusions.items()
+        ],
+        Artefact: [
+            {"run_id": run_id, "name": name, "data": pack_array(array)} for name, array in arrays.items()
+        ],
+    }
+    for model, values in rows.items():
+        if values:
+            session.execute(insert(model), values)
 
 
 def open_store(url: str, create: bool) -> Store:
@@ -252,10 +246,54 @@ def open_store(url: str, create: bool) -> Store:
     return Store(engine, place.url)
 
 
+def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str, Stored], list[Timing]]:
+    """Stored runs by spec hash, and what they cost; nothing where there is no database yet.
+
+    With ``write``, a database that could not be written is refused now, before anything is run.
+    Nothing is created. ``searches``: the database is one of searches; those and runs that are reported
+    never share one.
+
+    Raises:
+        RequestError: as ``open_store``, and for a database of the other sort.
+    """
+    place = connect.database(url)
+    if write:
+        place.check(write=True)
+    if place.empty():
+        return {}, []
+    with open_store(url, create=False) as store:
+        stored = store.states()
+        other = "done" if searches else "searched"
+        if any(run.state == other for run in stored.values()):
+            sort, others = "database of runs that are reported", "those of searches"
+            if searches:
+                sort, others = "tuning database", "runs that are reported"
+            raise RequestError(f"--db: {place.name} cannot be a {sort}: it holds {others}; name another one")
+        return stored, store.history()
+
+
+def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
+    """Whether the bundle with this hash was imported; then the database can be written, too.
+
+    Nothing is created. Without ``must_exist`` there may be no database yet.
+
+    Raises:
+        RequestError: as ``open_store``, and for an imported bundle as for writing.
+    """
+    place = connect.database(url)
+    if not must_exist and place.empty():
+        return False
+    with open_store(url, create=False) as store:
+        known = digest in set(store.bundles()["hash"])
+    if known:
+        place.check(write=True)
+    return known
+
+
 def environment_id(session: Session, description: Mapping[str, Any]) -> int:
     """Id of the row of ``environments`` with this description; made where there is none."""
-    text = _json(description)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    text = canonical_json(description)
+    digest = sha256(text)
     known = session.scalar(select(Environment.id).where(Environment.hash == digest))
     if known is not None:
         return known
@@ -263,7 +301,3 @@ def environment_id(session: Session, description: Mapping[str, Any]) -> int:
     session.add(row)
     session.flush()
     return row.id
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(dict(value), sort_keys=True, separators=(",", ":"))

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from bench import paths
-from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.tune.record import Record, file_name, parse
-from bench.tune.space import configured
-from bench.tune.tuning import numerics
+from bench.tune.tuning import configured, no_study, numerics
 
 NAMED = 5
 """Cells without a configuration that a message names."""
@@ -71,17 +69,11 @@ class Configurations:
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
         None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
-        return next(
-            (each for each in self._won_by(spec) if not each.fits(spec)),
-            None,
-        )
+        return next((each for each in self._won_by(spec) if not each.fits(spec)), None)
 
     def kept(self, spec: RunSpec) -> Configuration | None:
         """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
-        return next(
-            (each for each in self._won_by(spec) if each.fits(spec)),
-            None,
-        )
+        return next((each for each in self._won_by(spec) if each.fits(spec)), None)
 
     def _won_by(self, spec: RunSpec) -> Iterator[Configuration]:
         """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
@@ -101,16 +93,19 @@ def configurations(home: Path | None = None) -> Configurations:
     Raises:
         RequestError: one of them is damaged, or not of this suite's methods.
     """
-    found: dict[str, tuple[Configuration, ...]] = {}
+    by_file: dict[str, tuple[Configuration, ...]] = {}
     for folder, own in (((home or paths.home()) / "tuned", True), (_shipped(), False)):
-        for file in _records(folder):
+        entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
+        for file in sorted(entries, key=lambda entry: str(entry.name)):
+            if not file.name.endswith(".json"):
+                continue
             try:
                 configuration = Configuration(parse(file.read_bytes(), file.name), own)
             except OSError as error:
                 raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
             _check(configuration, file.name)
-            found[file.name] = (*found.get(file.name, ()), configuration)
-    return Configurations(found)
+            by_file[file.name] = (*by_file.get(file.name, ()), configuration)
+    return Configurations(by_file)
 
 
 def _check(configuration: Configuration, name: str) -> None:
@@ -128,13 +123,6 @@ def _shipped() -> Traversable:
     return files("bench.results").joinpath("tuned")
 
 
-def _records(folder: Path | Traversable) -> Iterator[Any]:
-    if folder.is_dir():
-        yield from sorted(
-            (file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda each: each.name
-        )
-
-
 def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> list[Planned]:
     """The planned runs in their cells' tuned configurations, with the clients of the search.
 
@@ -145,11 +133,10 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
         RequestError: some cell has none, or one of other numerics; a run's seed was used in the search.
     """
     known = known or configurations()
-    every = list(planned)
     lacking: dict[str, None] = {}
     made = []
-    for each in every:
-        if each.spec is None or not _tunable(each):
+    for each in planned:
+        if each.spec is None or no_study(each):
             made.append(each)
             continue
         found = known.of(each.spec)
@@ -172,8 +159,3 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
             "run bench tune for them, or leave them out"
         )
     return made
-
-
-def _tunable(planned: Planned) -> bool:
-    kind = METHODS.named(planned.method)
-    return kind.trains and DATASETS.named(planned.dataset).family in kind.families

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import optuna
+import pandas as pd
 from matplotlib import pyplot
 from optuna.exceptions import ExperimentalWarning
 from optuna.importance import PedAnovaImportanceEvaluator
 from optuna.visualization import matplotlib as visualization
 
 from bench.errors import RequestError
-from bench.tune.proposals import Course, rebuilt
+from bench.tune.proposals import rebuilt
 from bench.tune.record import Trial
 from bench.tune.tuning import Tuning
 
@@ -30,7 +30,7 @@ LEAST = 8
 """Trials from which on importance is computed: two of them are the best quarter then."""
 
 
-def draw(searches: Iterable[tuple[Tuning, Sequence[Course]]], folder: Path) -> list[Path]:
+def draw(searches: Iterable[tuple[Tuning, Sequence[Trial]]], folder: Path) -> list[Path]:
     """Draw every search that has a trial with a number: its history, slices of the space and, from
     ``LEAST`` completed trials on, what mattered for being among the best (PED-ANOVA).
 
@@ -39,31 +39,34 @@ def draw(searches: Iterable[tuple[Tuning, Sequence[Course]]], folder: Path) -> l
     Raises:
         RequestError: none of the searches has a trial that was run to its end.
     """
-    drawn = [(tuning, courses) for tuning, courses in searches if _complete(courses)]
+    drawn = [(tuning, trials) for tuning, trials in searches if _complete(trials)]
     if not drawn:
         raise RequestError("--plots: no search has a trial yet: run bench tune first, without --plots")
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for tuning, courses in drawn for path in _draw(tuning, courses, folder)]
+    return [path for tuning, trials in drawn for path in _draw(tuning, trials, folder)]
 
 
-def _complete(courses: Sequence[Course]) -> list[float]:
-    return [trial.validation or 0.0 for trial, _ in courses if trial.state == "complete"]
+def _complete(trials: Sequence[Trial]) -> list[float]:
+    return [trial.validation or 0.0 for trial in trials if trial.state == "complete"]
 
 
-def _draw(tuning: Tuning, courses: Sequence[Course], folder: Path) -> list[Path]:
-    study = rebuilt(tuning, courses)
+def _draw(tuning: Tuning, trials: Sequence[Trial], folder: Path) -> list[Path]:
+    study = rebuilt(tuning, trials)
     stem = tuning.title.replace(" ", "-")
     plots: dict[str, Callable[[optuna.Study], Any]] = {
         "history": lambda study: visualization.plot_optimization_history(study, target_name=VALIDATION),
         "slice": lambda study: visualization.plot_slice(study, target_name=VALIDATION),
     }
-    values = _complete(courses)
+    values = _complete(trials)
     if len(values) >= LEAST and len(set(values)) > 1:
         plots["importance"] = lambda study: visualization.plot_param_importances(
             study, evaluator=PedAnovaImportanceEvaluator(target_quantile=BEST), target_name=VALIDATION
         )
     table = folder / f"{stem}-trials.csv"
-    _write(table, tuning, [trial for trial, _ in courses])
+    columns = ["number", "state", "validation", "client_epochs", "seconds"]
+    rows = [trial.model_dump(include={*columns}) | trial.parameters for trial in trials]
+    frame = pd.DataFrame(rows, columns=[*columns, *tuning.space], dtype=object)
+    frame.to_csv(table, index=False, lineterminator="\r\n")
     paths = [table]
     for name, plot in plots.items():
         with warnings.catch_warnings(), pyplot.rc_context():
@@ -83,13 +86,3 @@ def _draw(tuning: Tuning, courses: Sequence[Course], folder: Path) -> list[Path]
                 figure.savefig(paths[-1], dpi=150, bbox_inches="tight", metadata=metadata)
             pyplot.close(figure)
     return paths
-
-
-def _write(path: Path, tuning: Tuning, trials: Sequence[Trial]) -> None:
-    columns = ("number", "state", "validation", "client_epochs", "seconds")
-    with path.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file)
-        table.writerow([*columns, *tuning.space])
-        for trial in trials:
-            row = [getattr(trial, column) for column in columns]
-            table.writerow([*row, *(trial.parameters[key] for key in tuning.space)])

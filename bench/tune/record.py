@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bench import __version__
 from bench.errors import RequestError
 from bench.spec import RunSpec
-from bench.tune.space import Value
-from bench.tune.tuning import STAGE, Tuning
+from bench.tune.tuning import STAGE, Tuning, Value
 
 FORMAT: Final = 1
 EPSILON = 1e-6
@@ -38,7 +37,8 @@ class _Part(BaseModel):
 
 class Trial(_Part):
     """A trial that counts. ``validation`` is the best mean validation accuracy that it reached, mean over
-    the seeds; None where it reached no round.
+    the seeds; None where it reached no round. ``reached`` is that after the rounds of each rung on its way,
+    which records leave out.
     """
 
     number: Annotated[int, Field(ge=0)]
@@ -48,6 +48,7 @@ class Trial(_Part):
     client_epochs: Amount
     seconds: Amount
     reason: str = ""
+    reached: dict[int, float] = Field(default_factory=dict, exclude=True)
 
     @property
     def may_win(self) -> bool:
@@ -68,6 +69,17 @@ class Winner(_Part):
     number: Annotated[int, Field(ge=0)]
     overrides: dict[str, Value]
     validation: Accuracy
+
+
+STATED = {
+    "used": "what the trials used is not what is stated",
+    "budget": "the client epochs are not those of so many trials",
+    "winner": "the winner is not the trial of best validation accuracy",
+    "cell": "the cell is not written in full",
+    "default_validation": "the default's validation accuracy is not that of the default configuration's "
+    "trial",
+}
+"""Parts of a record that follow from its study and trials, and what is wrong where they do not."""
 
 
 class Record(_Part):
@@ -95,38 +107,24 @@ class Record(_Part):
         if [trial.number for trial in self.trials] != list(range(len(self.trials))):
             raise ValueError("the trials are not numbered one after the other")
         for trial in self.trials:
-            outside = [
-                key
-                for key, values in self.space.items()
-                if key not in trial.parameters or trial.parameters[key] not in values
-            ]
-            if outside or trial.parameters.keys() != self.space.keys():
+            if trial.parameters.keys() != self.space.keys() or not all(
+                trial.parameters[key] in values for key, values in self.space.items()
+            ):
                 raise ValueError(f"trial {trial.number} is outside of the space")
-        used = sum(trial.client_epochs for trial in self.trials)
-        if self.used.trials != len(self.trials) or abs(used - self.used.client_epochs) > EPSILON:
-            raise ValueError("what the trials used is not what is stated")
-        tuning = Tuning(self.spec, self.space, self.seeds, self.budget.trials)
-        if self.budget.client_epochs != tuning.budget or used > tuning.budget + EPSILON:
-            raise ValueError("the client epochs are not those of so many trials")
-        if not ended(self.trials, self.budget, tuning.run_epochs, tuning.size):
-            raise ValueError("the budget was not used up")
-        best = best_of(self.trials)
-        if best is None or (best.number, best.parameters, best.validation) != (
-            self.winner.number,
-            self.winner.overrides,
-            self.winner.validation,
-        ):
-            raise ValueError("the winner is not the trial of best validation accuracy")
-        if self.spec.cell_tree() != self.cell:
-            raise ValueError("the cell is not written in full")
+            if trial.reached:
+                raise ValueError(f"trial {trial.number} says what it reached at its rungs")
+        tuning = self.tuning
         try:
-            default = trial_of(tuning.default, self.trials)
+            expected = _following(tuning, self.trials)
         except (AttributeError, KeyError):
             raise ValueError("the space has settings that the cell has not") from None
-        if (None if default is None else default.validation) != self.default_validation:
-            raise ValueError(
-                "the default's validation accuracy is not that of the default configuration's trial"
-            )
+        if not ended(tuning, self.trials):
+            raise ValueError("the budget was not used up")
+        for part, problem in STATED.items():
+            if getattr(self, part) != expected[part]:
+                raise ValueError(problem)
+        if self.used.client_epochs > tuning.budget + EPSILON:
+            raise ValueError(STATED["budget"])
         return self
 
     @property
@@ -134,17 +132,26 @@ class Record(_Part):
         """The cell's default configuration; its seed plays no role."""
         return RunSpec.model_validate({**self.cell, "seed": self.seeds[0]})
 
+    @property
+    def tuning(self) -> Tuning:
+        """The study."""
+        return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
 
-def ended(trials: Sequence[Trial], budget: Budget, run_epochs: int, size: int) -> str:
-    """What of a budget is used up: ``trials``, ``client epochs`` (less is left than the dearest trial took),
-    or all of a space of that ``size``; empty where the search goes on.
+
+def client_epochs(trials: Sequence[Trial]) -> float:
+    """Client epochs that trials used."""
+    return sum(trial.client_epochs for trial in trials)
+
+
+def ended(tuning: Tuning, trials: Sequence[Trial]) -> str:
+    """What of a study's budget is used up: ``trials``, ``client epochs`` (less is left than the dearest trial
+    took), or all of its ``space``; empty where the search goes on.
     """
-    if len(trials) >= budget.trials:
+    if len(trials) >= tuning.trials:
         return "trials"
-    left = budget.client_epochs - sum(trial.client_epochs for trial in trials)
-    if left < dearest(trials, run_epochs) - EPSILON:
+    if tuning.budget - client_epochs(trials) < dearest(tuning, trials) - EPSILON:
         return "client epochs"
-    return "space" if len(trials) >= size else ""
+    return "space" if len(trials) >= tuning.size else ""
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
@@ -153,14 +160,23 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
     return max(able, key=lambda trial: trial.validation or 0.0, default=None)
 
 
-def dearest(trials: Sequence[Trial], run_epochs: int) -> float:
-    """The most client epochs that a trial took, at least the ``run_epochs`` of a plain one."""
-    return max([run_epochs, *(trial.client_epochs for trial in trials)])
+def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
+    """The most client epochs that a trial took, at least those of a plain one."""
+    return max([tuning.run_epochs, *(trial.client_epochs for trial in trials)])
 
 
-def trial_of(configuration: Mapping[str, Value], trials: Sequence[Trial]) -> Trial | None:
-    """The trial of a configuration, if there is one."""
-    return next((trial for trial in trials if trial.parameters == configuration), None)
+def _following(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Any]:
+    """The parts of a record that follow from its study and trials; the winner is None where there is none."""
+    best = best_of(trials)
+    default = (trial.validation for trial in trials if trial.parameters == tuning.default)
+    return {
+        "cell": tuning.spec.cell_tree(),
+        "budget": Budget(trials=tuning.trials, client_epochs=tuning.budget),
+        "used": Budget(trials=len(trials), client_epochs=client_epochs(trials)),
+        "winner": best
+        and Winner(number=best.number, overrides=best.parameters, validation=best.validation or 0.0),
+        "default_validation": next(default, None),
+    }
 
 
 class NoWinnerError(RequestError):
@@ -173,10 +189,10 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
     Raises:
         NoWinnerError: no trial gave a number, or the default configuration takes more than the budget.
     """
-    best, default = best_of(trials), trial_of(tuning.default, trials)
-    if best is None or best.validation is None:
+    following = _following(tuning, trials)
+    if following["winner"] is None:
         raise NoWinnerError(f"none of {len(trials)} trials gave a number: {trials[-1].reason}")
-    used = sum(trial.client_epochs for trial in trials)
+    used = following["used"].client_epochs
     if used > tuning.budget + EPSILON:
         raise NoWinnerError(
             f"its trials took {used:,.0f} client epochs, {tuning.trials} grant {tuning.budget:,}: expected "
@@ -184,17 +200,13 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
         )
     return Record(
         study=tuning.name,
-        cell=tuning.spec.cell_tree(),
         clients=clients,
         space=tuning.space,
         seeds=tuning.seeds,
-        budget=Budget(trials=tuning.trials, client_epochs=tuning.budget),
-        used=Budget(trials=len(trials), client_epochs=used),
         numerics=tuning.numerics,
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
-        winner=Winner(number=best.number, overrides=best.parameters, validation=best.validation),
-        default_validation=None if default is None else default.validation,
-        trials=tuple(trials),
+        trials=tuple(trial.model_copy(update={"reached": {}}) for trial in trials),
+        **following,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from bench.sweep.run import sweep
 from bench.sweep.show import Reporter
 from bench.sweep.workers import LocalWorkers, MakeWorkers
 from bench.tune import record, trial
-from bench.tune.proposals import place_of
 from bench.tune.record import Record, Trial
 from bench.tune.search import Standing
 from bench.tune.stored import Search, opened, read
@@ -29,31 +27,27 @@ OnTrial = Callable[[Tuning, Standing, Trial], None]
 """Hears of every trial that has ended."""
 
 
-@dataclass
-class Tuned:
-    """What a request came to: records of finished searches with their files, and why others have none."""
+class Searches:
+    """The searches of a request. Whenever a run has ended they say which trials that ends, write the record
+    of a search that has ended, and have the next runs.
 
-    records: list[tuple[Record, Path]] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
+    ``records`` are those of finished searches with their files, ``failed`` says why others have none.
+    """
+
+    def __init__(
+        self, searches: Sequence[Search], home: Path, on_trial: OnTrial, failed: dict[str, str]
+    ) -> None:
+        self.records: list[tuple[Record, Path]] = []
+        self.failed = failed
+        self._open = list(searches)
+        self._home = home
+        self._on_trial = on_trial
+        self._known: set[str] = set()
 
     @property
     def exit_code(self) -> int:
         """1 if a search has no winner, else 0."""
         return int(bool(self.failed))
-
-
-class Follower:
-    """Looks at the searches whenever a run has ended: says which trials that ends, writes the record of a
-    search that has ended, and has the next runs.
-    """
-
-    def __init__(self, searches: Sequence[Search], home: Path, on_trial: OnTrial, tuned: Tuned) -> None:
-        self._open = list(searches)
-        self._home = home
-        self._on_trial = on_trial
-        self._tuned = tuned
-        self._announced = {each.tuning.name: _ended(each) for each in searches}
-        self._known: set[str] = set()
 
     def first(self) -> list[Step]:
         """The runs to begin with."""
@@ -68,44 +62,31 @@ class Follower:
             read(store, touched, new)
         steps = []
         for each in touched:
-            each.look()
-            for one in each.standing.trials:
-                if (key := place_of(each.tuning.space, one.parameters)) not in self._announced[
-                    each.tuning.name
-                ]:
-                    self._announced[each.tuning.name].add(key)
-                    self._on_trial(each.tuning, each.standing, one)
-                    self._forget(each.tuning, one)
+            for one in each.look():
+                self._on_trial(each.tuning, each.standing, one)
+                for spec in each.tuning.specs(one.parameters):  # nothing goes on from these any more
+                    trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
             steps += self._next(each)
         return steps
-
-    def _forget(self, tuning: Tuning, one: Trial) -> None:
-        """Remove what a trial that has ended could have gone on from."""
-        for spec in tuning.specs(one.parameters):
-            trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
 
     def _next(self, search: Search) -> list[Step]:
         title, where = search.tuning.title, search.standing
         if search.hopeless:
-            self._tuned.failed[title] = search.hopeless
+            self.failed[title] = search.hopeless
         elif where.ended:
             try:
                 finished = record.record(search.tuning, search.clients, where.trials)
-                self._tuned.records.append((finished, record.write(self._home / "tuned", finished)))
+                self.records.append((finished, record.write(self._home / "tuned", finished)))
             except record.NoWinnerError as error:
-                self._tuned.failed[title] = str(error)
+                self.failed[title] = str(error)
         else:
             return search.steps()
         self._open.remove(search)
         return []
 
-    def unfinished(self) -> Iterator[str]:
-        """Titles of the searches that have not ended."""
-        return (each.tuning.title for each in self._open)
-
-
-def _ended(search: Search) -> set[int]:
-    return {place_of(search.tuning.space, each.parameters) for each in search.standing.trials}
+    def fail_unfinished(self, why: str) -> None:
+        """Count the searches that have not ended as failed."""
+        self.failed |= dict.fromkeys((search.tuning.title for search in self._open), why)
 
 
 class Lines(Reporter):
@@ -132,7 +113,7 @@ def tune(
     execute: Execute = trial.execute,
     build: Build = build_federation,
     make_workers: MakeWorkers = LocalWorkers,
-) -> Tuned:
+) -> Searches:
     """Run every search to the end of its budget, and write the record of each as it ends.
 
     ``width`` trials of each are made side by side. ``history`` says what runs take, beside those of the
@@ -154,9 +135,8 @@ def tune(
     if not at_hand:
         raise NoDataError(next(iter(failed.values())))
     searches, known = opened(database, home, at_hand, width, federations.hashes)
-    tuned = Tuned(failed=failed)
-    follower = Follower(searches, home, on_trial, tuned)
-    plan = Plan(tuple(follower.first()), (*history, *known))
+    followed = Searches(searches, home, on_trial, failed)
+    plan = Plan(tuple(followed.first()), (*history, *known))
     outcome = sweep(
         plan,
         database,
@@ -167,8 +147,8 @@ def tune(
         build_once,
         home=home,
         make_workers=make_workers,
-        follow_up=follower,
+        follow_up=followed,
     )
     why = "; ".join(outcome.left) or "its runs were lost"
-    tuned.failed |= dict.fromkeys(follower.unfinished(), f"{why}; the same command goes on")
-    return tuned
+    followed.fail_unfinished(f"{why}; the same command goes on")
+    return followed

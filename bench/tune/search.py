@@ -18,10 +18,9 @@ from typing import cast, get_args
 
 from bench.engine.methods import METHODS
 from bench.spec import RunSpec
-from bench.tune.proposals import Course, place_of, propose
-from bench.tune.record import EPSILON, Budget, State, Trial, dearest, ended
-from bench.tune.space import Value
-from bench.tune.tuning import Tuning
+from bench.tune.proposals import propose
+from bench.tune.record import EPSILON, State, Trial, client_epochs, dearest, ended
+from bench.tune.tuning import Tuning, Value
 
 COMPLETED = 5
 """Completed trials before any is stopped."""
@@ -51,18 +50,13 @@ Runs = dict[int, dict[int, TrialRun]]
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a search is: its trials in order, the runs that come next, and which part of the budget is
-    used up (empty while it goes on).
+    """How far a search is: the trials that have ended, in order, the runs that come next, and which part of
+    the budget is used up (empty while it goes on).
     """
 
-    courses: tuple[Course, ...] = ()
+    trials: tuple[Trial, ...] = ()
     to_run: tuple[RunSpec, ...] = ()
     ended: str = ""
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """Those that have ended."""
-        return tuple(trial for trial, _ in self.courses)
 
 
 def rungs(spec: RunSpec) -> list[int]:
@@ -79,49 +73,43 @@ def standing(tuning: Tuning, stored: Sequence[tuple[dict[str, Value], Runs]], wi
 
     ``stored`` are the configurations that have runs, those whose first run was stored earlier first.
     """
-    known = {place_of(tuning.space, parameters): (parameters, runs) for parameters, runs in stored}
-    first = place_of(tuning.space, tuning.default)
+    known = {tuning.place(parameters): (parameters, runs) for parameters, runs in stored}
+    first = tuning.place(tuning.default)
     batch = {first: known.pop(first, (tuning.default, {}))}
     waiting = list(known.items())
-    courses: list[Course] = []
-    budget = Budget(trials=tuning.trials, client_epochs=tuning.budget)
+    trials: list[Trial] = []
     while batch:
-        left = tuning.budget - sum(trial.client_epochs for trial, _ in courses)
+        share = (tuning.budget - client_epochs(trials)) / len(batch)
         parts = [
-            _trial(tuning, parameters, runs, left / len(batch), courses)
-            for _, (parameters, runs) in sorted(batch.items())
+            _trial(tuning, parameters, runs, share, trials) for _, (parameters, runs) in sorted(batch.items())
         ]
-        whole = [part for part in parts if not isinstance(part, list)]
-        courses += [
-            (trial.model_copy(update={"number": number}), reached)
-            for number, (trial, reached) in enumerate(whole, start=len(courses))
+        whole = [part for part in parts if isinstance(part, Trial)]
+        trials += [
+            trial.model_copy(update={"number": number}) for number, trial in enumerate(whole, len(trials))
         ]
         if len(whole) < len(parts):
             specs = [spec for part in parts if isinstance(part, list) for spec in part]
-            return Standing(tuple(courses), tuple(specs))
+            return Standing(tuple(trials), tuple(specs))
         batch, waiting = dict(waiting[:width]), waiting[width:]
-        size = _size(tuning, courses, budget, width)
+        size = _size(tuning, trials, width)
         if len(batch) < size:
-            for parameters in propose(tuning, courses, size):
+            for parameters in propose(tuning, trials, size):
                 if len(batch) < size:
-                    batch.setdefault(place_of(tuning.space, parameters), (parameters, {}))
-    trials = [trial for trial, _ in courses]
-    return Standing(tuple(courses), (), ended(trials, budget, tuning.run_epochs, tuning.size))
+                    batch.setdefault(tuning.place(parameters), (parameters, {}))
+    return Standing(tuple(trials), (), ended(tuning, trials))
 
 
-def _size(tuning: Tuning, courses: Sequence[Course], budget: Budget, width: int) -> int:
+def _size(tuning: Tuning, trials: Sequence[Trial], width: int) -> int:
     """How many trials may come next side by side: each may use what the dearest so far did."""
-    trials = [trial for trial, _ in courses]
-    if ended(trials, budget, tuning.run_epochs, tuning.size):
+    if ended(tuning, trials):
         return 0
-    left = tuning.budget - sum(trial.client_epochs for trial in trials)
-    room = int((left + EPSILON) // dearest(trials, tuning.run_epochs))
+    room = int((tuning.budget - client_epochs(trials) + EPSILON) // dearest(tuning, trials))
     return min(width, room, min(tuning.trials, tuning.size) - len(trials))
 
 
 def _trial(
-    tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: float, before: Sequence[Course]
-) -> Course | list[RunSpec]:
+    tuning: Tuning, parameters: dict[str, Value], runs: Runs, share: float, before: Sequence[Trial]
+) -> Trial | list[RunSpec]:
     """A trial that may use a share of the client epochs, or the runs that it still takes."""
     steps = [rounds for rounds in sorted(runs) if runs[rounds].keys() >= set(tuning.seeds)]
     reached: dict[int, float] = {}
@@ -151,7 +139,7 @@ def _trial(
         aim = min(begun) if begun else min(rounds for rounds in looks if rounds > last)
         rounds = aim if begun or not last else min(aim, _reach(costs, share))
         return [spec for spec in tuning.specs(parameters, rounds) if spec.seed not in runs.get(rounds, {})]
-    trial = Trial(
+    return Trial(
         number=0,
         parameters=parameters,
         state=cast(State, state),
@@ -159,8 +147,8 @@ def _trial(
         client_epochs=min(costs[last], share) if bad else costs[last],
         seconds=seconds,
         reason=bad.reason if bad else "",
+        reached=reached,
     )
-    return trial, reached
 
 
 def _used(tuning: Tuning, run: TrialRun) -> float:
@@ -168,9 +156,11 @@ def _used(tuning: Tuning, run: TrialRun) -> float:
     return tuning.run_epochs / len(tuning.seeds) if run.client_epochs is None else run.client_epochs
 
 
-def _behind(before: Sequence[Course], rounds: int, value: float) -> bool:
+def _behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
     """Whether it lies below the median of the completed trials' at the same rung."""
-    others = [reached[rounds] for trial, reached in before if trial.state == "complete" and rounds in reached]
+    others = [
+        trial.reached[rounds] for trial in before if trial.state == "complete" and rounds in trial.reached
+    ]
     return len(others) >= COMPLETED and value < median(others)
 
 

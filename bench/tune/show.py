@@ -11,11 +11,10 @@ from rich.table import Table
 
 from bench.sweep.plan import Estimator
 from bench.sweep.show import duration
-from bench.tune.record import Record, Trial, best_of
-from bench.tune.run import Tuned
+from bench.tune.record import Record, Trial, best_of, client_epochs
+from bench.tune.run import Searches
 from bench.tune.search import Standing
-from bench.tune.space import Value
-from bench.tune.tuning import Tuning
+from bench.tune.tuning import Tuning, Value
 
 TEXTS = ("dataset", "scenario", "method", "state")
 COLUMNS = (*TEXTS[:2], "clients", "method", "space", "trials", "client epochs", "best", "time", "state")
@@ -35,7 +34,7 @@ class Progress:
     @property
     def client_epochs(self) -> float:
         """Used so far."""
-        return sum(trial.client_epochs for trial in self.standing.trials)
+        return client_epochs(self.standing.trials)
 
     @property
     def best(self) -> float | None:
@@ -48,7 +47,7 @@ def progress(tuning: Tuning, standing: Standing, history: Estimator, lacking: st
     """How far a search is, with the time that its unused client epochs take, by its own trials or else by
     stored runs.
     """
-    used = sum(trial.client_epochs for trial in standing.trials)
+    used = client_epochs(standing.trials)
     seconds: float | None = 0.0
     if not standing.ended:
         run = history.seconds(tuning.spec)
@@ -124,9 +123,9 @@ def line(tuning: Tuning, standing: Standing, trial: Trial) -> str:
 
 def result(record: Record) -> str:
     """One line on a finished search."""
-    spec, used, budget = record.spec, record.used, record.budget
+    used, budget = record.used, record.budget
     return (
-        f"{spec.method} {spec.dataset} {spec.scenario} {spec.clients}: validation "
+        f"{record.tuning.title}: validation "
         f"{percent(record.winner.validation)}, default {percent(record.default_validation)}, after "
         f"{used.trials} of {budget.trials} trials and {used.client_epochs:,.0f} of "
         f"{budget.client_epochs:,.0f} client epochs: {settings(record.winner.overrides)}"
@@ -155,7 +154,7 @@ def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int
     return {"studies": rows, "skipped": dict(skipped), "slots": slots}
 
 
-def outcome_json(tuned: Tuned) -> dict[str, Any]:
+def outcome_json(tuned: Searches) -> dict[str, Any]:
     """What a request came to, for programs."""
     finished = [
         {

@@ -10,16 +10,14 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.store import Store, open_store
-from bench.store.peek import stored_runs
 from bench.store.queries import Timing
+from bench.store.store import stored_runs
 from bench.sweep.federations import Key
 from bench.sweep.plan import Step
-from bench.tune.proposals import place_of
-from bench.tune.record import EPSILON
+from bench.tune.record import EPSILON, Trial, client_epochs
 from bench.tune.search import Runs, Standing, TrialRun, standing
-from bench.tune.space import Value
 from bench.tune.trial import CLIENT_EPOCHS
-from bench.tune.tuning import STAGE, Tuning
+from bench.tune.tuning import STAGE, Tuning, Value
 
 HOPELESS = ("not_applicable", "no_data")
 """States of a run of a search that can have no number."""
@@ -57,18 +55,18 @@ class Search:
                 f"{self.tuning.title}: its trials were made on other clients ({clients[:8]}) than there are "
                 f"now ({self.clients[:8]}): they cannot be compared; name another --db"
             )
-        place = place_of(self.tuning.space, configuration)
-        _, runs = self._runs.setdefault(place, (configuration, {}))
+        _, runs = self._runs.setdefault(self.tuning.place(configuration), (configuration, {}))
         runs.setdefault(spec.protocol.rounds, {})[spec.seed] = run
 
-    def look(self) -> Standing:
-        """Where the search stands now."""
+    def look(self) -> list[Trial]:
+        """Look where the search stands now; returned are the trials that have ended since the last look."""
+        known = [trial.parameters for trial in self.standing.trials]
 
         def first(entry: tuple[dict[str, Value], Runs]) -> int:
             return min(run.number for seeds in entry[1].values() for run in seeds.values())
 
         self.standing = standing(self.tuning, sorted(self._runs.values(), key=first), self._width)
-        return self.standing
+        return [trial for trial in self.standing.trials if trial.parameters not in known]
 
     def check_total(self) -> None:
         """Refuse a total that lies below what was done.
@@ -77,7 +75,7 @@ class Search:
             RequestError: more trials are stored than are asked for, or have used more client epochs.
         """
         done = len(self._runs)
-        used = sum(trial.client_epochs for trial in self.standing.trials)
+        used = client_epochs(self.standing.trials)
         least = max(done, math.ceil((used - EPSILON) / self.tuning.run_epochs))
         if least > self.tuning.trials:
             raise RequestError(

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bench.engine.result import RunResult
+from bench.federation.types import TEST, Federation, hide_held_out
 from bench.spec import RunSpec
 from bench.sweep import execution
 from bench.sweep.order import Order
 
 if TYPE_CHECKING:
     from bench.engine.checkpoint import Checkpoint
-    from bench.federation.types import Federation
 
 CLIENT_EPOCHS = "client_epochs"
 """Array kept with a search's run: the passes over a client's training items, on average over clients."""
 
 
 def execute(order: Order) -> RunResult:
-    """Execute an order of a search.
-
-    Raises:
-        NoDataError, NotApplicableError, RequestError: as ``bench.sweep.execution.execute``.
-    """
-    return without_test_items(execution.execute(order, without_test_labels, rung_checkpoint))
-
-
-def without_test_labels(federation: Federation) -> Federation:
-    """The federation with the labels of its test items replaced by -1: a search cannot see them."""
-    import numpy as np
-
-    from bench.federation.types import TEST
-
-    clients = tuple(
-        replace(client, labels=np.where(client.roles == TEST, -1, client.labels))
-        for client in federation.clients
-    )
-    return replace(federation, clients=clients)
+    """Execute an order of a search; raises as ``bench.sweep.execution.execute``."""
+    blind = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
+    return without_test_items(execution.execute(order, blind, rung_checkpoint))
 
 
 def without_test_items(result: RunResult) -> RunResult:
     """The outcome as a search's: no test item is in it, and what it used is kept with it."""
-    import numpy as np
-
     if result.state == "done":
         result.state = "searched"
         result.samples["test"] = np.zeros_like(result.samples["test"])

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import numpy as np
+from pydantic import ValidationError
+
 from bench.dataset import DATASETS
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.errors import RequestError
+from bench.errors import RequestError, unknown
 from bench.grids import Planned
-from bench.spec import RunSpec
-from bench.tune.space import Space, Value, configured, search_space
+from bench.spec import RunSpec, canonical_json, sha256
+
+Value = bool | int | float | str
+Space = dict[str, tuple[Value, ...]]
+"""Dotted key (``client.learning_rate``, ``method.mu``) -> the values to try."""
+
+CLIENT: dict[str, tuple[Value, ...]] = {
+    "client.learning_rate": (0.001, 0.003, 0.01, 0.03),
+    "client.weight_decay": (0.0, 1e-6, 0.0005, 0.005),
+    "client.dropout": (0.0, 0.3, 0.5),
+}
+MOST_OWN = 3
+"""Parameters of its own that a method may have tuned, so that no method searches a larger space."""
 
 STAGE: Final = "trained"
 """The model that is scored: for every method the one that the studies' tables compare."""
@@ -57,6 +69,16 @@ class Tuning:
         """Configurations in the space."""
         return math.prod(map(len, self.space.values()))
 
+    def place(self, configuration: Mapping[str, Value]) -> int:
+        """A configuration's number in the space."""
+        indices = [values.index(configuration[key]) for key, values in self.space.items()]
+        return int(np.ravel_multi_index(indices, [len(values) for values in self.space.values()]))
+
+    def at(self, place: int) -> dict[str, Value]:
+        """The configuration of that number."""
+        indices = np.unravel_index(place, [len(values) for values in self.space.values()])
+        return {key: values[index] for (key, values), index in zip(self.space.items(), indices, strict=True)}
+
     @property
     def default(self) -> dict[str, Value]:
         """The cell's own configuration."""
@@ -83,8 +105,7 @@ class Tuning:
             "seeds": self.seeds,
             "numerics": self.numerics,
         }
-        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-        return f"{self.title} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        return f"{self.title} {sha256(canonical_json(identity))[:12]}"
 
     def specs(self, overrides: Mapping[str, Value], rounds: int | None = None) -> tuple[RunSpec, ...]:
         """The runs of a configuration, one for each seed of the search; with so many rounds."""
@@ -100,6 +121,57 @@ class Tuning:
         if not inside or spec.seed not in self.seeds:
             return None
         return chosen if spec in self.specs(chosen, spec.protocol.rounds) else None
+
+
+def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
+    """The space of a spec's method on its data set; it holds the spec's own configuration.
+
+    Client settings that are part of the method's algorithm are left alone, and so is the dropout of
+    client models that train on batches: those have none.
+
+    Raises:
+        RequestError: the method declares more than ``MOST_OWN`` tunable parameters.
+    """
+    kind = METHODS.named(spec.method)
+    own = kind.Hyper.search_space()
+    if len(own) > MOST_OWN:
+        raise RequestError(
+            f"{spec.method} declares {len(own)} tunable parameters ({', '.join(own)}); at most {MOST_OWN} "
+            "are tuned, so that budgets are equal: make the others plain fields"
+        )
+    usual = spec.settings()
+    fixed = {f"client.{name}" for name in kind.client}
+    if spec.client.batch_size is not None:
+        fixed.add("client.dropout")
+    space = {key: values for key, values in CLIENT.items() if key not in fixed}
+    space |= {f"method.{name}": tuple(values) for name, values in own.items()}
+    return {key: _with(values, usual[key]) for key, values in space.items()}
+
+
+def _with(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
+    """The values with the default among them, numbers ascending."""
+    every = values if default in values else (*values, default)
+    return every if any(isinstance(value, str) for value in every) else tuple(sorted(every))
+
+
+def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
+    """The spec with other values for some dotted keys of its client settings and its method.
+
+    Raises:
+        RequestError: an unknown key, or a value that is not allowed.
+    """
+    known = [key for key in spec.settings() if key.startswith(("client.", "method."))]
+    for key in overrides:
+        if key not in known:
+            raise unknown(f"tuned setting of {spec.method}", key, known)
+    try:
+        other = spec.with_settings(overrides)
+        hyper = METHODS.named(spec.method).Hyper.model_validate(other.hyper).model_dump()
+        return other.model_copy(update={"hyper": hyper})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise RequestError(f"{spec.method}: {where}: {first['msg']}, got {first['input']!r}") from None
 
 
 def numerics(method: str) -> dict[str, int]:
@@ -139,7 +211,7 @@ def tunings(
     skipped: dict[str, str] = {}
     for each in planned:
         name = f"{each.method} {each.dataset} {each.scenario} {each.clients}"
-        reason = _no_study(each)
+        reason = no_study(each)
         if reason:
             skipped[name] = reason
             continue
@@ -157,7 +229,7 @@ def tunings(
     return list(found.values()), skipped
 
 
-def _no_study(planned: Planned) -> str:
+def no_study(planned: Planned) -> str:
     """Why a planned run cannot be tuned; empty where it can."""
     if planned.spec is None:
         return planned.reason

@@ -146,7 +146,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
 
     monkeypatch.setattr("bench.contract.checks.check", lambda method: iter(()))
     monkeypatch.setattr(
-        "bench.store.peek.stored_runs", lambda url, write: (stored_like(runs[:1], "before"), [])
+        "bench.store.store.stored_runs", lambda url, write: (stored_like(runs[:1], "before"), [])
     )
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
     monkeypatch.setattr("bench.report.shipped.opened", lambda url, **_: nullcontext(database))

@@ -6,7 +6,7 @@ import cyclopts
 import pytest
 
 from bench.cli.main import app
-from bench.cli.spellings import COMMANDS, OPTIONS, Spelling, renamed
+from bench.cli.spellings import COMMANDS, FLAGS, OPTIONS, renamed
 
 from .conftest import Bench
 
@@ -51,11 +51,12 @@ def options_of(command: cyclopts.App) -> set[str]:
     return {name for argument in names for name in argument.names}
 
 
-@pytest.mark.parametrize("spelling", OPTIONS, ids=lambda spelling: f"{spelling.command} {spelling.old}")
-def test_every_new_name_is_an_option_and_no_old_one_is(spelling: Spelling) -> None:
-    names = options_of(app[spelling.command])
-    assert spelling.new in names
-    assert (spelling.old in names) == spelling.with_value
+@pytest.mark.parametrize("spelling", OPTIONS, ids=" ".join)
+def test_every_new_name_is_an_option_and_no_old_one_is(spelling: tuple[str, str]) -> None:
+    command, old = spelling
+    names = options_of(app[command])
+    assert OPTIONS[spelling] in names
+    assert (old in names) == (spelling in FLAGS)
 
 
 def test_every_new_command_is_there_and_no_old_one_is() -> None:

@@ -14,12 +14,11 @@ from bench.engine.evaluation import Evaluation
 from bench.engine.execute import run
 from bench.engine.run import Run
 from bench.engine.selected_rounds import SelectedRounds
-from bench.federation.types import TEST, Federation
+from bench.federation.types import TEST, Federation, hide_held_out
 from bench.metric_names import ROC_AUC
 from bench.selection import RULES
 from bench.spec import STAGES, Newcomers
 from bench.store.store import accuracies, areas
-from bench.tune.trial import without_test_labels
 
 READINGS = {(stage, rule) for stage in STAGES for rule in RULES}
 
@@ -130,6 +129,6 @@ def test_two_classes_have_an_area_under_the_roc_curve() -> None:
 
 def test_none_where_test_labels_are_hidden_or_too_many(federation: Federation) -> None:
     spec = make_spec("fedavg", federation, rounds=1)
-    assert run(spec, without_test_labels(federation)).confusion == {}
+    assert run(spec, hide_held_out(federation, (TEST,))).confusion == {}
     wide = random_federation((20, 20), classes=260)  # 2 clients, 260 * 260 pairs, 2 stages, 4 rules
     assert run(make_spec("fedavg", wide, rounds=1), wide).confusion == {}

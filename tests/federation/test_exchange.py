@@ -15,7 +15,7 @@ from bench.data import Data
 from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.federation.build import assemble, build
-from bench.federation.exchange import export_federation, import_federation, install
+from bench.federation.exchange import export_federation, install
 from bench.federation.prepared import prepare
 from bench.federation.scenario import Assignment
 from bench.federation.types import TEST, TRAIN, VALIDATION, Federation
@@ -78,7 +78,7 @@ def test_an_exported_federation_comes_back(
     use_toy(data)
     federation = build("toy", scenario, clients, 3, split)
     export_federation(federation, tmp_path / "file.npz")
-    again = import_federation(tmp_path / "file.npz")
+    again = install(tmp_path / "file.npz").federation
     assert again.hash == federation.hash
     assert again.provenance["made"] == "imported"
     for one, two in zip(federation.clients, again.clients, strict=True):
@@ -111,13 +111,13 @@ def test_other_data_under_the_same_name_are_noticed(exported: tuple[Federation, 
     data = random_graph(60)
     use_toy(replace(data, features=data.features + np.float32(1)))
     with pytest.raises(RequestError, match="its hash is"):
-        import_federation(path)
+        install(path)
     use_toy(replace(data, labels=(data.labels + 1) % data.classes))
     with pytest.raises(RequestError, match="'labels' are not those of the data set"):
-        import_federation(path)
+        install(path)
     use_toy(random_graph(59))
     with pytest.raises(RequestError, match="unknown: items of toy must lie in 0 to 58"):
-        import_federation(path)
+        install(path)
 
 
 WRONG: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] = {
@@ -173,7 +173,7 @@ def test_whatever_is_wrong_in_a_file_is_named(exported: tuple[Federation, Path],
     change, message = WRONG[case]
     rewrite(path, **change(contents(path)))
     with pytest.raises(RequestError, match=message) as caught:
-        import_federation(path)
+        install(path)
     assert "\n" not in str(caught.value)
 
 
@@ -187,7 +187,7 @@ def test_an_overlapping_node_has_one_role(use_toy: Use, tmp_path: Path) -> None:
     file["test_mask"][leak], file["train_mask"][leak] = False, True
     rewrite(path, **file)
     with pytest.raises(RequestError, match="in another role"):
-        import_federation(path)
+        install(path)
 
 
 def test_a_client_without_training_nodes_is_refused(
@@ -200,7 +200,7 @@ def test_a_client_without_training_nodes_is_refused(
     idle = assemble(prepare("toy"), "non-overlapping", assignment, federation.provenance)
     export_federation(idle, tmp_path / "idle.npz")
     with pytest.raises(RequestError, match=r"client 2 .*to train on"):
-        import_federation(tmp_path / "idle.npz")
+        install(tmp_path / "idle.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"\x80\x04.", b"text"])
@@ -208,7 +208,7 @@ def test_files_that_are_no_archives_are_refused(use_toy: Use, tmp_path: Path, co
     use_toy(random_graph(40))
     (tmp_path / "file.npz").write_bytes(content)
     with pytest.raises(RequestError, match="not a readable NPZ archive"):
-        import_federation(tmp_path / "file.npz")
+        install(tmp_path / "file.npz")
 
 
 def test_a_single_array_is_no_federation(use_toy: Use, tmp_path: Path) -> None:
@@ -216,12 +216,12 @@ def test_a_single_array_is_no_federation(use_toy: Use, tmp_path: Path) -> None:
     with (tmp_path / "file.npz").open("wb") as file:
         np.save(file, np.arange(3))
     with pytest.raises(RequestError, match="not a readable NPZ archive"):
-        import_federation(tmp_path / "file.npz")
+        install(tmp_path / "file.npz")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"none\.npz: expected a file with"):
-        import_federation(tmp_path / "none.npz")
+        install(tmp_path / "none.npz")
 
 
 def test_a_refused_file_installs_nothing(exported: tuple[Federation, Path], suite_home: Path) -> None:
@@ -254,7 +254,7 @@ def test_damaged_bytes_are_refused_or_change_nothing(
     damaged = path.with_name("damaged.npz")
     damaged.write_bytes(content)
     try:
-        assert import_federation(damaged).hash == federation.hash
+        assert install(damaged).federation.hash == federation.hash
     except RequestError as error:
         assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
 
@@ -276,4 +276,4 @@ def test_changed_numbers_are_refused(exported: tuple[Federation, Path], data: st
     changed = path.with_name("changed.npz")
     np.savez(changed, **(arrays | {name: array}))
     with pytest.raises(RequestError):
-        import_federation(changed)
+        install(changed)

@@ -15,13 +15,13 @@ from bench.data import Data, Graph, Hypergraph
 from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.federation.build import build
-from bench.federation.exchange import PartialRequest, export_federation, import_federation, install
+from bench.federation.exchange import export_federation, install
 from bench.federation.prepared import prepare
 from bench.federation.statistics import clustering, holdings
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 
 PAPER = (40.0, 30.0, 30.0)
-TOY = PartialRequest("toy", "non-overlapping")
+TOY = {"dataset": "toy", "scenario": "non-overlapping"}
 Use = Callable[..., type[Dataset]]
 Capture = pytest.CaptureFixture[str]
 PUBLISHED = Path(__file__).parents[3] / "shared" / "data" / "cora_published_partitions.npz"
@@ -73,7 +73,7 @@ def everything_in(folder: Path) -> list[Path]:
 
 def test_a_table_gives_clients_their_items_in_the_order_of_its_rows(use_toy: Use, tmp_path: Path) -> None:
     use_toy(random_graph(10))
-    federation = import_federation(table(tmp_path / "own.csv", ROWS), partial=TOY)
+    federation = install(table(tmp_path / "own.csv", ROWS), named=TOY).federation
     assert [client.ids.tolist() for client in federation.clients] == [[4, 2, 3, 6], [5, 0, 7]]
     assert [client.roles.tolist() for client in federation.clients] == [
         [TRAIN, VALIDATION, TEST, UNUSED],
@@ -84,10 +84,10 @@ def test_a_table_gives_clients_their_items_in_the_order_of_its_rows(use_toy: Use
 
 def test_columns_may_stand_in_any_order_beside_others(use_toy: Use, tmp_path: Path) -> None:
     use_toy(random_graph(10))
-    plain = import_federation(table(tmp_path / "plain.csv", ROWS), partial=TOY)
+    plain = install(table(tmp_path / "plain.csv", ROWS), named=TOY).federation
     turned = [("x", role, f" {item} ", client) for client, item, role in ROWS]
     file = table(tmp_path / "turned.CSV", turned, "\ufeffnote,role,item,client")  # as spreadsheets write it
-    assert import_federation(file, partial=TOY).hash == plain.hash
+    assert install(file, named=TOY).federation.hash == plain.hash
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_bare_clients_make_the_federation_that_they_were_taken_from(
 ) -> None:
     use_toy(data)
     federation = build("toy", scenario, clients, 3, split)
-    partial = PartialRequest("toy", scenario, clients, 3, split)
+    named = {**TOY, "scenario": scenario, "clients": clients, "partition_seed": 3, "split": split}
     export_federation(federation, tmp_path / "whole.npz")
     with np.load(tmp_path / "whole.npz") as file:
         arrays = {name: file[name] for name in file.files}
@@ -118,7 +118,7 @@ def test_bare_clients_make_the_federation_that_they_were_taken_from(
         table(tmp_path / "bare.csv", as_rows(federation)),
     )
     for file in files:
-        again = import_federation(file, partial=partial)
+        again = install(file, named=named).federation
         assert again.hash == federation.hash
         for one, two in zip(federation.clients, again.clients, strict=True):
             assert one.ids.tolist() == two.ids.tolist()
@@ -146,7 +146,7 @@ def test_files_of_earlier_exports_are_read(use_toy: Use, tmp_path: Path) -> None
         "edges_offsets": np.cumsum([0, *(part.shape[1] for part in edges)]),
     }
     np.savez_compressed(tmp_path / "earlier.npz", **arrays)
-    assert import_federation(tmp_path / "earlier.npz").hash == federation.hash
+    assert install(tmp_path / "earlier.npz").federation.hash == federation.hash
     with np.load(tmp_path / "now.npz") as file:
         assert set(file.files) == set(arrays)
 
@@ -154,8 +154,8 @@ def test_files_of_earlier_exports_are_read(use_toy: Use, tmp_path: Path) -> None
 def test_runs_use_the_clients_of_a_table(use_toy: Use, tmp_path: Path, suite_home: Path) -> None:
     use_toy(random_graph(10))
     drawn = build("toy", "non-overlapping", 2, 5, PAPER)
-    partial = PartialRequest("toy", "non-overlapping", partition_seed=5, split=PAPER)
-    imported = install(table(tmp_path / "own.csv", ROWS), partial=partial)
+    named = {**TOY, "partition_seed": 5, "split": PAPER}
+    imported = install(table(tmp_path / "own.csv", ROWS), named=named)
     assert imported.kept.is_relative_to(suite_home)
     assert build("toy", "non-overlapping", 2, 5, PAPER).hash == imported.federation.hash != drawn.hash
     assert build("toy", "non-overlapping", 2, 6, PAPER).hash != imported.federation.hash
@@ -165,7 +165,7 @@ def test_runs_use_the_clients_of_a_table(use_toy: Use, tmp_path: Path, suite_hom
 
 def test_the_default_request_is_the_data_sets(use_toy: Use, tmp_path: Path) -> None:
     kind = use_toy(random_graph(10))
-    request = install(table(tmp_path / "own.csv", ROWS), partial=TOY).request
+    request = install(table(tmp_path / "own.csv", ROWS), named=TOY).request
     assert (request.dataset, request.scenario, request.clients) == ("toy", "non-overlapping", 2)
     assert (request.partition_seed, request.split) == (kind.protocol.partition_seed, kind.protocol.split)
 
@@ -308,8 +308,8 @@ WRONG_ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
 def test_the_arrays_are_the_rows(use_toy: Use, tmp_path: Path) -> None:
     use_toy(random_graph(10))
     np.savez(tmp_path / "own.npz", **BARE)
-    from_rows = import_federation(table(tmp_path / "own.csv", ROWS), partial=TOY)
-    assert import_federation(tmp_path / "own.npz", partial=TOY).hash == from_rows.hash
+    from_rows = install(table(tmp_path / "own.csv", ROWS), named=TOY).federation
+    assert install(tmp_path / "own.npz", named=TOY).federation.hash == from_rows.hash
 
 
 @pytest.mark.parametrize("case", WRONG_ARRAYS)
@@ -358,7 +358,7 @@ def test_clients_that_no_class_can_be_learned_from_are_refused(use_toy: Use, tmp
     learned = np.flatnonzero(data.labels != 2)
     rows = [(str(i % 2), str(item), ("train", "val", "test")[i // 2 % 3]) for i, item in enumerate(learned)]
     with pytest.raises(RequestError, match="class 2"):
-        import_federation(table(tmp_path / "own.csv", rows), partial=PartialRequest("toy", "label-dirichlet"))
+        install(table(tmp_path / "own.csv", rows), named={**TOY, "scenario": "label-dirichlet"})
 
 
 # --- what is said --------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def test_the_command_says_what_it_made_of_a_file(use_toy: Use, tmp_path: Path, c
     use_toy(random_graph(10))
     file = table(tmp_path / "own.csv", ROWS)
     out = said(capsys, file, *OPTIONS, "--split", "30", "15", "30")
-    expected = import_federation(file, partial=TOY)
+    expected = install(file, named=TOY).federation
     assert expected.hash in out
     assert "3 to 4 a client, 7 in all (2 train, 1 val, 2 test, 2 unused)" in out
     assert "no client: 3; by several: 0" in out
@@ -410,10 +410,10 @@ def test_published_clients_of_cora_can_be_imported(
     np.savez(tmp_path / "cora.npz", nodes=order, nodes_offsets=offsets, **masks)
     rows = [(str(part[node]), str(node), ("train", "val", "test")[role[node]]) for node in range(len(part))]
     split = (20.0, 40.0, 40.0)
-    partial = PartialRequest("cora", "non-overlapping", clients, 1234, split)
-    imported = install(tmp_path / "cora.npz", partial=partial)
+    named = {**TOY, "dataset": "cora", "clients": clients, "partition_seed": 1234, "split": split}
+    imported = install(tmp_path / "cora.npz", named=named)
     federation = imported.federation
-    assert import_federation(table(tmp_path / "cora.csv", rows), partial=partial).hash == federation.hash
+    assert install(table(tmp_path / "cora.csv", rows), named=named).federation.hash == federation.hash
     assert build("cora", "non-overlapping", clients, 1234, split).hash == federation.hash
     assert (imported.holdings.unheld, imported.holdings.shared, imported.off_split) == (0, 0, False)
     graph = prepare("cora").data

@@ -14,8 +14,7 @@ from bench.report.published_spaces import PublishedSetting, beside, published_se
 from bench.report.request import Request
 from bench.resolve import resolve
 from bench.tune.record import write
-from bench.tune.space import search_space
-from bench.tune.tuning import Tuning
+from bench.tune.tuning import Tuning, search_space
 
 HEAD = "paper,component,name,values,method,setting\n"
 CELL = resolve("cora", "non-overlapping", 10, "fedsheafhn", 0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.tune.record import Budget, Record, Trial, Winner
-from bench.tune.space import search_space
-from bench.tune.tuning import Tuning
+from bench.tune.tuning import Tuning, search_space
 
 CELL = resolve("cora", "non-overlapping", 10, "fedavg", 0)
 RATE = 0.003

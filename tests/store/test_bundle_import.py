@@ -18,7 +18,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.selection import RULES
 from bench.spec import RunSpec
-from bench.store import bundle_import, migrate, open_store
+from bench.store import migrate, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
 from bench.store.bundle_import import ImportInfo, import_bundle, is_choice_of, mark
@@ -177,7 +177,7 @@ def test_an_import_that_breaks_off_leaves_nothing(
             raise KeyboardInterrupt
         return b""
 
-    monkeypatch.setattr(bundle_import, "pack_array", full)
+    monkeypatch.setattr("bench.store.store.pack_array", full)
     with pytest.raises(KeyboardInterrupt):
         take(tmp_path / "own.db", bundle)
     assert dump(tmp_path / "own.db") == before

@@ -25,7 +25,7 @@ from bench.errors import BusyError, RequestError
 from bench.store import Store, connect, migrate, open_store
 from bench.store.claims import Claims
 from bench.store.models import Claim
-from bench.store.peek import stored_runs
+from bench.store.store import stored_runs
 
 WRITERS, RUNS_EACH = 32, 5
 

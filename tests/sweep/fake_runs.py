@@ -8,7 +8,7 @@ from bench.errors import NoDataError, RequestError
 from bench.grids import Grid, Planned, expand
 from bench.grids.grid import Setting
 from bench.store import open_store
-from bench.store.peek import stored_runs
+from bench.store.store import stored_runs
 from bench.sweep.plan import Plan, make_plan
 from bench.sweep.policy import Slots
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from bench.grids import Planned
 from bench.store import open_store
-from bench.store.peek import stored_runs
+from bench.store.store import stored_runs
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
 from bench.sweep.run import Outcome, sweep

@@ -11,28 +11,28 @@ from optuna.storages.journal import JournalFileBackend
 from tune_toys import go_on, tuning
 
 from bench.errors import RequestError
-from bench.tune.proposals import export, place_of, propose
+from bench.tune.proposals import export, propose
 
 
 def test_proposals_follow_from_the_trials_and_are_new() -> None:
     search = tuning(trials=20)
     where, _ = go_on(search)
-    first = propose(search, where.courses[:15], 5)
-    assert propose(search, where.courses[:15], 5) == first
-    tried = {place_of(search.space, trial.parameters) for trial in where.trials[:15]}
-    places = [place_of(search.space, parameters) for parameters in first]
+    first = propose(search, where.trials[:15], 5)
+    assert propose(search, where.trials[:15], 5) == first
+    tried = {search.place(trial.parameters) for trial in where.trials[:15]}
+    places = [search.place(parameters) for parameters in first]
     assert len({*places}) == 5
     assert not tried & {*places}
-    assert propose(search, where.courses[:15], 2) == first[:2], "a smaller batch is the beginning of it"
-    assert propose(search, where.courses[:14], 5) != first
-    assert all(place_of(search.space, parameters) < search.size for parameters in first)
+    assert propose(search, where.trials[:15], 2) == first[:2], "a smaller batch is the beginning of it"
+    assert propose(search, where.trials[:14], 5) != first
+    assert all(search.place(parameters) < search.size for parameters in first)
 
 
 def test_places_number_the_space() -> None:
     search = tuning(space={"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.3, 0.5)})
     rates, dropouts = search.space.values()
     places = [
-        place_of(search.space, {"client.learning_rate": rate, "client.dropout": dropout})
+        search.place({"client.learning_rate": rate, "client.dropout": dropout})
         for rate in rates
         for dropout in dropouts
     ]
@@ -43,17 +43,17 @@ def test_the_dashboard_reads_what_is_exported(tmp_path: Path) -> None:
     search = tuning(trials=16)
     where, _ = go_on(search)
     path = tmp_path / "new" / "searches.log"
-    export([(search, where.courses)], path)
+    export([(search, where.trials)], path)
     storage = JournalStorage(JournalFileBackend(str(path)))
     (name,) = optuna.get_all_study_names(storage)
     assert name == search.name
     stored = optuna.load_study(study_name=name, storage=storage)
     assert len(stored.trials) == 16
-    for trial, (mine, reached) in zip(stored.trials, where.courses, strict=True):
+    for trial, mine in zip(stored.trials, where.trials, strict=True):
         assert trial.params == mine.parameters
         assert trial.state.name == mine.state.upper()
-        assert trial.intermediate_values == reached
+        assert trial.intermediate_values == mine.reached
         if mine.state == "complete":
             assert trial.value == mine.validation
     with pytest.raises(RequestError, match="--optuna expects a new file"):
-        export([(search, where.courses)], path)
+        export([(search, where.trials)], path)

@@ -127,6 +127,7 @@ def _unknown(tree: dict[str, Any]) -> None:
         (_set("trials", 1, "number", value=7), "not numbered"),
         (_set("trials", 1, "validation", value=1.5), "trials.1.validation"),
         (_set("trials", 1, "test", value=0.5), "Extra inputs"),
+        (_set("trials", 1, "reached", value={"2": 0.5}), "trial 1 says what it reached"),
         (_set("cell", value={}), "cell|Field required"),
         (_set("cell", "protocol", value={"rounds": 6, "local_epochs": 2}), "not written in full"),
         (_set("cell", "clients", value=4), "it is that of local-cora-non-overlapping-4.json"),

@@ -21,12 +21,12 @@ from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.grids import Planned
 from bench.store import open_store
 from bench.store.bundle_export import write_bundle
-from bench.store.peek import stored_runs
+from bench.store.store import stored_runs
 from bench.sweep.order import Order
 from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
 from bench.tune.record import Record, parse
-from bench.tune.run import Lines, Tuned, tune
+from bench.tune.run import Lines, Searches, tune
 from bench.tune.tuning import Tuning
 
 NAME = "local-cora-non-overlapping-3.json"
@@ -36,7 +36,7 @@ def url(home: Path) -> str:
     return f"sqlite:///{home / 'tuning.db'}"
 
 
-def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Tuned:
+def run(home: Path, searches: list[Tuning], width: int = 1, slots: int = 1, **changes: Any) -> Searches:
     arguments: dict[str, Any] = {
         "note": lambda line: None,
         "on_trial": lambda *trial: None,

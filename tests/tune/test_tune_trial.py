@@ -11,11 +11,11 @@ import pytest
 from toy_federations import linked, make_spec, play, random_federation
 
 from bench.engine.result import RunResult
-from bench.federation.types import TEST, VALIDATION, Federation
+from bench.federation.types import TEST, VALIDATION, Federation, hide_held_out
 from bench.spec import RunSpec
 from bench.sweep import execution
 from bench.sweep.order import Checkpoints, Order
-from bench.tune.trial import CLIENT_EPOCHS, execute, rung_path, without_test_labels
+from bench.tune.trial import CLIENT_EPOCHS, execute, rung_path
 
 FEDERATION = random_federation()
 ROUNDS = 4
@@ -170,6 +170,6 @@ def test_no_test_item_reaches_the_engine_or_the_outcome(
 
 def test_the_view_leaves_the_original_as_it_is() -> None:
     before = [client.labels.copy() for client in FEDERATION.clients]
-    without_test_labels(FEDERATION)
+    hide_held_out(FEDERATION, (TEST,))
     for labels, client in zip(before, FEDERATION.clients, strict=True):
         np.testing.assert_array_equal(labels, client.labels)

@@ -22,9 +22,8 @@ from bench.sweep.policy import Demand, Slots
 from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
 from bench.tune.search import Runs, Standing, TrialRun, standing
-from bench.tune.space import Space, Value, search_space
 from bench.tune.trial import without_test_items
-from bench.tune.tuning import Tuning
+from bench.tune.tuning import Space, Tuning, Value, search_space
 
 ROUNDS = 6
 EPOCHS = 2

@@ -13,8 +13,7 @@ from bench.grids import Planned, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.tune.space import configured, search_space
-from bench.tune.tuning import REPORT_SEEDS, check_request, tunings
+from bench.tune.tuning import REPORT_SEEDS, check_request, configured, search_space, tunings
 
 FAMILIES = {"graph": "cora", "hypergraph": "coraca", "image": "cifar10"}
 

@@ -1,4 +1,4 @@
-"""``bench methods``: the methods, or one of them with its hyper-parameters."""
+"""``bench datasets``, ``bench grids`` and ``bench methods``: what there is to ask for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from bench.cli.options import AsJson
+from bench import paths
+from bench.cli.options import AsJson, DataRoot
 from bench.cli.output import console, say, table
 
 if TYPE_CHECKING:
@@ -17,6 +18,62 @@ if TYPE_CHECKING:
 
 ANY = "any"
 """What stands for every family of data."""
+
+
+def datasets(*, data_root: DataRoot = None, as_json: AsJson = False) -> None:
+    """List the data sets: the family, the numbers of clients in the suite's grids, and where the data are.
+
+    Data that are embedded come with the package; 'bench data fetch -d NAME' gets those that are not at hand.
+    """
+    from bench.dataset import DATASETS
+    from bench.grids.summary import client_counts
+    from bench.sources import Sources
+
+    sources = Sources(paths.data_roots(data_root), download=False)
+    numbers = client_counts()
+    rows: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "title": kind.title,
+            "family": kind.family,
+            "scenarios": list(kind.scenarios),
+            "clients": list(numbers.get(name, ())),
+            "where": kind.whereabouts(sources),
+        }
+        for name, kind in DATASETS.all().items()
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    families: dict[str, list[list[str]]] = {}
+    for row in rows:
+        clients = " ".join(map(str, row["clients"]))
+        families.setdefault(row["family"], []).append([row["name"], row["title"], clients, row["where"]])
+    console().print(table(("name", "title", "clients", "where"), families, whole={"name", "clients"}))
+    absent = sum(row["where"] == "not at hand" for row in rows)
+    say(
+        f"{len(rows)} data sets, {absent} not at hand"
+        + ("; bench data fetch -d NAME gets one" if absent else "")
+    )
+
+
+def grids(*, as_json: AsJson = False) -> None:
+    """List the grids: the study that each is of, how many runs it plans, and what it is.
+
+    'bench sweep --grid NAME --dry-run' says what of one is done and what the rest costs. A TOML file of your
+    own is a grid, too (docs/extending.md).
+    """
+    from bench.grids.summary import grid_summaries
+
+    summaries = grid_summaries()
+    if as_json:
+        print(json.dumps([asdict(summary) for summary in summaries], indent=1))
+        return
+    studies: dict[str, list[tuple[str, str, str]]] = {}
+    for grid in summaries:
+        studies.setdefault(grid.study, []).append((grid.name, f"{grid.runs:,}", grid.title))
+    console().print(table(("grid", "runs", "what"), studies, right={"runs"}, whole={"grid", "runs"}))
+    say(f"{len(summaries)} grids; bench sweep --grid NAME --dry-run says what one would cost")
 
 
 def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:

@@ -1,0 +1,174 @@
+"""``bench export``, ``bench import`` and ``bench verify``: results that others can read and check."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from bench import paths
+from bench.cli import options
+from bench.cli.output import console
+
+SHOWN = 10
+"""Conflicts named one by one; --json names all."""
+
+
+def export(
+    out: Path,
+    *,
+    to: Literal["mlflow", "tensorboard", "trackio", "wandb"] | None = None,
+    filters: options.RunFilters = options.ALL_RUNS,
+    grid: str | None = None,
+    largest_array_kib: int = 4,
+    db: options.Database = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write runs that have an outcome as a bundle: a folder of JSON and Parquet files.
+
+    The states done, diverged, not_applicable and oom are outcomes. With --to, the finished runs with
+    their settings, curves and accuracies go into a folder that an experiment tracker opens.
+
+    Parameters
+    ----------
+    out
+        The bundle's folder: a new one, or a bundle, which is replaced. For a tracker: a new or empty one.
+    to
+        The tracker to write for; each needs the extra of its name: pip install 'pfl-bench[mlflow]'.
+    grid
+        Only the runs of this grid, a name or a TOML file.
+    largest_array_kib
+        Leave out arrays of runs that are larger: collaboration weights of every round take some 200.
+    """
+    from bench.grids import expand, load_grid
+    from bench.store import open_store
+    from bench.store.bundle_export import write_bundle
+    from bench.store.filters import filter_known_runs
+    from bench.store.trackers import export_to_tracker
+
+    with open_store(db or paths.default_database(), create=False) as store:
+        runs = store.runs()
+        if grid is not None:
+            planned = {run.spec.hash for run in expand(load_grid(grid)) if run.spec is not None}
+            runs = runs[runs["spec_hash"].isin(planned)]
+        runs = filter_known_runs(runs, filters.columns)
+        if to is not None:
+            count = export_to_tracker(to, store, runs, out)
+            summary: dict[str, Any] = {"tracker": to, "folder": str(out.resolve()), "runs": count}
+            line = f"{out.resolve()}: {_runs(count)} for {to}"
+        else:
+            written = write_bundle(store, runs, out, largest_array_kib * 1024)
+            summary = {"bundle": str(written.folder), "runs": written.runs, "bytes": written.bytes}
+            summary["files"] = written.files
+            line = f"{written.folder}: {_runs(written.runs)}, {written.bytes:,} bytes"
+    print(json.dumps(summary) if as_json else line)
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' if count > 1 else ''}"
+
+
+def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
+    """Check a bundle and write its runs into the database, in one step or not at all.
+
+    A run that is stored with the same outcome is skipped. A stored run with an outcome is never
+    replaced: where the bundle has another one, that is a conflict, which is reported, and the
+    stored run stays. A stored run that failed, had no data or ran out of memory gives way to a
+    finished one of the bundle. Imported runs count as done in a sweep, keep the bundle's name and
+    are unverified until 'bench verify' has made a sample of them again.
+
+    Parameters
+    ----------
+    bundle
+        The bundle's folder (docs/results-format.md).
+    """
+    from bench.store import bundle_import
+    from bench.store.bundle import Bundle
+
+    theirs = Bundle(bundle)
+    report = bundle_import.import_bundle(db or paths.default_database(), theirs)
+    if as_json:
+        print(json.dumps({"bundle": theirs.name, **asdict(report)}))
+        return
+    for line in report.conflicts[:SHOWN]:
+        print(f"conflict: {line}")
+    if len(report.conflicts) > SHOWN:
+        print(f"and {len(report.conflicts) - SHOWN:,} conflicts more: --json names all")
+    print(
+        f"{theirs.name}: {report.added:,} runs added, {report.replaced:,} in place of failed ones, "
+        f"{report.equal:,} equal to stored ones, {len(report.conflicts):,} in conflict with stored ones, "
+        "which stay"
+    )
+
+
+def verify(
+    bundle: Path,
+    /,
+    *,
+    sample: int = 3,
+    seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    filters: options.CellFilters = options.ALL_CELLS,
+    db: options.Database = None,
+    data_root: options.DataRoot = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Make a random sample of a bundle's finished runs again and compare.
+
+    A run agrees if its clients are the same (partition hash) and either every count is the same
+    or the test accuracy over all clients is within 0.5 points at the round of best validation, and
+    within 1 point by the other rules, or two predictions, on small test splits
+    (docs/results-format.md). Where the bundle was imported, the database keeps what came of every
+    run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
+    one could not be made here, and then nothing is marked verified.
+
+    Parameters
+    ----------
+    bundle
+        The bundle's folder.
+    sample
+        How many runs; every finished run that the filters leave is as likely as any other.
+    seed
+        Seed of the draw.
+    """
+    roots = paths.data_roots(data_root)
+
+    from bench.store import connect, open_store
+    from bench.store.bundle import Bundle
+    from bench.store.bundle_import import mark
+    from bench.store.store import knows_bundle
+    from bench.sweep import workers
+    from bench.sweep.plan import data_at_hand
+    from bench.sweep.show import reporter
+    from bench.sweep.verify import draw, make_again, obstacles, outcome
+
+    theirs = Bundle(bundle)
+    url = db or paths.default_database()
+    imported = knows_bundle(url, theirs.hash, must_exist=db is not None)
+    chosen = draw(theirs, sample, seed, filters.columns)
+    checks = obstacles(chosen, data_at_hand(roots))
+    if not checks:
+        slots = workers.choose(None, None, None, len(chosen))
+        checks = make_again(theirs, chosen, roots, slots, reporter(console(errors=True)))
+    result = outcome(checks)
+    state = None
+    if imported and result != "incomplete":
+        findings = {check.spec_hash: check.finding for check in checks if check.finding is not None}
+        with open_store(url, create=True) as store:
+            state = mark(store, theirs.hash, findings)
+    if as_json:
+        fields = ("run", "spec_hash", "finding", "detail")
+        rows = [{name: getattr(check, name) for name in fields} for check in checks]
+        print(json.dumps({"bundle": theirs.name, "outcome": result, "marked": state, "runs": rows}))
+    else:
+        for check in checks:
+            print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
+        of = f"{len(chosen)} of {len(theirs.runs(state='done')):,} finished runs drawn"
+        name = connect.database(url).name
+        marked = f"marked {state} in {name}" if state else "nothing marked"
+        marked += "" if imported else f": it was not imported into {name}"
+        print(f"{theirs.name}: {result}, {of}; {marked}")
+    return 0 if result == "agreed" else 1

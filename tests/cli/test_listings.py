@@ -1,0 +1,125 @@
+"""``bench datasets``, ``bench grids`` and ``bench methods``: lists, and all that is known of one method."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import registry
+from bench.dataset import DATASETS, Dataset
+from bench.engine.methods import METHODS
+from bench.grids import grid_names, load_grid
+from bench.methods.fedprox import FedProx
+from bench.sources import RawFile
+
+from .conftest import Bench
+
+FILES = tuple(RawFile(f"set/{name}.txt", md5="0" * 32) for name in "ab")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Data set ``toy`` has the files a and b, ``core`` is embedded."""
+
+    class Toy(Dataset):
+        name, title, family, files, scenarios = "toy", "A toy", "graph", FILES, ("parts",)
+
+    class Core(Dataset):
+        name, title, family, embedded, scenarios = "core", "Core", "images", True, ("parts",)
+
+    monkeypatch.setattr(DATASETS, "all", lambda: {"core": Core, "toy": Toy})
+    (tmp_path / "root" / "set").mkdir(parents=True)
+    return tmp_path / "root"
+
+
+def test_it_says_where_each_lies(root: Path, bench: Bench) -> None:
+    def where() -> dict[str, str]:
+        rows = json.loads(bench(f"datasets --json --data-root {root}").out)
+        return {row["name"]: row["where"] for row in rows}
+
+    assert where() == {"core": "embedded", "toy": "not at hand"}
+    (root / "set" / "a.txt").write_text("a")
+    assert where()["toy"] == f"1 of 2 files in {root}"
+    (root / "set" / "b.txt").write_text("b")
+    assert where()["toy"] == f"in {root}"
+
+
+def test_it_prints_a_line_for_each_below_its_family(root: Path, bench: Bench) -> None:
+    lines = [line.split() for line in bench("datasets").out.splitlines()]
+    graphs, images = lines.index(["graph"]), lines.index(["images"])
+    assert lines[graphs + 1] == ["toy", "A", "toy", "not", "at", "hand"]
+    assert lines[images + 1] == ["core", "Core", "embedded"]
+
+
+def test_clients_are_those_of_the_grids(bench: Bench) -> None:
+    rows = {row["name"]: row for row in json.loads(bench("datasets --json").out)}
+    assert set(rows) == set(DATASETS.all())
+    assert {10, 20, 30, 50} <= set(rows["cora"]["clients"]), "of FedSheafHN's main tables"
+    assert rows["cora"]["clients"] == sorted(rows["cora"]["clients"])
+    assert rows["dblp4k"]["scenarios"] == ["label-dirichlet"]
+
+
+def test_every_grid_has_its_study_title_and_number_of_runs(bench: Bench) -> None:
+    rows = {row["name"]: row for row in json.loads(bench("grids --json").out)}
+    assert sorted(rows) == grid_names()
+    assert rows["fedhgn_tables"]["study"] == "fedhgn"
+    assert rows["ablation"]["title"] == load_grid("ablation").title
+    planned = json.loads(bench("sweep --grid quickstart --dry-run --json").out)
+    assert rows["quickstart"]["runs"] == len(planned["runs"])
+
+
+def test_the_list_has_each_below_its_study(bench: Bench) -> None:
+    lines = [line.split() for line in bench("grids").out.splitlines()]
+    study, grid = lines.index(["fedhgn"]), [line[:1] for line in lines].index(["fedhgn_tables"])
+    assert study < grid < lines.index(["fedsheafhn"])
+
+
+def test_every_method_has_a_title_its_paper_and_a_summary(bench: Bench) -> None:
+    rows = {row["name"]: row for row in json.loads(bench("methods --json").out)}
+    assert set(rows) == set(METHODS.all())
+    assert rows["fedprox"]["reference"] == FedProx.reference
+    assert rows["fedpub"]["families"] == ["graph"]
+    assert all(row["title"] and row["summary"] for row in rows.values())
+
+
+def test_the_list_is_eighty_columns_wide_and_sorts_by_data(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = bench("methods").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    names = [line.split()[:1] for line in lines]
+    assert names.index(["any"]) < names.index(["fedavg"]) < names.index(["graph"]) < names.index(["fedpub"])
+
+
+def test_one_method_is_described_with_its_hyper_parameters(bench: Bench) -> None:
+    row = json.loads(bench("methods fedprox --json").out)
+    parameters = {parameter["name"]: parameter for parameter in row["hyper_parameters"]}
+    assert set(parameters) == set(FedProx.Hyper.model_fields)
+    assert parameters["mu"]["default"] == str(FedProx.Hyper().mu)
+    assert parameters["mu"]["limits"] == "0 or more"
+    assert parameters["mu"]["meaning"]
+    words = " ".join(bench("methods fedprox").out.split())
+    assert "FedAvg with a proximal term in the local objective." in words
+    assert "0 or more" in words
+
+
+def test_a_method_of_ones_own_is_there_and_an_unknown_one_is_refused(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "from bench.methods.local import Local\n\n\n"
+        'class Own(Local):\n    """Nothing of its own."""\n\n    name, title = "own", "Own"\n'
+    )
+    monkeypatch.setenv(registry.PLUGINS, str(own))
+    registry.forget()
+    described = bench("methods own")
+    refused = bench("methods fedprxo")
+    monkeypatch.undo()
+    registry.forget()
+    assert "no hyper-parameters" in described.out
+    assert refused.refused
+    assert "did you mean 'fedprox'?" in refused.err
