@@ -37,7 +37,7 @@ docs: $(READY)
 
 # The frames of cells and ranks that come with the suite: after new results, and after code that changes cells.
 frames: $(READY)
-	BENCH_HOME=build/frames-home $(RUN)python -m bench.report.whole_frames
+	BENCH_HOME=build/frames-home $(RUN)python -c "from bench.frames import ship; ship()"
 
 clean:
 	rm -rf $(VENV) build dist docs/methods docs/datasets docs/methods.md docs/datasets.md *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -181,6 +181,22 @@ def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER)
     return file if current else None
 
 
+def ship() -> None:
+    """Write the frames that come with the suite, and into them what they are made from (``make frames``)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from bench.report.shipped import opened
+    from bench.report.whole_frames import of_studies
+
+    with opened(None, False) as source:
+        for name, rows in of_studies(source).items():
+            table = pa.Table.from_pandas(rows, preserve_index=False)
+            made_from = {**table.schema.metadata, MADE_FROM: results_digest()}
+            file = SHIPPED_FOLDER / f"{name}.parquet"
+            pq.write_table(table.replace_schema_metadata(made_from), file, compression="zstd")
+
+
 def results_digest() -> bytes:
     """SHA-256, hexadecimal, of the results that come with the suite, of what is published, and of what the
     studies' experiments say.

@@ -1,23 +1,18 @@
 """The frames of ``bench.frames`` with all their rows: runs as they are stored, and what studies say of them.
 
 Cells and ranks need torch (the settings of methods), so that ``bench.frames`` has this as its own process:
-``python -m bench.report.whole_frames NAME FILE [URL or null, true for the database alone, metric]``; without
-arguments it writes those of the suite's own results into ``results/frames`` (``make frames``).
+``python -m bench.report.whole_frames NAME FILE [URL or null, true for the database alone, metric]``.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from bench import frames
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import check_kept, client_values
@@ -123,24 +118,16 @@ OF_STUDIES = {"cells": _cells, "ranks": _ranks}
 """Frames of what studies say of the runs."""
 
 
-def ship(source: Source, folder: Path) -> None:
-    """Write the frames that come with the suite, and into them what they are made from."""
+def of_studies(source: Source) -> dict[str, pd.DataFrame]:
+    """The frames of what studies say, all rows of each, by name."""
     found = _collected(source)
-    for name in frames.SHIPPED:
-        table = pa.Table.from_pandas(OF_STUDIES[name](found), preserve_index=False)
-        made_from = {**table.schema.metadata, frames.MADE_FROM: frames.results_digest()}
-        pq.write_table(
-            table.replace_schema_metadata(made_from), folder / f"{name}.parquet", compression="zstd"
-        )
+    return {name: frame_of(found) for name, frame_of in OF_STUDIES.items()}
 
 
 if __name__ == "__main__":
     try:
-        url, own, metric = json.loads(sys.argv[3]) if sys.argv[1:] else (None, False, ACCURACY)
+        url, own, metric = json.loads(sys.argv[3])
         with opened(url, own) as results:
-            if sys.argv[1:]:
-                whole(sys.argv[1], results, metric).to_parquet(sys.argv[2], index=False)
-            else:
-                ship(results, frames.SHIPPED_FOLDER)
+            whole(sys.argv[1], results, metric).to_parquet(sys.argv[2], index=False)
     except RequestError as error:
         sys.exit(f"bench: {error}")
