@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small products, shared machines
 
@@ -16,6 +17,9 @@ settings.register_profile(  # a busy machine is no error of what is tested, nor 
     "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell that starts tests in the background does so
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what tests interrupt would inherit it
 
 
 def pytest_collection_finish() -> None:
