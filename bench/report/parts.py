@@ -11,7 +11,7 @@ import pandas as pd
 
 from bench.pages.grades import GRADES
 from bench.report.cells import Cells
-from bench.report.folder import Score
+from bench.report.printout import Score
 from bench.report.published import published
 from bench.report.ranking import Ranking
 from bench.report.reproduction import judged

@@ -20,10 +20,10 @@ from bench.report.dataset_documents import dataset_document
 from bench.report.drawings import Drawings
 from bench.report.experiment import Plan
 from bench.report.figures import Figure
-from bench.report.folder import PrintedStudy, Printout
 from bench.report.metric import TITLES, check_kept
 from bench.report.parts import Part, scores, sentences, verdict_counts
 from bench.report.planned import Usual, usual
+from bench.report.printout import PrintedStudy, Printout
 from bench.report.ranking import rank
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction

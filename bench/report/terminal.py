@@ -11,7 +11,8 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from bench.pages.grades import GRADES, grade_look
-from bench.report.folder import INDEX, PrintedDocument, PrintedStudy, Printout, Score
+from bench.report.folder import INDEX
+from bench.report.printout import PrintedDocument, PrintedStudy, Printout, Score
 from bench.report.table import Document, Entry, Table
 
 ROOM = 24

@@ -91,7 +91,7 @@ def sweep(
     with ExitStack() as stack:
         stack.enter_context(thread_variables(slots.threads))
         workers = make_workers(len(slots.devices), execute, limits.timeout)  # they load while this goes on
-        stack.callback(workers.stop)
+        stack.callback(workers.stop)  # where there is no scheduler yet that does
         for method, model in {(step.spec.method, step.spec.client.model) for step in steps}:
             fingerprint.code(method, model)  # as it is now: files may be edited before a run is stored
         file = None if slots.elsewhere else FederationFile()

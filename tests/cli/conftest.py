@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from bench import registry
 from bench.cli.main import main
 
 
@@ -33,6 +35,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("BENCH_DATA", raising=False)
     return tmp_path / "home"
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No plug-ins; those of the test are gone after it."""
+    monkeypatch.setenv(registry.PLUGINS, "")
+    yield
+    os.environ[registry.PLUGINS] = ""
+    registry.forget()
 
 
 @pytest.fixture

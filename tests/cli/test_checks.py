@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench import registry
 from bench.cli.main import main
 from bench.contract.checks import RULES
 
@@ -95,13 +92,7 @@ WRONG = {
 }
 
 
-@pytest.fixture(autouse=True)
-def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Plug-ins of a test are gone after it."""
-    monkeypatch.setenv(registry.PLUGINS, "")
-    yield
-    os.environ[registry.PLUGINS] = ""
-    registry.forget()
+pytestmark = pytest.mark.usefixtures("plugins")
 
 
 def outcome(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 from fake_database import FakeDatabase
 
-from bench import engine, registry
+from bench import engine
 from bench.cli.main import main
 from bench.compare import (
     check_others,
@@ -40,12 +38,7 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 CORA_10 = Filters(("cora",), ("non-overlapping",), (10,), (), (0, 1))
 
 
-@pytest.fixture(autouse=True)
-def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv(registry.PLUGINS, "")
-    yield
-    os.environ[registry.PLUGINS] = ""
-    registry.forget()
+pytestmark = pytest.mark.usefixtures("plugins")
 
 
 def test_the_standing_is_what_the_numbers_say() -> None:

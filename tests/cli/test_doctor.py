@@ -51,6 +51,7 @@ def test_a_home_that_is_a_file_is_to_be_fixed(home: Path, capsys: pytest.Capture
     assert "set BENCH_HOME to a folder" in out
 
 
+@pytest.mark.usefixtures("plugins")
 def test_a_plugin_that_fails_is_to_be_fixed(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,7 +59,5 @@ def test_a_plugin_that_fails_is_to_be_fixed(
     monkeypatch.setenv(registry.PLUGINS, str(tmp_path / "own.py"))
     registry.forget()
     code, out = outcome(capsys)
-    monkeypatch.setenv(registry.PLUGINS, "")
-    registry.forget()
     assert code == 1
     assert "own.py cannot be imported: ZeroDivisionError" in out

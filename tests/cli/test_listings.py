@@ -106,6 +106,7 @@ def test_one_method_is_described_with_its_hyper_parameters(bench: Bench) -> None
     assert "0 or more" in words
 
 
+@pytest.mark.usefixtures("plugins")
 def test_a_method_of_ones_own_is_there_and_an_unknown_one_is_refused(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,8 +119,6 @@ def test_a_method_of_ones_own_is_there_and_an_unknown_one_is_refused(
     registry.forget()
     described = bench("methods own")
     refused = bench("methods fedprxo")
-    monkeypatch.undo()
-    registry.forget()
     assert "no hyper-parameters" in described.out
     assert refused.refused
     assert "did you mean 'fedprox'?" in refused.err

@@ -12,7 +12,7 @@ import pytest
 
 from bench.cli.main import main
 from bench.grids import Planned
-from bench.report.folder import PrintedDocument, PrintedStudy, Printout
+from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.report import Report
 from bench.report.request import Request
 from bench.store import open_store

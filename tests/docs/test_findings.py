@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "findings.md"
+TEXT = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+PROSE = " ".join(TEXT.split())
 
 
-def blocks(text: str) -> list[str]:
-    """The Python of the page."""
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-
-
-def test_orders_of_methods_by_two_metrics_are_those_of_the_text(
+@pytest.fixture
+def printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+) -> Callable[[int], str]:
+    """What a block of the page's Python prints, by its number, in an empty home."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    text = PAGE.read_text()
-    exec(blocks(text)[0], {})
-    found = re.fullmatch(r"9 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", capsys.readouterr().out)
+
+    def run(number: int) -> str:
+        exec(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)[number], {})
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callable[[int], str]) -> None:
+    found = re.fullmatch(r"9 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed(0))
     assert found is not None
-    prose = " ".join(text.split())
     assert (
         f"Kendall's tau of the two orders is {found[1]}. With 0.001 it is {found[2]} over the board's 25"
-        in prose
+        in PROSE
     )
 
 
-def test_pairs_and_generated_neighbours_are_those_of_the_text(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    text = PAGE.read_text()
-    exec(blocks(text)[1], {})
-    found = re.fullmatch(r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", capsys.readouterr().out)
+def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[[int], str]) -> None:
+    found = re.fullmatch(r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed(1))
     assert found is not None
     difference, p, neighbours = found.groups()
-    prose = " ".join(text.split())
-    assert f"lower by 0.2 to {difference} points (p {p} to" in prose
-    assert f"and {neighbours} and 9 at K = 8" in prose
+    assert f"lower by 0.2 to {difference} points (p {p} to" in PROSE
+    assert f"and {neighbours} and 9 at K = 8" in PROSE

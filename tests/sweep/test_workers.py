@@ -20,7 +20,7 @@ from fake_runs import (
     grid,
     plan_for,
 )
-from processes import workers_below
+from processes import wait_for, workers_below
 from rich.console import Console
 from scripted import Scripted
 
@@ -161,8 +161,7 @@ def test_a_function_that_cannot_be_handed_over_fails_every_run() -> None:
 
 def test_workers_load_before_there_is_a_run(tmp_path: Path) -> None:
     with one(WhileTakenUp(tmp_path / "script")) as workers:
-        while not (tmp_path / "script").exists():
-            time.sleep(0.05)
+        wait_for((tmp_path / "script").exists)
         assert isinstance(workers.start(0, order(), None, True).result(), RunResult)
 
 
