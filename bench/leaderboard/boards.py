@@ -85,7 +85,7 @@ class StudyBoards:
     @property
     def headline(self) -> tuple[str, ...]:
         """Who is first, or that nobody can be told apart; and what came of the published values."""
-        return sentences(self.study, self.ranking, scores(self.grades))
+        return sentences(self.study, self.ranking, scores(self.study, self.grades))
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:

@@ -30,18 +30,17 @@ LISTED = 5
 """Partitions of a column that a caption lists."""
 
 IN_CAPTION = 3
-"""Protocols that a caption names; more stand in the fine print."""
+"""Measures and protocols that a caption names; more stand in the fine print."""
 
 
 def caption(cells: Cells) -> tuple[str, ...]:
     """A table's caption: what is measured and how it is selected, protocol, seeds, tuning."""
     study = cells.study
-    own = [measure for measure in cells.measures if not measure.other]
-    reading = own[0].reading or study.primary
-    read = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if any(each.by_reading for each in own) else ""
-    what = "; ".join(
-        measure.meaning if len(own) == 1 else f"{measure.title}: {measure.meaning}" for measure in own
-    )
+    measures = [measure for measure in cells.measures if not measure.other]
+    reading = measures[0].reading or study.primary
+    by_reading = any(measure.by_reading for measure in measures)
+    read = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if by_reading else ""
+    what = _meanings(cells) if len(measures) <= IN_CAPTION else "what each column is stands in the notes"
     return (
         f"{what[:1].upper()}{what[1:]}{read}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
         *conditions(study, cells.groups),
@@ -52,10 +51,20 @@ def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
     """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
     study, experiment = cells.study, cells.experiment
     lines = [PLACES] if any(measure.ranked for measure in cells.measures) else []
+    if sum(not measure.other for measure in cells.measures) > IN_CAPTION:
+        lines.append(f"{_meanings(cells)}.")
     lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):
         lines += [LEGEND, tolerances(study, cells.primary)]
     return (*lines, *origins(study, cells.groups, results))
+
+
+def _meanings(cells: Cells) -> str:
+    """What a table's measures are."""
+    measures = [measure for measure in cells.measures if not measure.other]
+    if len(measures) == 1:
+        return measures[0].meaning
+    return "; ".join(f"{measure.title}: {measure.meaning}" for measure in measures)
 
 
 def conditions(study: Study, every: Iterable[Group], kept: Iterable[Search] = ()) -> tuple[str, ...]:

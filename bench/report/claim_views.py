@@ -324,8 +324,9 @@ def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: 
     grids = {table.experiment.name: table.experiment.grid or ", ".join(study.grids) for table in experiments}
     table, (details, records) = _list(answers, grids), _differences(answers)
     verdicts = [each.verdict for each in answers]
-    words = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, UNMEASURED: UNMEASURED}
-    headline = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in words.items())
+    words = {FAILS: "do not", OPEN: OPEN, UNMEASURED: UNMEASURED}
+    counts = [f"{verdicts.count(HOLDS)} of {len(answers)} hold"]
+    counts += [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
     return Document(
         name=f"{study.name}_{listed.name}",
         title=f"{study.title}: {listed.title}",
@@ -334,6 +335,6 @@ def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: 
         details=(details,),
         printed=(table,),
         fine_print=fine_print,
-        headline=f"{listed.title}, {len(answers)}: {headline}",
+        headline=f"{listed.title}: {', '.join(counts)}.",
         records={"differences": records},
     )

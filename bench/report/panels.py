@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -18,6 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bench.report import style
+from bench.report.lettering import in_two_lines
 
 OUTLINED: dict[str, Any] = {"markeredgecolor": "white", "markeredgewidth": 0.6}
 """How markers stand out from what is below them."""
@@ -96,7 +98,9 @@ class Panel(ABC):
     def draw_on(self, canvas: Canvas, corner: Corner) -> None:
         """Draw the panel where its axes begin at ``corner``."""
         axes = add_axes(canvas, corner, *self.inches)
-        axes.set_title(self.title)
+        room = self.inches[0] + self.margins.right
+        text, size = in_two_lines(self.title, room, mpl.rcParams["axes.titlesize"])
+        axes.set_title(text, fontsize=size, linespacing=1.0)
         self.draw(axes)
 
 

@@ -39,6 +39,12 @@ class Part:
         """Where a document's files lie in the report: ``fedsheafhn/table1`` for ``fedsheafhn_table1``."""
         return PurePosixPath(self.study, document.name.removeprefix(f"{self.study}_"))
 
+    @property
+    def measured(self) -> float:
+        """The share of its papers' published values that was measured."""
+        published = sum(score.published for score in self.scores)
+        return sum(score.measured for score in self.scores) / published if published else 0.0
+
     def file(self, document: Document, name: str) -> PurePosixPath:
         """Where a file of that name lies, whose ending it lacks."""
         return self.folder(document) / name.removeprefix(f"{document.name}_")
@@ -59,10 +65,14 @@ def verdict_counts(study: Study, experiments: Iterable[Cells], whole: bool) -> d
     return by_paper
 
 
-def scores(by_paper: Mapping[str, Counter[str]]) -> tuple[Score, ...]:
+def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, ...]:
     """The score of every paper that a study stands beside, from ``verdict_counts``."""
     return tuple(
-        Score(paper, tuple((name, counts[name]) for name in GRADES if counts[name]), counts.total())
+        Score(
+            study.title_of(paper),
+            tuple((name, counts[name]) for name in GRADES if counts[name]),
+            counts.total(),
+        )
         for paper, counts in by_paper.items()
     )
 
@@ -111,7 +121,9 @@ def _published(every: Iterable[Score]) -> str:
         values = f"{score.published} values published in {score.title}"
         counts = ", ".join(f"{count} {verdict}" for verdict, count in score.counts)
         texts.append(
-            f"{score.measured} of {values} are measured: {counts}" if counts else f"none of {values} is"
+            f"{score.measured} of {values} are measured: {counts}"
+            if counts
+            else f"of {values} none is measured"
         )
     text = "; ".join(texts)
     return f"{text[0].upper()}{text[1:]}." if text else ""

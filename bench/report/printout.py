@@ -10,16 +10,13 @@ from bench.report.table import Table
 
 @dataclass(frozen=True)
 class Score:
-    """How a paper's published values came out: ``counts`` of every verdict of measured cells, best first."""
+    """How the values came out that the paper of a ``title`` prints: ``counts`` of every verdict of measured
+    cells, best first.
+    """
 
-    paper: str
+    title: str
     counts: tuple[tuple[str, int], ...]
     published: int
-
-    @property
-    def title(self) -> str:
-        """The paper's name for readers."""
-        return self.paper.replace("_", " ")
 
     @property
     def measured(self) -> int:

@@ -228,7 +228,7 @@ def ranking_document(study: Study, ranking: Ranking, results: Results) -> Docume
     methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned))[columns]
     return Document(
         name=name,
-        title=f"{study.title}: ranking of methods",
+        title=f"{study.title}: Ranking of methods",
         caption=_caption(study, ranking),
         notes=_notes(study, ranking),
         views=views,

@@ -181,7 +181,7 @@ def _part(
         ]
     columns = {column for cells in experiments for column in cells.columns}
     lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking(columns))])
-    every = scores(verdict_counts(study, experiments, selection == Selection()))
+    every = scores(study, verdict_counts(study, experiments, selection == Selection()))
     maps = [(each, tables.verdict_map(each)) for each in competing]
     return Part(
         study.name,
@@ -243,7 +243,10 @@ def compose(
             "no cell of the studies has all of these names together: leave one of the filters away"
         )
     left_out = (study.name for study in chosen if study not in shown and _has(study, selection.has_column))
-    with_documents = tuple(part for part in parts if part.documents)
+    # What was measured most comes first: a reader's first screen is not of a study that has just begun.
+    with_documents = tuple(
+        sorted((part for part in parts if part.documents), key=lambda part: part.measured, reverse=True)
+    )
     return Report(with_documents, _printout(with_documents, (*left_out, *unrun), _elsewhere(results, every)))
 
 

@@ -305,7 +305,7 @@ def reproduction(
     long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
     return Document(
         name=f"{study.name}_reproduction",
-        title=f"{study.title}: reproduction score",
+        title=f"{study.title}: Reproduction score",
         caption=caption,
         views=views,
         printed=tuple(view for view in views if view.name in PRINTED),

@@ -266,7 +266,7 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
     equal = ", with the same budget for every method of a column" * all(map(_equal, pairs.values()))
     return Document(
         name=f"{study.name}_tuned",
-        title=f"{study.title}: default against tuned",
+        title=f"{study.title}: Default against tuned",
         caption=(
             read_as(study, study.primary),
             f"Tuned: the configuration that a search found by validation accuracy{equal} (bench tune). "

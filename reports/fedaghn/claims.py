@@ -48,7 +48,7 @@ _self_weight_falls = partial(
 
 GROUPS = Claims(
     "groups",
-    "registered groups of methods",
+    "Registered groups of methods",
     (
         _main("Alone above shared", ALONE, SHARED),
         _main("Personalised above alone", PERSONALISED, ALONE),
@@ -65,7 +65,7 @@ GROUPS = Claims(
 
 TEXT = Claims(
     "claims",
-    "claims of the text",
+    "Claims of the text",
     (
         _best(
             "FedAGHN is best on CIFAR-10 with Dirichlet clients",

@@ -37,7 +37,7 @@ def _average(text: str, first: tuple[str, ...], second: tuple[str, ...], stated:
 CLAIMS = (
     Claims(
         "claims",
-        "claims of the text",
+        "Claims of the text",
         (
             _average("FedHGN without completion is above Local HGNN", TRIMMED, LOCAL, 5.9),
             _average("Completion adds to FedHGN", COMPLETED, TRIMMED, 6.8),

@@ -216,7 +216,7 @@ SETTINGS = tuple(
 CLAIMS = (
     Claims(
         "claims",
-        "claims of the text",
+        "Claims of the text",
         (*MAIN, *ABLATION, *COST, *TRAINING, *NEW_CLIENTS, *MALICIOUS),
         (
             "The claims are those of both versions' texts in our words; where a text names no size, the "
@@ -227,7 +227,7 @@ CLAIMS = (
     ),
     Claims(
         "client_settings",
-        "what client settings change",
+        "What client settings change",
         SETTINGS,
         (
             "One factor at a time against the settings of the main tables: weight decay 5e-4, own initial "

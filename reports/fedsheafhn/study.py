@@ -138,6 +138,8 @@ class FedSheafHN(Study):
         "photo": "Photo",
         "ogbn-arxiv": "ogbn-arxiv",
         "fedpub_gradient": "FED-PUB with gradient",
+        "fedsheafhn_earlier": "FedSheafHN, earlier version",
+        "fedsheafhn_final": "FedSheafHN, final version",
         "fedsheafhn_papersign": "FedSheafHN paper sign",
         "fedsheafhn_printed": "FedSheafHN printed",
         "fedsheafhn_released": "FedSheafHN released",

@@ -445,8 +445,8 @@ def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) ->
     text = console.export_text()
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    heads = ["Table 1 (non-overlapping)", "spread over", "ranking of methods", "reproduction score"]
-    places = [next(number for number, line in enumerate(lines) if head in line) for head in heads]
+    heads = ["table 1 (non-overlapping)", "spread over", "ranking of methods", "reproduction score"]
+    places = [next(number for number, line in enumerate(lines) if head in line.lower()) for head in heads]
     assert places == sorted(places)
     row = next(line for line in lines[places[2] :] if line.startswith("│ Local "))
     parts = [part.strip() for part in row.strip("│").split("│")]
