@@ -69,13 +69,15 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
     """Write the document, its JSON schema and the cells as CSV into ``folder``."""
     studies = [
         StudyRecord(
-            name=one.study.name,
-            title=one.study.title,
-            ranking=[Rank(**row) for row in records(one.ranking.table)] if one.ranking else [],
-            verdicts={paper: dict(sorted(counts.items())) for paper, counts in one.grades.items()},
-            boards=list(one.boards),
+            name=study_boards.study.name,
+            title=study_boards.study.title,
+            ranking=[Rank(**row) for row in records(study_boards.ranking.table)]
+            if study_boards.ranking
+            else [],
+            verdicts={paper: dict(sorted(counts.items())) for paper, counts in study_boards.grades.items()},
+            boards=list(study_boards.boards),
         )
-        for one in boards.studies
+        for study_boards in boards.studies
     ]
     document = Leaderboard(
         version=VERSION, suite=__version__, runs=runs, studies=studies, cells=records(table.round(4))

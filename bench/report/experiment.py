@@ -11,7 +11,7 @@ from typing import Any
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.experiment import Point
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, hashes, planned_cell
 from bench.report.settings import Column, difference
@@ -61,7 +61,7 @@ class Line:
     reads: str = ""
     published: str = ""
     ranked: bool = True
-    only: Only = field(default_factory=Only)
+    only: ColumnMatch = field(default_factory=ColumnMatch)
     points: tuple[str, ...] | None = None
     setting: str = ""
     own: bool = True

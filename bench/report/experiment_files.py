@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile, LinePart
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import Only, Part
+from bench.grids.grid import ColumnMatch, Part
 from bench.report.experiment import Comparison, Experiment, Line
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column
@@ -29,7 +29,7 @@ class TablePart(Part):
     main: bool = False
     ranked: bool = False
     reduced: str = ""
-    only: Only = Only()
+    only: ColumnMatch = ColumnMatch()
     axis: str = ""
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ def _pairs_table(
                 Entry("-" if pair.difference is None else f"{signed(pair.difference)} {MARKS[pair.verdict]}"),
             )
             for tested in comparisons
-            for pair in (tested, tested.turned())
+            for pair in (tested, tested.opposite())
         },
         blank=Entry(""),
     )

@@ -54,7 +54,7 @@ def standings(study: Study, ranking: Ranking, method: str, results: Results) -> 
     for task in ranking.tasks:
         cell = task.cells.get(method)
         if cell and cell.measured and cell.group:
-            turned = (pair.turned() if pair.second == method else pair for pair in task.comparisons)
+            turned = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
             pairs = {pair.second: pair for pair in turned if pair.first == method}
             how = cell.stage, cell.rule, study.average, cell.baseline, cell.point.label
             below = BELOW_LOCAL.of(Measured(results, cell.group, *how))

@@ -22,7 +22,7 @@ from bench.report.tables import notes
 from bench.report.verdicts import PublishedRuns
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.reports.fedsheafhn.study import DATASETS, FOREIGN
+from bench.reports.fedsheafhn.study import DATASETS, FOREIGN_VALUES
 from bench.spec import Protocol, RunSpec
 
 CORA_10 = Column("cora", "non-overlapping", 10)
@@ -121,7 +121,9 @@ class FakeDatabaseWithOneRun(FakeDatabase):
 
 
 def test_values_taken_over_from_another_paper_are_no_targets() -> None:
-    final = {method: cells for (paper, method), cells in FOREIGN.items() if paper == "fedsheafhn_final"}
+    final = {
+        method: cells for (paper, method), cells in FOREIGN_VALUES.items() if paper == "fedsheafhn_final"
+    }
     own = {"fedavg", "fedper", "pfedhn", "pfedgraph", "fggp", "flow", "fedsheafhn"}
     assert not own & set(final)
     assert len(final["fedprox"]) == len(final["fedsage_plus"]) == 24
@@ -145,7 +147,7 @@ def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> 
             for place, value in numbers["fedsheafhn_final"].items()
             if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
         }
-        assert FOREIGN["fedsheafhn_final", method] == unchanged
+        assert FOREIGN_VALUES["fedsheafhn_final", method] == unchanged
 
 
 def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:

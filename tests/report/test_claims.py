@@ -12,7 +12,7 @@ from scipy import stats
 from study_cells import cells_in, plan_of
 
 from bench.grids import expand, load_grid
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.cells import Cells, Selection
 from bench.report.claim_views import FAILS, HOLDS, OPEN, UNMEASURED, Answer, Finding, answer, claims
 from bench.report.claims import Claim, Claims
@@ -182,7 +182,7 @@ def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None
         ("FedSheafHN",),
         ("server_cost",),
         relative=True,
-        only=Only(clients=(100,)),
+        only=ColumnMatch(clients=(100,)),
         second_clients=20,
         measure=SERVER_SECONDS,
     )
