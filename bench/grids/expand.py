@@ -81,10 +81,8 @@ def ad_hoc(filters: Filters) -> Grid:
         RequestError: no data set or no method is named, a data set is unknown, or a number is too small.
     """
     if not (filters.datasets and filters.methods):
-        lack = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
-        raise RequestError(
-            f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {lack}"
-        )
+        gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
+        raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
     for option, values, minimum in (("--clients", filters.clients, 1), ("--seed", filters.seeds, 0)):
         if values and min(values) < minimum:
             raise RequestError(f"{option} expects {minimum} or more, got {min(values)}")
@@ -115,12 +113,10 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     overrides = dict(overrides or {})
     check_sections(overrides)
     _check_method_keys(overrides, {method for *_, method, _ in chosen_combinations})
-    first_seed, *other_seeds = filters.seeds or grid.seeds
+    first_seed, *seeds = filters.seeds or grid.seeds
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
     runs = list({(run.names, run.spec and run.spec.hash): run for run in runs}.values())
-    return runs + [
-        _with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(other_seeds) for run in runs
-    ]
+    return runs + [_with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(seeds) for run in runs]
 
 
 Combination = tuple[str, str, int, str, Overrides]
@@ -187,9 +183,7 @@ def plan(
     Raises:
         RequestError: a name that is neither known nor published, an unknown key or a wrong value.
     """
-    reason = _missing_reason("dataset", dataset, DATASETS.all()) or _missing_reason(
-        "method", method, METHODS.all()
-    )
+    reason = _absence("dataset", dataset, DATASETS.all()) or _absence("method", method, METHODS.all())
     if reason:
         return Planned(dataset, scenario, clients, method, seed, None, reason)
     values = {
@@ -241,7 +235,7 @@ def published_names(column: Literal["dataset", "method"]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _missing_reason(kind: Literal["dataset", "method"], name: str, known_classes: Mapping[str, Any]) -> str:
+def _absence(kind: Literal["dataset", "method"], name: str, known_classes: Mapping[str, Any]) -> str:
     """Why there is no such run: empty where the name is known, a reason where it is published."""
     if name in known_classes:
         return ""

@@ -66,21 +66,19 @@ def load_grid(name_or_path: str) -> Grid:
         RequestError: no such grid or file, not TOML (with the line), an unknown key (with the
             nearest one), a value of the wrong kind, an override that matches nothing in the grid.
     """
-    named_files = _files_by_name()
+    grids = _files_by_name()
     path = Path(name_or_path)
-    if name_or_path in named_files:
-        file, study = named_files[name_or_path]
+    if name_or_path in grids:
+        file, study = grids[name_or_path]
         return parse_grid(file.read_text(encoding="utf-8"), name_or_path, study)
     if path.suffix == ".toml" or len(path.parts) > 1:
         if not path.is_file():
-            raise RequestError(
-                f"grid file {name_or_path}: no such file; a grid's name is {', '.join(named_files)}"
-            )
+            raise RequestError(f"grid file {name_or_path}: no such file; a grid's name is {', '.join(grids)}")
         try:
             return parse_grid(path.read_text(encoding="utf-8"), name_or_path)
         except (OSError, UnicodeDecodeError) as error:
             raise RequestError(f"grid file {name_or_path}: cannot read it as text: {error}") from None
-    raise unknown("grid", name_or_path, named_files)
+    raise unknown("grid", name_or_path, grids)
 
 
 def parse_grid(text: str, name: str, study: str = "") -> Grid:

@@ -102,10 +102,8 @@ class Grid(Part):
         """The methods of a setting, references last."""
         return setting.methods if setting.methods is not None else (*self.methods, *self.references)
 
-    def settings_beside(
-        self, other_method: str, method: str, values: Mapping[str, Any]
-    ) -> tuple[Setting, ...]:
-        """The settings in which the grid runs ``other_method``, for a method that it does not name, which has
+    def settings_beside(self, host: str, method: str, values: Mapping[str, Any]) -> tuple[Setting, ...]:
+        """The settings in which the grid runs ``host``, for a method that it does not name, which has
         these dotted keys and values everywhere.
         """
         return tuple(
@@ -116,5 +114,5 @@ class Grid(Part):
                 }
             )
             for setting in self.settings
-            if other_method in self.methods_of(setting)
+            if host in self.methods_of(setting)
         )

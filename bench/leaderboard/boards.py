@@ -14,15 +14,15 @@ from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, read_as
 from bench.report.collect import collect
 from bench.report.frame import frame
-from bench.report.measures import Measured
+from bench.report.measures import CellReading
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Aggregate, Results
-from bench.report.settings import PARTITION, Settings, special
+from bench.report.settings import PARTITION, Settings, is_special
 from bench.report.source import Runs, Source
 from bench.report.spread import MEASURES
 from bench.report.study import Study
-from bench.report.wording import printed
+from bench.report.wording import published_text
 
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
@@ -70,7 +70,7 @@ class StudyBoards:
     @property
     def cells(self) -> Iterator[Cell]:
         """The cells that verdicts rest on."""
-        return (cell for cells in self.experiments for cell in cells.primary)
+        return (cell for cells in self.experiments for cell in cells.primary_cells)
 
     @cached_property
     def measured_rows(self) -> int:
@@ -80,7 +80,7 @@ class StudyBoards:
     @cached_property
     def grades(self) -> Mapping[str, Counter[str]]:
         """Paper -> how many of its published values have each verdict, every value once."""
-        return verdict_counts(self.study, self.all_experiments, whole=True)
+        return verdict_counts(self.study, self.all_experiments, is_whole=True)
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class StudyBoards:
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
         """The results under ``OTHER_METRICS``."""
-        return {metric: self.results.under(metric) for metric in OTHER_METRICS}
+        return {metric: self.results.with_metric(metric) for metric in OTHER_METRICS}
 
     @cached_property
     def _groups(self) -> Mapping[Any, Mapping[str, int]]:
@@ -101,19 +101,17 @@ class StudyBoards:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
         (default, tuned, others) and measured mean, the best first; cells without numbers come last.
         """
-        entries: list[tuple[Cells, Cell]] = []
+        pairs: list[tuple[Cells, Cell]] = []
         for cells in self.experiments:
-            for column in cells.columns if cells.experiment.main else cells.ran:
+            for column in cells.columns if cells.experiment.main else cells.run_columns:
                 if column.dataset == dataset:
                     column_cells = [cell for cell in _accuracies(cells) if cell.column == column]
                     column_cells.sort(key=_order)
-                    entries += [(cells, cell) for cell in column_cells]
-        table = records(frame(cell for _, cell in entries))
-        return [
-            {**row, **self._details(cells, cell)} for row, (cells, cell) in zip(table, entries, strict=True)
-        ]
+                    pairs += [(cells, cell) for cell in column_cells]
+        table = records(frame(cell for _, cell in pairs))
+        return [{**row, **self._notes(cells, cell)} for row, (cells, cell) in zip(table, pairs, strict=True)]
 
-    def _details(self, cells: Cells, cell: Cell) -> Row:
+    def _notes(self, cells: Cells, cell: Cell) -> Row:
         """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
         ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
         that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
@@ -126,8 +124,8 @@ class StudyBoards:
         by_metric: dict[Metric, float] = {}
         if group is not None and cell.measured is not None:
             # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
-            baseline = None if special(group.settings) else cell.baseline
-            measured_cell = Measured(self.results, group, cell.stage, cell.rule, study.average, baseline)
+            baseline = None if is_special(group.settings) else cell.baseline
+            measured_cell = CellReading(self.results, group, cell.stage, cell.rule, study.average, baseline)
             baseline_title = study.title_of(study.baseline)
             for measure in MEASURES:
                 values = measure.of(measured_cell)
@@ -151,7 +149,7 @@ class StudyBoards:
             "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
             if is_usual
             else None,
-            "published": printed(cell.target),
+            "published": published_text(cell.target),
             "over": spread,
             "others": other_means,
             "by_metric": by_metric,
@@ -174,7 +172,7 @@ class Boards:
         experiments = (cells for study in self.studies for cells in study.experiments)
         table_columns = {column for cells in experiments for column in cells.columns}
         counts = Counter(column for column in self.results.runs["column"] if column not in table_columns)
-        return [(column.described(column.dataset), count) for column, count in sorted(counts.items())]
+        return [(column.description(column.dataset), count) for column, count in sorted(counts.items())]
 
 
 def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Boards:
@@ -219,7 +217,7 @@ def _study(
     guests, waiting_methods = _guests(study, tables, suite)
     # A selection by methods only adds them to the competitors here: the tables are made already.
     ranking = rank(study, tables, results, Selection(methods=frozenset(guests)))
-    experiments = [cells for cells in all_experiments if cells.experiment.main or cells.ran]
+    experiments = [cells for cells in all_experiments if cells.experiment.main or cells.run_columns]
     return StudyBoards(study, experiments, all_experiments, ranking, waiting_methods, results)
 
 
@@ -238,7 +236,7 @@ def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tu
 def _accuracies(cells: Cells) -> Iterator[Cell]:
     """The cells of an experiment beside its first comparison, read by its first test accuracy."""
     first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
-    for cell in cells.own:
+    for cell in cells.own_cells:
         if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell
 

@@ -186,13 +186,13 @@ class _Writer:
 
     def _write_pairs(self) -> dict[str, list[tuple[StudyBoards, pairs.Pair]]]:
         """The pages of all pairs; method -> its pairs."""
-        method_pairs: dict[str, list[tuple[StudyBoards, pairs.Pair]]] = defaultdict(list)
+        by_method: dict[str, list[tuple[StudyBoards, pairs.Pair]]] = defaultdict(list)
         for study in self._boards.studies:
             study_pairs = pairs.pairs(study)
             for pair in study_pairs:
                 for name in (pair.first, pair.second):
                     self._describe(name)
-                    method_pairs[name].append((study, pair))
+                    by_method[name].append((study, pair))
                 self._page(
                     pair_page(study.study.name, pair.first, pair.second),
                     "pair.html",
@@ -205,11 +205,9 @@ class _Writer:
             if study.ranking:
                 file = self._site / "data" / f"{addresses.file_name(f'{study.study.name}-pairs')}.csv"
                 frame.write(file, pairs_record(study.ranking))
-        return method_pairs
+        return by_method
 
-    def _write_methods(
-        self, method_pairs: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]
-    ) -> dict[str, str]:
+    def _write_methods(self, by_method: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]) -> dict[str, str]:
         """The pages of all methods; their titles by name."""
         runs = self._boards.results.runs
         shown_hashes = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
@@ -225,7 +223,7 @@ class _Writer:
                 preset=self._about.get(description.preset_of),
                 rows=self._rows[name],
                 beside=unshown_runs.get(name, []),
-                pairs=method_pairs.get(name, []),
+                pairs=by_method.get(name, []),
                 about=self._about,
             )
         return {name: description.title for name, description in self._about.items()}
@@ -239,17 +237,11 @@ class _Writer:
         """The pages of all data sets that a board or a run has."""
         studies = self._boards.studies
         names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}
-        descriptions = [datasets.about(name, studies) for name in sorted(names)]
-        for description in descriptions:
-            dataset_studies = [study for study in studies if description.name in study.boards]
-            self._page(
-                dataset_page(description.name),
-                "dataset.html",
-                about=description,
-                studies=dataset_studies,
-                coverage=coverage,
-            )
-        return descriptions
+        pages = [datasets.about(name, studies) for name in sorted(names)]
+        for page in pages:
+            boards = [study for study in studies if page.name in study.boards]
+            self._page(dataset_page(page.name), "dataset.html", about=page, studies=boards, coverage=coverage)
+        return pages
 
 
 def _task(row: Row) -> tuple[Any, ...]:

@@ -82,12 +82,10 @@ def _read_log(path: Path) -> list[Change]:
 def _changes(old_cells: pd.DataFrame, new_cells: pd.DataFrame, today: date) -> Iterator[Change]:
     key = [column for column in KEY if column in old_cells]
     rows: dict[tuple[str, str, str], list[str]] = {}
-    old_rows, new_rows = _by_key(old_cells, key), _by_key(new_cells, key)
-    for name in dict.fromkeys((*new_rows, *old_rows)):
-        row = (new_rows.get(name) or old_rows[name])[0]
-        kind, detail = _kind_of_change(
-            old_rows[name][1] if name in old_rows else None, new_rows[name][1] if name in new_rows else None
-        )
+    old, new = _by_key(old_cells, key), _by_key(new_cells, key)
+    for name in dict.fromkeys((*new, *old)):
+        row = (new.get(name) or old[name])[0]
+        kind, detail = _kind(old[name][1] if name in old else None, new[name][1] if name in new else None)
         if kind:
             place = f"{row['line']}, {row['scenario']}, {row['clients']} clients"
             rows.setdefault((row["study"], row["dataset"], kind), []).append(place + detail)
@@ -109,7 +107,7 @@ def _by_key(cells: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], tuple[
     return rows_by_key
 
 
-def _kind_of_change(old: Number, new: Number) -> tuple[str, str]:
+def _kind(old: Number, new: Number) -> tuple[str, str]:
     """A key of ``KINDS`` (or nothing), and the details for the row's name."""
     if old is None or new is None:
         kind = "" if old is new else "measured" if new else "removed"

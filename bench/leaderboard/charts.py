@@ -96,13 +96,9 @@ def symbol(marker: str) -> str:
 
 def look(method: str) -> dict[str, Any]:
     """Colour, dashes and symbol of a method, the same as in every figure of a report."""
-    method_style = style.of(method)
-    dashes = [1, 0] if method_style.dashes == "-" else [2 * length for length in method_style.dashes[1]]
-    return {
-        "colour": colors.to_hex(method_style.colour),
-        "dashes": dashes,
-        "symbol": symbol(method_style.marker),
-    }
+    look = style.look_of(method)
+    dashes = [1, 0] if look.dashes == "-" else [2 * length for length in look.dashes[1]]
+    return {"colour": colors.to_hex(look.colour), "dashes": dashes, "symbol": symbol(look.marker)}
 
 
 def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:

@@ -73,7 +73,7 @@ def about(name: str, studies: Sequence[StudyBoards]) -> About:
         name,
         title,
         kind,
-        tables=[table for table in tables if not table.missing],
+        tables=[table for table in tables if not table.missing_reason],
         labels=[labels(kind, column) for column in dataset_columns if column.clients <= MOST_CLIENTS],
     )
 
@@ -87,10 +87,8 @@ def labels(kind: type[Dataset], column: Column) -> Labels:
     return Labels(column, np.stack(counts))
 
 
-def _published_numbers(
-    name: str, data_tables: Collection[DataTable]
-) -> Iterator[tuple[str, str, str, float]]:
-    for table in data_tables:
+def _published_numbers(name: str, tables: Collection[DataTable]) -> Iterator[tuple[str, str, str, float]]:
+    for table in tables:
         paper_name = table.names.get(name, name)
         for (dataset, scenario, clients, quantity), value in published_statistics(table.paper).items():
             if dataset == paper_name:

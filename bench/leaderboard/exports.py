@@ -69,15 +69,13 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
     """Write the document, its JSON schema and the cells as CSV into ``folder``."""
     studies = [
         StudyRecord(
-            name=study_boards.study.name,
-            title=study_boards.study.title,
-            ranking=[Rank(**row) for row in records(study_boards.ranking.table)]
-            if study_boards.ranking
-            else [],
-            verdicts={paper: dict(sorted(counts.items())) for paper, counts in study_boards.grades.items()},
-            boards=list(study_boards.boards),
+            name=entry.study.name,
+            title=entry.study.title,
+            ranking=[Rank(**row) for row in records(entry.ranking.table)] if entry.ranking else [],
+            verdicts={paper: dict(sorted(counts.items())) for paper, counts in entry.grades.items()},
+            boards=list(entry.boards),
         )
-        for study_boards in boards.studies
+        for entry in boards.studies
     ]
     document = Leaderboard(
         version=VERSION, suite=__version__, runs=runs, studies=studies, cells=records(table.round(4))

@@ -57,14 +57,11 @@ def freeze(site: Path, old_site: Path, release: str) -> None:
     for ``index.html``, which has to say so.
     """
     if (old_site / RELEASES).is_dir():
-        shutil.copytree(old_site / RELEASES, site / RELEASES, copy_function=_link_or_copy)
+        shutil.copytree(old_site / RELEASES, site / RELEASES, copy_function=_link)
     if release:
-        copy, ignored_names = site / RELEASES / release, [RELEASES, "index.html", MARK]
+        copy, extras = site / RELEASES / release, [RELEASES, "index.html", MARK]
         shutil.copytree(
-            site,
-            copy,
-            copy_function=_link_or_copy,
-            ignore=lambda folder, _: ignored_names if Path(folder) == site else [],
+            site, copy, copy_function=_link, ignore=lambda place, _: extras if Path(place) == site else []
         )
 
 
@@ -72,7 +69,7 @@ def _version(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"[.\-_]", name)]
 
 
-def _link_or_copy(source: str, target: str) -> None:
+def _link(source: str, target: str) -> None:
     """One more name for a file that nobody changes, where the file system has that; else a copy."""
     try:
         os.link(source, target)

@@ -53,15 +53,15 @@ class Pair:
     @property
     def many_runs(self) -> bool:
         """Whether a task has too many runs for circles."""
-        return any(difference.many_runs for difference in self.differences)
+        return any(task.many_runs for task in self.differences)
 
     @property
     def reach(self) -> float:
         """Points to either side of zero that a picture of the means and intervals needs."""
         ends = [
             abs(end)
-            for difference in self.differences
-            for end in difference.test.interval or (difference.test.difference or 0.0,)
+            for task in self.differences
+            for end in task.test.interval or (task.test.difference or 0.0,)
         ]
         return max(1.0, 1.05 * max(ends, default=1.0))
 

@@ -91,10 +91,8 @@ def _write_shard(
 ) -> None:
     """A call with the runs and the environments of the source."""
     text = _object({"runs": _object(shard), "environments": _object(environments)})
-    payload = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
-    (folder / f"runs-{number:04d}.js").write_text(
-        f'benchRuns("{payload}");\n', encoding="ascii", newline="\n"
-    )
+    blob = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+    (folder / f"runs-{number:04d}.js").write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
 
 
 def _records(
@@ -106,8 +104,8 @@ def _records(
     for start in range(0, len(runs), BLOCK):
         block = runs.iloc[start : start + BLOCK]
         ids = block.loc[block["state"] == "done", "id"].tolist()
-        run_splits = _tested_clients(source.counts(ids))
-        curves = _curves(source, ids, run_splits)
+        tests = _tested_clients(source.counts(ids))
+        curves = _curves(source, ids, tests)
         for run in block.to_dict("records"):
             number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
             if cell not in commands:
@@ -119,10 +117,8 @@ def _records(
                 "command": _json(commands[cell].replace("--seed -1", f"--seed {run['seed']}")),
                 "title": _json(titles.get(method, method)),
                 "page": _json(pages.get(method, "")),
-                "counts": _object({split: part.json for split, part in run_splits.get(number, {}).items()}),
-                "curves": _object(
-                    {stage: _object(splits) for stage, splits in curves.get(number, {}).items()}
-                ),
+                "counts": _object({split: part.json for split, part in tests.get(number, {}).items()}),
+                "curves": _object({stage: _object(texts) for stage, texts in curves.get(number, {}).items()}),
             }
             yield run["spec_hash"], _object(parts)
 
@@ -148,13 +144,11 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
 def _command(text: str) -> str:
     """The command that makes the runs of a cell, with seed -1; why there is none for names not installed."""
     names = json.loads(text)
-    return _absence_reason(names["dataset"], names["method"]) or command(
-        RunSpec.model_validate_json(text), [-1]
-    )
+    return _absence(names["dataset"], names["method"]) or command(RunSpec.model_validate_json(text), [-1])
 
 
 @cache
-def _absence_reason(dataset: str, method: str) -> str:
+def _absence(dataset: str, method: str) -> str:
     """Why there is no command for runs of these names; empty where there is one."""
     try:
         DATASETS.named(dataset)
@@ -182,42 +176,37 @@ class _TestedClients:
 
 def _tested_clients(counts: pd.DataFrame) -> dict[int, dict[str, _TestedClients]]:
     """Run -> split -> what was tested there, from ``Source.counts``."""
-    run_splits: dict[int, dict[str, _TestedClients]] = {}
+    tests: dict[int, dict[str, _TestedClients]] = {}
     names: dict[tuple[str, str], str] = {}
     columns = (counts[name].tolist() for name in COUNTS)
     for run, split, stage, rule, clients, samples, correct in zip(*columns, strict=True):
-        splits = run_splits.setdefault(run, {})
-        if split not in splits:
-            splits[split] = _TestedClients(clients, samples, [])
+        parts = tests.setdefault(run, {})
+        if split not in parts:
+            parts[split] = _TestedClients(clients, samples, [])
         if (stage, rule) not in names:
             names[stage, rule] = f"{_json(stage)},{_json(rule)}"
-        splits[split].correct_counts.append(f"[{names[stage, rule]},[{correct}]]")
-    return {
-        run: {split: splits[split] for split in SPLITS if split in splits}
-        for run, splits in run_splits.items()
-    }
+        parts[split].correct_counts.append(f"[{names[stage, rule]},[{correct}]]")
+    return {run: {split: parts[split] for split in SPLITS if split in parts} for run, parts in tests.items()}
 
 
 def _curves(
-    source: Source, ids: Sequence[int], run_splits: Mapping[int, Mapping[str, _TestedClients]]
+    source: Source, ids: Sequence[int], tests: Mapping[int, Mapping[str, _TestedClients]]
 ) -> dict[int, dict[str, dict[str, str]]]:
     """Run -> stage -> split -> its curve as JSON. Runs of the same clients are averaged at once."""
     curves: dict[int, dict[str, dict[str, str]]] = {}
     for split in SPLITS:
         groups: dict[tuple[str, str, int], list[tuple[int, str, NDArray[np.int32]]]] = {}
         for (run, stage), correct in source.curves(ids, split).items():
-            if split in run_splits.get(run, {}):
-                part = run_splits[run][split]
+            if split in tests.get(run, {}):
+                part = tests[run][split]
                 groups.setdefault((part.clients, part.samples, len(correct)), []).append(
                     (run, stage, correct)
                 )
                 curves.setdefault(run, {}).setdefault(stage, {})
         for (clients, samples, _), group in groups.items():
             correct = np.stack([counts for _, _, counts in group])
-            client_numbers, sizes = (np.array(text.split(","), np.int64) for text in (clients, samples))
-            for (run, stage, _), curve in zip(
-                group, thinned(correct[:, :, client_numbers], sizes), strict=True
-            ):
+            columns, sizes = (np.array(text.split(","), np.int64) for text in (clients, samples))
+            for (run, stage, _), curve in zip(group, thinned(correct[:, :, columns], sizes), strict=True):
                 curves[run][stage][split] = _json(curve)
     return curves
 

@@ -48,7 +48,7 @@ class Line:
     reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
     points of these labels, without them in all.
 
-    ``setting`` is what runs that were found in the database have other than the usual ones; ``own`` False
+    ``setting`` is what runs that were found in the database have other than the usual ones; ``is_own`` False
     says that the line's method was found there, too.
     """
 
@@ -64,7 +64,7 @@ class Line:
     only: ColumnMatch = field(default_factory=ColumnMatch)
     points: tuple[str, ...] | None = None
     setting: str = ""
-    own: bool = True
+    is_own: bool = True
 
     @property
     def runs(self) -> str:
@@ -79,7 +79,7 @@ class Line:
     @property
     def competes(self) -> bool:
         """Whether the line can be best or second best, as it can have a rank."""
-        return self.own and self.ranked and not self.setting
+        return self.is_own and self.ranked and not self.setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,17 +167,17 @@ class Plan:
         """
         cells = {}
         for point in () if self.experiment.main else self.experiment.points:
-            grid, _, known = self._grid(point.grid)
+            grid, _, run_keys = self._grid(point.grid)
             for column, line in product(self.columns, self.lines):
-                if _stands(line, point, column):
+                if _has_place(line, point, column):
                     variant = {**line.settings, **point.settings}
-                    where = column.dataset, column.scenario, column.clients, line.runs
-                    run = plan(grid, *where, variant, grid.seeds[0])
-                    if _key(run) in known:
+                    place = column.dataset, column.scenario, column.clients, line.runs
+                    run = plan(grid, *place, variant, grid.seeds[0])
+                    if _key(run) in run_keys:
                         cells[column, line, point] = planned_cell(grid, run)
-        shown = {line for _, line, _ in cells}
+        planned_lines = {line for _, line, _ in cells}
         for line in () if self.experiment.main else self.lines:
-            if line not in shown:
+            if line not in planned_lines:
                 settings = difference(line.settings, {})
                 raise RequestError(
                     f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
@@ -194,24 +194,24 @@ class Plan:
         return frozenset(digest for run in runs for digest in hashes(grid, run))
 
 
-def _stands(line: Line, point: Point, column: Column) -> bool:
+def _has_place(line: Line, point: Point, column: Column) -> bool:
     """Whether a line has the point in a column."""
-    where = astuple(column)
-    own = line.points is None or point.label in line.points
-    return own and line.only.has(*where) and point.only.has(*where)
+    place = astuple(column)
+    has_point = line.points is None or point.label in line.points
+    return has_point and line.only.has(*place) and point.only.has(*place)
 
 
-def _key(planned: Planned) -> tuple[Any, ...]:
-    return (*planned.names, planned.spec and planned.spec.hash)
+def _key(run: Planned) -> tuple[Any, ...]:
+    return (*run.names, run.spec and run.spec.hash)
 
 
 def _variants(grid: Grid) -> Iterator[Line]:
     """Every method and variant of a grid once, in the grid's order."""
-    seen = set()
+    keys = set()
     for setting in grid.settings:
         for method in grid.methods_of(setting):
             for variant in setting.variations():
                 key = method, difference(variant, {})
-                if key not in seen:
-                    seen.add(key)
+                if key not in keys:
+                    keys.add(key)
                     yield Line(method, settings=variant)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.scenarios import parse
-from bench.report.measures import MIXED, Measure, Measured, Values
+from bench.report.measures import MIXED, CellReading, Measure, Values
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""
@@ -56,14 +56,14 @@ def stage_round(stage: str, best_round: int) -> int:
     return 1 if part is None else max(1, best_round // part)
 
 
-def _rounds(cell: Measured) -> list[tuple[int, int]]:
+def _rounds(cell: CellReading) -> list[tuple[int, int]]:
     """Each run of a cell that has a curve, and the round of the stage that is its point (else Final)."""
     stage = cell.point if cell.point in STAGES else "Final"
     best_rounds = ((int(run), cell.results.best_round(int(run), "trained")) for run in cell.group.done["id"])
     return [(run, stage_round(stage, row)) for run, row in best_rounds if row is not None]
 
 
-def _shares(cell: Measured, layers: str) -> list[Shares]:
+def _shares(cell: CellReading, layers: str) -> list[Shares]:
     """The shares of every run that keeps its weights; one matrix for all layers is that of each."""
     groups = parse(cell.group.column.scenario).groups(cell.group.column.clients)
     run_shares = []
@@ -87,7 +87,7 @@ PAIRS = {
 
 
 def _share(pair: str, layers: str) -> Measure:
-    def values(cell: Measured) -> Values:
+    def values(cell: CellReading) -> Values:
         return tuple(getattr(share, pair) for share in _shares(cell, layers))
 
     suffix = "" if layers == "all" else f", {layers}"
@@ -99,7 +99,7 @@ def _share(pair: str, layers: str) -> Measure:
         metric="collaboration_weight",
         printed=f"layers={layers};pair={pair}",
         digits=4,
-        barred="a share of a mixture: tolerances are made for accuracies",
+        not_comparable_reason="a share of a mixture: tolerances are made for accuracies",
         by_reading=False,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.report import measures
-from bench.report.measures import Measure, Measured, Values
+from bench.report.measures import CellReading, Measure, Values
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:
@@ -33,7 +33,7 @@ EXPOSURE = (
 """What the numbers of a run's artefact ``exposure`` count, in order; older runs have the first few alone."""
 
 
-def _exposures(cell: Measured, name: str) -> Iterator[tuple[float, float]]:
+def _exposures(cell: CellReading, name: str) -> Iterator[tuple[float, float]]:
     """A number of every audited run that has it, and its border nodes."""
     for run in cell.group.done["id"]:
         counts = cell.results.artefact(int(run), "exposure")
@@ -42,7 +42,7 @@ def _exposures(cell: Measured, name: str) -> Iterator[tuple[float, float]]:
 
 
 def _exposure_measure(name: str, title: str, meaning: str) -> Measure:
-    def values(cell: Measured) -> Values:
+    def values(cell: CellReading) -> Values:
         return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
 
     return Measure(

@@ -20,7 +20,7 @@ from .measures import MEASURES
 ONE_CLIENT = 1
 """Number of clients of the column in which one client holds everything (the paper's Global)."""
 
-COPY_REASON = "the published cell copies IMDB4k, 9 clients, with completion (mean and deviation)"
+COPY = "the published cell copies IMDB4k, 9 clients, with completion (mean and deviation)"
 
 TRAINING_SHARE = {
     "coraca": 10.0,
@@ -136,9 +136,7 @@ class FedHGN(Study):
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """The one cell of Table 2 that repeats another."""
-        return (
-            COPY_REASON if (target.dataset, target.clients, target.method) == ("imdb4k", 3, "fedhgn") else ""
-        )
+        return COPY if (target.dataset, target.clients, target.method) == ("imdb4k", 3, "fedhgn") else ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs and split of the released code."""

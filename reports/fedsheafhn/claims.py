@@ -85,10 +85,7 @@ MAIN = (
 
 ABLATION = (
     _ablation(f"{PARTS[1]} is above the base as received", PARTS[1:2], ("Base received (FedAvg)",)),
-    *(
-        _ablation(f"{part} is above {part_before}", (part,), (part_before,))
-        for part_before, part in pairwise(PARTS)
-    ),
+    *(_ablation(f"{part} is above {base}", (part,), (base,)) for base, part in pairwise(PARTS)),
     Claim(
         "Sheaf diffusion is above GCN, GAT and none",
         ("w/ Sheaf diffusion",),

@@ -7,7 +7,7 @@ from operator import sub
 
 import numpy as np
 
-from bench.report.measures import TEST, Measure, Measured, Values
+from bench.report.measures import TEST, CellReading, Measure, Values
 from bench.report.settings import Reading
 
 WARM_UP = "method.warm_up_epochs"
@@ -17,7 +17,7 @@ SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
 
 
-def _epochs_to_level(cell: Measured) -> Values:
+def _epochs_to_level(cell: CellReading) -> Values:
     if cell.baseline is None:
         return ()
     curves = cell.results.curves(cell.group, cell.stage, cell.average)
@@ -43,7 +43,7 @@ EPOCHS_TO_LEVEL = Measure(
 )
 
 
-def _honest(cell: Measured) -> Values:
+def _honest(cell: CellReading) -> Values:
     values = []
     is_attacked = any(key.startswith("attack.") for key in cell.group.settings)
     for _, part in cell.rows.groupby("seed", sort=True):
@@ -84,12 +84,12 @@ TRAINED_CLIENTS = "trained_clients"
 """Name under which a run with newcomers keeps ``bench.engine.newcomers.last_shares``."""
 
 
-def _of_trained_clients(cell: Measured) -> Values:
+def _of_trained_clients(cell: CellReading) -> Values:
     artefacts = (cell.results.artefact(int(run), TRAINED_CLIENTS) for run in cell.group.done["id"])
     return tuple(100.0 * float(np.nanmean(shares)) for shares in artefacts if shares is not None)
 
 
-def _newcomers_less_trained(cell: Measured) -> Values:
+def _newcomers_less_trained(cell: CellReading) -> Values:
     newcomers, trained_clients = NEWCOMERS_TRAINED.of(cell), _of_trained_clients(cell)
     return tuple(map(sub, newcomers, trained_clients)) if len(newcomers) == len(trained_clients) else ()
 

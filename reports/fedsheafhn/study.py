@@ -31,7 +31,7 @@ ROUNDS = {
 LOCAL_EPOCHS = dict(zip(DATASETS, (3, 3, 15, 10, 10, 10), strict=True))
 """Local epochs of the final version; the earlier one lists none."""
 
-TAKEOVER_REASON = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
+TAKEOVER = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
 """Why a cell is no target: it equals FED-PUB's table digit for digit, and so has its protocol."""
 
 ALL_FEDERATIONS = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
@@ -169,10 +169,8 @@ class FedSheafHN(Study):
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """A value that the paper took over, unless the runs have the split that it came from."""
-        has_fed_pub_split = (
-            settings.get("protocol.split") == fed_pub_protocol(column.dataset)["protocol.split"]
-        )
-        return TAKEOVER_REASON if is_foreign(target, column) and not has_fed_pub_split else ""
+        has_split = settings.get("protocol.split") == fed_pub_protocol(column.dataset)["protocol.split"]
+        return TAKEOVER if is_foreign(target, column) and not has_split else ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs (final version only) and split of section 4.1; FED-PUB's for its values."""

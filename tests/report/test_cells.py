@@ -13,8 +13,8 @@ from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.frame import frame
 from bench.report.grading import grade
-from bench.report.measures import TEST, Measured
-from bench.report.planned import PlannedCell, Usual
+from bench.report.measures import TEST, CellReading
+from bench.report.planned import PlannedCell, UsualCells
 from bench.report.published import published
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
@@ -36,7 +36,7 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> PlannedCell:
     return PlannedCell(settings_of(spec))
 
 
-def board(database: FakeDatabase, expected: Usual | None = None, **selection: frozenset[Any]) -> Cells:
+def board(database: FakeDatabase, expected: UsualCells | None = None, **selection: frozenset[Any]) -> Cells:
     results = Results(database, expected or {})
     return main_tables(FedSheafHN(), results, Selection(**selection))[0]
 
@@ -337,7 +337,7 @@ def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
     (group,) = (each for each in results.groups(column, "local") if not each.setting)
     target = next(value for value in published("fedsheafhn_final") if value.metric == "accuracy")
     reading = FedSheafHN.primary
-    read = Measured(results, group, reading.stage, reading.rule, FedSheafHN.average)
+    read = CellReading(results, group, reading.stage, reading.rule, FedSheafHN.average)
     graded = grade(FedSheafHN(), TEST, [read], target)
     assert (graded.spread.source, graded.spread.std, graded.spread.draws) == ("same clients", None, 0)
 

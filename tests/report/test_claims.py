@@ -81,16 +81,16 @@ def test_a_difference_above_zero_holds_below_does_not_and_around_it_cannot_be_to
 ) -> None:
     here, results = tables({"ditto": ditto, "local": (50 + WAVE).tolist()})
     found = answer(FedAGHN(), above("Ditto", "Local"), here, results)
-    (ran,) = found.measured
+    (ran,) = found.measured_findings
     assert (ran.answer, found.verdict) == (expected, expected)
     assert ran.difference == pytest.approx(np.mean(ditto) - 50)
-    assert found.reduced
+    assert found.is_reduced
 
 
 def test_the_interval_is_students_over_clients_of_the_mean_of_seeds() -> None:
     ditto, local = (60 + 3 * WAVE).tolist(), flat(55)
     here, results = tables({"ditto": ditto, "local": local}, seeds=2)
-    (ran,) = answer(FedAGHN(), above("Ditto", "Local"), here, results).measured
+    (ran,) = answer(FedAGHN(), above("Ditto", "Local"), here, results).measured_findings
     half = stats.t.ppf(0.975, CLIENTS - 1) * np.std(3 * WAVE, ddof=1) / np.sqrt(CLIENTS)
     assert len(ran.differences) == CLIENTS
     assert ran.interval == pytest.approx((5 - half, 5 + half))
@@ -99,7 +99,7 @@ def test_the_interval_is_students_over_clients_of_the_mean_of_seeds() -> None:
 def test_groups_are_compared_by_their_means() -> None:
     here, results = tables({"local": flat(60), "fedamp": flat(50), "pfedhn": flat(40), "ditto": flat(45)})
     claim = Claim("", ("Local", "FedAMP", "pFedHN"), ("Ditto",), (WHOLE,), (REDUCED,))
-    (ran,) = answer(FedAGHN(), claim, here, results).measured
+    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
     assert ran.difference == pytest.approx((60 + 50 + 40) / 3 - 45)
     # CIFAR-10, Dirichlet 0.1, of Table 1: the published means of the same lines
     assert ran.published == pytest.approx((85.00 + 85.07 + 83.60) / 3 - 86.77)
@@ -108,7 +108,7 @@ def test_groups_are_compared_by_their_means() -> None:
 def test_each_compares_the_lowest_of_the_first_with_the_highest_of_the_second() -> None:
     here, results = tables({"local": flat(60), "fedamp": flat(50), "ditto": flat(52), "cfl": flat(40)})
     claim = Claim("", ("Local", "FedAMP"), ("Ditto", "CFL"), (WHOLE,), (REDUCED,), each=True)
-    (ran,) = answer(FedAGHN(), claim, here, results).measured
+    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
     assert [cell.title for cell in (*ran.first, *ran.second)] == ["FedAMP", "Ditto"]
     assert ran.difference == pytest.approx(-2)
 
@@ -116,7 +116,7 @@ def test_each_compares_the_lowest_of_the_first_with_the_highest_of_the_second() 
 def test_a_place_where_a_line_was_not_run_says_nothing() -> None:
     here, results = tables({"local": flat(60)})
     found = answer(FedAGHN(), above("Ditto", "Local"), here, results)
-    assert (found.verdict, found.measured) == (UNMEASURED, [])
+    assert (found.verdict, found.measured_findings) == (UNMEASURED, [])
     assert len(found.findings) > 1
 
 
@@ -126,7 +126,7 @@ def test_places_that_were_not_run_have_no_say(ditto: int, expected: str, most: b
     here, results = tables({"ditto": flat(ditto), "local": flat(50)})
     found = answer(FedAGHN(), above("Ditto", "Local", most=most), here, results)
     assert found.verdict == expected
-    assert len(found.findings) > len(found.measured) == 1
+    assert len(found.findings) > len(found.measured_findings) == 1
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None
         second_clients=20,
         measure=SERVER_SECONDS,
     )
-    (ran,) = answer(FedSheafHN(), claim, here, results).measured
+    (ran,) = answer(FedSheafHN(), claim, here, results).measured_findings
     assert ran.differences.tolist() == pytest.approx([50.0, 0.0])
     assert np.isnan(ran.published)  # the paper has another graph
     assert answer(FedSheafHN(), claim, *server_seconds({20: (0.1, 0.2)})).verdict == UNMEASURED
@@ -211,7 +211,7 @@ def test_without_a_second_side_the_first_lies_in_the_range_itself() -> None:
 def test_runs_of_the_whole_protocol_come_before_reduced_ones() -> None:
     here, results = tables({"ditto": flat(60), "local": flat(50)}, WHOLE, ("cifar10", PLACE[1], "CNN"))
     found = answer(FedAGHN(), above("Ditto", "Local"), here, results)
-    assert not found.reduced
+    assert not found.is_reduced
     assert {finding.table for finding in found.findings} == {WHOLE}
 
 
@@ -220,7 +220,7 @@ def test_numbers_without_spread_are_compared_as_they_are(ditto: int, expected: s
     counts = {"ditto": flat(60), "local": flat(50)}
     here, results = tables(counts, ditto=ditto, local=5_000_000)
     claim = above("Local", "Ditto", exact=True, measure=TOTAL_MEGABYTES)
-    (ran,) = answer(FedAGHN(), claim, here, results).measured
+    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
     assert ran.difference == pytest.approx((5_000_000 - ditto) / 1e6)
     assert ran.answer == expected
 

@@ -14,14 +14,14 @@ from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.experiment import Experiment
-from bench.report.measures import Measured
-from bench.report.planned import usual
+from bench.report.measures import CellReading
+from bench.report.planned import usual_cells
 from bench.report.published import Published
 from bench.report.report import build
-from bench.report.reproduction import judged
+from bench.report.reproduction import judged_cells
 from bench.report.request import Request
 from bench.report.results import Results
-from bench.report.settings import Column, settings_of, special
+from bench.report.settings import Column, is_special, settings_of
 from bench.report.table import Document
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -243,7 +243,7 @@ def test_new_clients_are_set_beside_those_that_trained() -> None:
     assert trained.values == pytest.approx((80, 60))
     new = cell(found, "FedAvg (53 epochs)", point="0.2")
     assert new.group is not None
-    read = Measured(Results(database, {}), new.group, "trained", "last", "clients")
+    read = CellReading(Results(database, {}), new.group, "trained", "last", "clients")
     assert NEW_LESS_TRAINED.of(read) == pytest.approx((51 - 80, 51 - 60))
 
 
@@ -256,7 +256,7 @@ def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
     database.add("", 0, [60], spec=spec("convergence", "fedsheafhn", 1), curve=[[50], [60], [60]])
     group = cell(out("convergence", database), "FedSheafHN")
     assert group.group is not None
-    read = Measured(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
+    read = CellReading(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
     before, step = int(slow.hyper["warm_up_epochs"]), slow.protocol.local_epochs
     assert EPOCHS_TO_LEVEL.of(read) == (before + 2 * step, before + 3 * step)
 
@@ -276,7 +276,7 @@ def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
     assert cell(found, "pFedGraph", point="one partition").target is None
     # The main table takes the spread over partitions from these runs, and gives them no lines.
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    board = main_tables(FedSheafHN(), Results(database, usual(["paper_tables"]), apart), Selection())[0]
+    board = main_tables(FedSheafHN(), Results(database, usual_cells(["paper_tables"]), apart), Selection())[0]
     cells = [each for each in board if each.method == "pfedgraph" and each.measured]
     assert {each.setting for each in cells} == {""}
     assert board.other_runs == 3
@@ -364,7 +364,7 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
 
 def main_table(database: FakeDatabase) -> Any:
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    expected = usual(FedSheafHN.grids)
+    expected = usual_cells(FedSheafHN.grids)
     return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
 
 
@@ -379,10 +379,10 @@ def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() ->
     for seed in (0, 1, 2):
         add(database, seed, 90, output_scale=0.3)
     expected = {"method.output_scale=0.3": 90}
-    for results in (Results(database, usual(FedSheafHN.grids)), Results(database, {})):
+    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
         assert settings_measured(results, "fedsheafhn_released") == expected
     add(database, 0, 80)
-    for results in (Results(database, usual(FedSheafHN.grids)), Results(database, {})):
+    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
         assert settings_measured(results, "fedsheafhn_released") == {**expected, "": 80}
 
 
@@ -393,14 +393,14 @@ def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() 
         database.add("", 0, [60] * 3, spec=made)
         short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
         database.add("", 0, [50] * 3, spec=short)
-    results = Results(database, usual(FedHGN.grids))
+    results = Results(database, usual_cells(FedHGN.grids))
     groups = results.groups(Column(*names[:3]), "fedcog")
     assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
 
 
 def settings_measured(results: Results, method: str) -> dict[str, float]:
     board = main_tables(FedSheafHN(), results, Selection())[0]
-    return {each.setting: mean(each) for each in board.main if each.method == method and each.measured}
+    return {each.setting: mean(each) for each in board.main_cells if each.method == method and each.measured}
 
 
 def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
@@ -410,7 +410,7 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         database.add("", 0, [60], spec=spec("paper_tables", "fedavg", seed))
         database.add("", 0, [90], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed))
     database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
-    results = Results(database, usual(FedSheafHN.grids))
+    results = Results(database, usual_cells(FedSheafHN.grids))
 
     def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
         board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
@@ -442,7 +442,7 @@ def test_main_tables_count_the_planned_seeds() -> None:
         database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
         if seed < 3:
             database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
-    results = Results(database, usual(FedSheafHN.grids))
+    results = Results(database, usual_cells(FedSheafHN.grids))
     board = main_tables(FedSheafHN(), results, Selection())[0]
     table = tables.every_number(board)
     place = table.columns.index("Seeds")
@@ -499,7 +499,7 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
     board = main_table(database)
     usual = {
         each.method: (each.verdict, each.reason)
-        for each in board.main
+        for each in board.main_cells
         if each.measured and each.column == CORA_20
     }
     assert usual["fedprox"][0] == "not comparable"
@@ -520,7 +520,7 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
         assert judged_there[key] in ("reproduced", "compatible", "uninformative")
     assert judged_there["fedper", second] == "not comparable"
     assert "protocol differs" in rows["fedavg", first].reason
-    assert judged([board, found])[taken(rows["fedprox", first])] is rows["fedprox", first]
+    assert judged_cells([board, found])[taken(rows["fedprox", first])] is rows["fedprox", first]
 
 
 def taken(cell: Cell) -> Published:
@@ -538,7 +538,7 @@ def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() ->
         "attack.target": "extras",
         "attack.tau": 5.0,
     }
-    assert (special(more), special(settings_of(plain))) == (True, False)
+    assert (is_special(more), is_special(settings_of(plain))) == (True, False)
 
 
 def filled() -> FakeDatabase:
@@ -654,5 +654,5 @@ def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: P
     request = Request(grid="quickstart", datasets=("cora",), clients=(10,), methods=("fedprox",))
     built = build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
     (document,) = built.documents
-    found = {each.setting: each.measured.mean for each in document.primary if each.measured}
+    found = {each.setting: each.measured.mean for each in document.primary_cells if each.measured}
     assert found == {"": pytest.approx(60), "protocol.rounds=8": pytest.approx(50)}

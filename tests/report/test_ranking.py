@@ -27,7 +27,7 @@ from bench.report.rows import Ranks
 from bench.report.spread import spread
 from bench.report.study import Study
 from bench.report.table import Document
-from bench.report.terminal import printed, show
+from bench.report.terminal import printed_document, show
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -465,7 +465,7 @@ def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
 def test_one_task_is_no_ranking_on_the_terminal() -> None:
     def shown(tasks_: Sequence[tuple[str, int]]) -> str:
         written = io.StringIO()
-        show(printed(document(filled(tasks_))), Console(file=written, width=100))
+        show(printed_document(document(filled(tasks_))), Console(file=written, width=100))
         return written.getvalue()
 
     assert "Mean rank" not in shown(CORA_TASKS[:1])
