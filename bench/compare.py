@@ -116,7 +116,7 @@ def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:
     """The study with the method in all tables that compare methods, under settings of its own."""
     guest = Line(method, settings=overrides)
     experiments = tuple(
-        replace(table, guests=(guest,), beside=study.baseline)
+        replace(table, guests=(guest,), host=study.baseline)
         if table.competes and not table.main  # a main table shows whatever its columns hold
         else table
         for table in study.experiments

@@ -96,7 +96,7 @@ class Experiment:
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
     a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
     is drawn (see ``bench.report.charts``). ``guests`` are lines of methods that the grid does not name:
-    they run in every setting in which it runs the method ``beside``.
+    they run in every setting in which it runs the method ``host``.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Experiment:
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     guests: tuple[Line, ...] = ()
-    beside: str = ""
+    host: str = ""
 
     @property
     def competes(self) -> bool:
@@ -152,7 +152,7 @@ class Plan:
             grid = load_grid(name)
             settings = grid.settings
             for guest in self.experiment.guests:
-                settings += grid.settings_beside(self.experiment.beside, guest.runs, guest.settings)
+                settings += grid.settings_beside(self.experiment.host, guest.runs, guest.settings)
             grid = grid.model_copy(update={"settings": settings})
             runs = expand(grid, Filters(seeds=grid.seeds[:1]))
             self._grids[name] = grid, runs, set(map(_key, runs))

@@ -57,10 +57,10 @@ def check(out: Path) -> None:
     report_files = {CONTENTS, *earlier_contents.files} if earlier_contents else set()
     foreign_files = sorted(set(_files(out)) - report_files)
     if foreign_files:
-        rest = f" and {len(foreign_files) - 1} more" if len(foreign_files) > 1 else ""
+        ending = f" and {len(foreign_files) - 1} more" if len(foreign_files) > 1 else ""
         raise RequestError(
-            f"--out {out}: no report wrote {foreign_files[0]}{rest}, and a report replaces its folder: name "
-            "another folder, or move that away"
+            f"--out {out}: no report wrote {foreign_files[0]}{ending}, and a report replaces its folder: "
+            "name another folder, or move that away"
         )
 
 

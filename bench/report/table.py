@@ -98,8 +98,8 @@ class Table:
         for label, entries in self.rows:
             entry = entries[number]
             if entry is not NOWHERE:
-                beside = entry.beside or SideNote()
-                texts = beside.published, beside.difference or "-", beside.verdict or "-"
+                side_note = entry.beside or SideNote()
+                texts = side_note.published, side_note.difference or "-", side_note.verdict or "-"
                 rows.append((label, (replace(entry, beside=None), *texts)))
         column_table = listing(self.name, self.headings[number], self.stub, heads, rows)
         return replace(column_table, references=self.references, together=self.together)
