@@ -13,11 +13,11 @@ from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
 from bench.report.cells import Selection
-from bench.report.collect import selected
+from bench.report.collect import selected_cells
 from bench.report.experiment import Line
 from bench.report.experiment import Plan as Experiments
 from bench.report.metric import check_kept, client_values
-from bench.report.planned import PlannedCell, Usual, usual
+from bench.report.planned import PlannedCell, UsualCells, usual_cells
 from bench.report.ranking import Ranking, rank
 from bench.report.results import Results
 from bench.report.settings import Column, settings_of
@@ -116,7 +116,7 @@ def with_guest(study: Study, method: str, overrides: Overrides) -> type[Study]:
     """The study with the method in all tables that compare methods, under settings of its own."""
     guest = Line(method, settings=overrides)
     experiments = tuple(
-        replace(table, guests=(guest,), beside=study.baseline)
+        replace(table, guests=(guest,), host=study.baseline)
         if table.competes and not table.main  # a main table shows whatever its columns hold
         else table
         for table in study.experiments
@@ -129,13 +129,13 @@ def with_changed(plan: Plan) -> Plan:
     return Plan(tuple(replace(step, to_run=step.to_run or step.changed) for step in plan.steps), plan.history)
 
 
-def expectations(study: Study, runs: list[Planned]) -> Usual:
+def expectations(study: Study, runs: list[Planned]) -> UsualCells:
     """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
-    own: Usual = {}
+    own: UsualCells = {}
     for run in runs:
         if run.spec:  # of several points of a column the first is the usual one
             own.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
-    return {**usual(study.grids), **own}
+    return {**usual_cells(study.grids), **own}
 
 
 def _columns(runs: list[Planned]) -> frozenset[Column]:
@@ -170,7 +170,7 @@ def compare(
     methods = frozenset({method, *(line.method for line in study.lines)})
     selection = Selection(columns=_columns(runs), methods=methods)
     plans = [Experiments(table, study.lines) for table in study.experiments if table.competes]
-    ranking = rank(study, selected(study, plans, results, selection), results, selection)
+    ranking = rank(study, selected_cells(study, plans, results, selection), results, selection)
     found = standings(study, ranking, method, results) if ranking else []
     if ranking is None or not found:
         raise RequestError(

@@ -148,7 +148,7 @@ def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -
     from bench.report.shipped import opened
 
     with opened(db, own) as source:
-        table = whole_frames.whole(name, source, metric)
+        table = whole_frames.whole_frame(name, source, metric)
     file.parent.mkdir(parents=True, exist_ok=True)
     table.to_parquet(file, index=False)
 

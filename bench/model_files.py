@@ -16,7 +16,7 @@ import pandas as pd
 
 from bench.errors import RequestError
 from bench.grids import Planned
-from bench.pages.folder import check_folder, replaced
+from bench.pages.folder import check_folder, replacement
 from bench.report.source import OWN, Source
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -106,7 +106,7 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, kept: KeptModel
             for at, held in tensors.items()
         ],
     }
-    with replaced(folder) as new:
+    with replacement(folder) as new:
         for client in clients:
             row = client["client"]
             model = {name: value[row].cpu().contiguous().clone() for name, value in kept.stack.items()}
@@ -273,7 +273,7 @@ class Saving:
         clients = len(manifest["clients"])
         place = self.folder / run.spec.hash
         _write(folder, manifest)
-        with replaced(place) as new:
+        with replacement(place) as new:
             for path in folder.iterdir():
                 path.rename(new / path.name)
         text = f"{clients} models in {place}"

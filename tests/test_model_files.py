@@ -19,7 +19,7 @@ from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.model_files import MANIFEST, Saving, check_installed, read_models, stored_runs, write_models
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.spec import RunSpec
 
 needs_safetensors = pytest.mark.skipif(
@@ -98,7 +98,7 @@ def test_finished_runs_are_found_by_cell_seed_and_id(tmp_path: Path) -> None:
     runs = [(spec_of(seed=seed), done(shift=seed)) for seed in (0, 1)]
     runs.append((spec_of(seed=2), RunResult("failed", reason="bug")))
     with source(tmp_path, *runs) as store:
-        merged = Merged(store, [])
+        merged = MergedSource(store, [])
         cell = "cora/non-overlapping/2/local"
         assert [each.spec.seed for each in stored_runs(merged, [cell], (), "best_val")] == [0, 1]
         assert [each.spec.seed for each in stored_runs(merged, [cell, "2"], (1,), "best_val")] == [1]
@@ -123,7 +123,7 @@ def test_runs_whose_models_are_not_kept_are_refused(tmp_path: Path) -> None:
         source(tmp_path, (every_epoch, done())) as store,
         pytest.raises(RequestError, match="models are not kept"),
     ):
-        stored_runs(Merged(store, []), ["1"], (), "best_val")
+        stored_runs(MergedSource(store, []), ["1"], (), "best_val")
 
 
 def test_without_the_extra_the_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,16 +120,16 @@ def stats(
     descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
     names = [dataset] if dataset else list(DATASETS.all())
     tables = [described for name in names for described in dataset_tables(name, descriptions, roots)]
-    if dataset and tables[0].missing:
-        raise NoDataError(f"{dataset}: {tables[0].missing}")
+    if dataset and tables[0].missing_reason:
+        raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
     if as_json:
         rows = [asdict(statistic) for described in tables for statistic in described.statistics]
         print(json.dumps(rows, indent=1))
     screen = console(WIDTH, errors=as_json)
     for described in tables:
         columns, words = described.columns, {"clients", "quantity"}
-        if described.missing:
-            say(f"{described.dataset}: {described.missing}", screen)
+        if described.missing_reason:
+            say(f"{described.dataset}: {described.missing_reason}", screen)
         elif not as_json:
             screen.print(table([*columns], described.rows, {*columns} - words, words, described.title, gap=1))
             for note in described.notes:

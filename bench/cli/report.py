@@ -46,7 +46,7 @@ def report(
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
     stamp = f"{frames.stamp(db, own)} {request.stamp}"
-    printout = folder.unchanged(out, stamp)
+    printout = folder.unchanged_printout(out, stamp)
     if printout is None:
         from bench.garbage import seldom_collected
         from bench.report.drawings import Drawings

@@ -107,9 +107,9 @@ def tune(
                 print(json.dumps(show.as_json(rows, skipped, len(slots.devices)), indent=1))
                 return 0
             console(WIDTH).print(show.table(rows))
-            from bench.report.published_spaces import beside
+            from bench.report.published_spaces import published_lines
 
-            for text in beside(search.tuning for search in searches):
+            for text in published_lines(search.tuning for search in searches):
                 say(text, notes)
             for name, reason in skipped.items():
                 say(f"left out: {name}: {reason}", notes)

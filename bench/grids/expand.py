@@ -81,11 +81,11 @@ def ad_hoc(filters: Filters) -> Grid:
         RequestError: no data set or no method is named, a data set is unknown, or a number is too small.
     """
     if not (filters.datasets and filters.methods):
-        got = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
-        raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {got}")
-    for option, values, least in (("--clients", filters.clients, 1), ("--seed", filters.seeds, 0)):
-        if values and min(values) < least:
-            raise RequestError(f"{option} expects {least} or more, got {min(values)}")
+        gap = "no method" if filters.datasets else "no data set" if filters.methods else "neither"
+        raise RequestError(f"expected --grid NAME, or a data set and a method (-d cora -m fedavg), got {gap}")
+    for option, values, minimum in (("--clients", filters.clients, 1), ("--seed", filters.seeds, 0)):
+        if values and min(values) < minimum:
+            raise RequestError(f"{option} expects {minimum} or more, got {min(values)}")
     settings = tuple(
         Setting(datasets=(dataset,), scenario=scenario, clients=filters.clients or (10,))
         for dataset in filters.datasets
@@ -105,18 +105,18 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
             published; a scenario of another family; an unknown key or a wrong value.
     """
     filters = filters or Filters()
-    planned = list(combinations(grid))
-    _check_filters(grid, planned, filters)
-    wanted = [combination for combination in planned if _wanted(combination, filters)]
-    if not wanted:
+    all_combinations = list(combinations(grid))
+    _check_filters(grid, all_combinations, filters)
+    chosen_combinations = [combination for combination in all_combinations if _passes(combination, filters)]
+    if not chosen_combinations:
         raise RequestError("no run of the grid matches all filters together: leave one of them away")
     overrides = dict(overrides or {})
     check_sections(overrides)
-    _check_method_keys(overrides, {method for *_, method, _ in wanted})
-    first, *others = filters.seeds or grid.seeds
-    runs = [plan(grid, *combination, first, overrides) for combination in wanted]
+    _check_method_keys(overrides, {method for *_, method, _ in chosen_combinations})
+    first_seed, *seeds = filters.seeds or grid.seeds
+    runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
     runs = list({(run.names, run.spec and run.spec.hash): run for run in runs}.values())
-    return runs + [_with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(others) for run in runs]
+    return runs + [_with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(seeds) for run in runs]
 
 
 Combination = tuple[str, str, int, str, Overrides]
@@ -132,36 +132,36 @@ def combinations(grid: Grid) -> Iterator[Combination]:
                         yield dataset, setting.scenario, clients, method, variant
 
 
-def _wanted(combination: Combination, filters: Filters) -> bool:
-    wanted = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
-    return all(not some or value in some for value, some in zip(combination[:4], wanted, strict=True))
+def _passes(combination: Combination, filters: Filters) -> bool:
+    choices = (filters.datasets, filters.scenarios, filters.clients, filters.methods)
+    return all(not choice or value in choice for value, choice in zip(combination[:4], choices, strict=True))
 
 
 def _check_filters(grid: Grid, combinations: list[Combination], filters: Filters) -> None:
-    asked: Mapping[str, tuple[Any, ...]] = {
+    filter_values: Mapping[str, tuple[Any, ...]] = {
         "dataset": filters.datasets,
         "scenario": filters.scenarios,
         "number of clients": filters.clients,
         "method": filters.methods,
     }
-    for column, (kind, values) in enumerate(asked.items()):
-        have = {combination[column] for combination in combinations}
+    for column, (kind, values) in enumerate(filter_values.items()):
+        grid_values = {combination[column] for combination in combinations}
         for value in values:
-            if kind == "method" and value not in have and value in METHODS.all():
+            if kind == "method" and value not in grid_values and value in METHODS.all():
                 raise RequestError(
                     f"method '{value}' is not in this grid, which names its methods: copy it, add the "
                     "method, and give the file to --grid"
                 )
-            if value not in have:
-                raise unknown(f"{kind} in this grid:", str(value), map(str, have))
+            if value not in grid_values:
+                raise unknown(f"{kind} in this grid:", str(value), map(str, grid_values))
 
 
 def _check_method_keys(overrides: Mapping[str, Any], methods: set[str]) -> None:
-    have = {name for method in methods for name in _hyper_names(method)}
+    hyper_names = {name for method in methods for name in _hyper_names(method)}
     for key in overrides:
         section, _, name = key.partition(".")
-        if section == "method" and name not in have:
-            raise unknown(f"key '{key}' for {', '.join(sorted(methods))}:", name, have)
+        if section == "method" and name not in hyper_names:
+            raise unknown(f"key '{key}' for {', '.join(sorted(methods))}:", name, hyper_names)
 
 
 def _hyper_names(method: str) -> set[str]:
@@ -183,9 +183,9 @@ def plan(
     Raises:
         RequestError: a name that is neither known nor published, an unknown key or a wrong value.
     """
-    missing = _missing("dataset", dataset, DATASETS.all()) or _missing("method", method, METHODS.all())
-    if missing:
-        return Planned(dataset, scenario, clients, method, seed, None, missing)
+    reason = _absence("dataset", dataset, DATASETS.all()) or _absence("method", method, METHODS.all())
+    if reason:
+        return Planned(dataset, scenario, clients, method, seed, None, reason)
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},
@@ -197,15 +197,15 @@ def plan(
     values |= variant
     if grid.partition_per_seed:
         values[PARTITION_SEED] = seed
-    own = _hyper_names(method)
+    hyper_names = _hyper_names(method)
     values |= {
         key: value
         for key, value in (overrides or {}).items()
-        if not key.startswith("method.") or key.removeprefix("method.") in own
+        if not key.startswith("method.") or key.removeprefix("method.") in hyper_names
     }
     spec = resolve(dataset, scenario, clients, method, seed, values)
-    varied = ", ".join(f"{key}={value}" for key, value in variant.items())
-    return Planned(dataset, scenario, clients, method, seed, spec, variant=varied)
+    variant_text = ", ".join(f"{key}={value}" for key, value in variant.items())
+    return Planned(dataset, scenario, clients, method, seed, spec, variant=variant_text)
 
 
 def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None = None) -> Planned:
@@ -235,12 +235,12 @@ def published_names(column: Literal["dataset", "method"]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _missing(kind: Literal["dataset", "method"], name: str, known: Mapping[str, Any]) -> str:
+def _absence(kind: Literal["dataset", "method"], name: str, known_classes: Mapping[str, Any]) -> str:
     """Why there is no such run: empty where the name is known, a reason where it is published."""
-    if name in known:
+    if name in known_classes:
         return ""
-    own = f"a {kind} of your own: {registry.PLUGINS}=FILE"
-    published = published_names(kind)
-    if name not in published:
-        raise RequestError(f"{unknown(kind, name, known)}; {own}")
-    return f"{kind} '{name}' is not implemented; {own}"
+    hint = f"a {kind} of your own: {registry.PLUGINS}=FILE"
+    paper_names = published_names(kind)
+    if name not in paper_names:
+        raise RequestError(f"{unknown(kind, name, known_classes)}; {hint}")
+    return f"{kind} '{name}' is not implemented; {hint}"

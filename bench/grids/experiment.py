@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from bench.grids.grid import Counts, Grid, Names, Only, Part, Setting
+from bench.grids.grid import ColumnMatch, Counts, Grid, Names, Part, Setting
 
 
 class Columns(Part):
@@ -35,7 +35,7 @@ class LinePart(Part):
     published: str = ""
     printed: Names = ("",)
     ranked: bool = True
-    only: Only = Only()
+    only: ColumnMatch = ColumnMatch()
     points: Names | None = None
 
     @property
@@ -59,7 +59,7 @@ class Point(Part):
     datasets: dict[str, str] = Field(default_factory=dict)
     x: float | None = None
     grid: str = ""
-    only: Only = Only()
+    only: ColumnMatch = ColumnMatch()
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -90,9 +90,9 @@ class ExperimentFile(Grid):
         if not self.methods and any(setting.methods is None for setting in self.settings):
             raise ValueError("the key 'methods' is missing")
         names = [line.model_dump_json() if isinstance(line, LinePart) else line for line in self.lines]
-        twice = [name for place, name in enumerate(names) if name in names[:place]]
-        if twice:
-            raise ValueError(f"a line stands twice: {twice[0]}")
+        repeated_names = [name for place, name in enumerate(names) if name in names[:place]]
+        if repeated_names:
+            raise ValueError(f"a line stands twice: {repeated_names[0]}")
         return self
 
     @property
@@ -105,24 +105,24 @@ class ExperimentFile(Grid):
         settings = self.settings or tuple(
             part for columns in self.columns for line in self.parts for part in self._settings(columns, line)
         )
-        shared = {name: getattr(self, name) for name in Grid.model_fields}
-        return Grid(**{**shared, "settings": settings, "study": self.study or study})
+        grid_fields = {name: getattr(self, name) for name in Grid.model_fields}
+        return Grid(**{**grid_fields, "settings": settings, "study": self.study or study})
 
     def _settings(self, columns: Columns, line: LinePart) -> Iterator[Setting]:
         """The runs of a line in some columns: points that stand in the same columns share a setting."""
-        own = [
+        line_points = [
             point
             for point in self.points
             if not point.grid and (line.points is None or point.label in line.points)
         ]
-        for only, points in groupby(own, lambda point: point.only):
+        for point_columns, points in groupby(line_points, lambda point: point.only):
             variants = tuple({**line.settings, **point.settings} for point in points)
             for dataset in columns.datasets:
                 clients = tuple(
                     count
                     for count in columns.clients
                     if line.only.has(dataset, columns.scenario, count)
-                    and only.has(dataset, columns.scenario, count)
+                    and point_columns.has(dataset, columns.scenario, count)
                 )
                 if clients:
                     yield Setting(

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from bench.dataset import DATASETS
 from bench.errors import RequestError, unknown
 from bench.grids.experiment import Columns, ExperimentFile, LinePart, Point
-from bench.grids.grid import MODEL, Grid, Match, Only, Override, Setting
+from bench.grids.grid import MODEL, ColumnMatch, Grid, Match, Override, Setting
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
@@ -26,26 +26,26 @@ PARTS: dict[str, type[BaseModel]] = {
     "columns": Columns,
     "lines": LinePart,
     "points": Point,
-    "only": Only,
+    "only": ColumnMatch,
 }
 
 
-class _Named(NamedTuple):
+class _NamedFile(NamedTuple):
     file: Traversable
     study: str
 
 
 def grid_names() -> list[str]:
     """Names of the grids that come with the suite."""
-    return sorted(_named())
+    return sorted(_files_by_name())
 
 
-def _named() -> dict[str, _Named]:
+def _files_by_name() -> dict[str, _NamedFile]:
     """The grids of no study, and those of the suite's studies."""
     studies = [(folder, folder.name) for folder in files("bench.reports").iterdir() if folder.is_dir()]
     folders = [(files("bench.grids"), ""), *((folder / FOLDER, study) for folder, study in studies)]
     return {
-        file.name.removesuffix(".toml"): _Named(file, study)
+        file.name.removesuffix(".toml"): _NamedFile(file, study)
         for folder, study in folders
         if folder.is_dir()
         for file in folder.iterdir()
@@ -55,8 +55,8 @@ def _named() -> dict[str, _Named]:
 
 def grid_name(file: Traversable) -> str:
     """What ``--grid`` calls a file: its name if it comes with the suite, else its path."""
-    named = _named().get(file.name.removesuffix(".toml"))
-    return file.name.removesuffix(".toml") if named and str(named.file) == str(file) else str(file)
+    named_file = _files_by_name().get(file.name.removesuffix(".toml"))
+    return file.name.removesuffix(".toml") if named_file and str(named_file.file) == str(file) else str(file)
 
 
 def load_grid(name_or_path: str) -> Grid:
@@ -66,19 +66,19 @@ def load_grid(name_or_path: str) -> Grid:
         RequestError: no such grid or file, not TOML (with the line), an unknown key (with the
             nearest one), a value of the wrong kind, an override that matches nothing in the grid.
     """
-    named = _named()
+    grids = _files_by_name()
     path = Path(name_or_path)
-    if name_or_path in named:
-        file, study = named[name_or_path]
+    if name_or_path in grids:
+        file, study = grids[name_or_path]
         return parse_grid(file.read_text(encoding="utf-8"), name_or_path, study)
     if path.suffix == ".toml" or len(path.parts) > 1:
         if not path.is_file():
-            raise RequestError(f"grid file {name_or_path}: no such file; a grid's name is {', '.join(named)}")
+            raise RequestError(f"grid file {name_or_path}: no such file; a grid's name is {', '.join(grids)}")
         try:
             return parse_grid(path.read_text(encoding="utf-8"), name_or_path)
         except (OSError, UnicodeDecodeError) as error:
             raise RequestError(f"grid file {name_or_path}: cannot read it as text: {error}") from None
-    raise unknown("grid", name_or_path, named)
+    raise unknown("grid", name_or_path, grids)
 
 
 def parse_grid(text: str, name: str, study: str = "") -> Grid:
@@ -111,23 +111,23 @@ def _tuples(value: Any) -> Any:
 
 def _explain(error: ValidationError, name: str) -> RequestError:
     # A key that is unknown is often one that is missing, misspelt: it is named first.
-    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
-    where = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        *parents, key = first["loc"]
+    first_error = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+    place = ".".join(str(part) for part in first_error["loc"])
+    if first_error["type"] == "extra_forbidden":
+        *parents, key = first_error["loc"]
         model: type[BaseModel] = ExperimentFile
         for part in parents:
             model = PARTS.get(str(part), model)
-        return unknown(f"key '{where}' of grid {name}:", str(key), model.model_fields)
-    if first["type"] == "missing":
-        return RequestError(f"grid {name}: the key '{where}' is missing")
-    if not where:
-        return RequestError(f"grid {name}: {first['msg'].removeprefix('Value error, ')}")
-    return RequestError(f"grid {name}: {where}: {first['msg']}, got {first['input']!r}")
+        return unknown(f"key '{place}' of grid {name}:", str(key), model.model_fields)
+    if first_error["type"] == "missing":
+        return RequestError(f"grid {name}: the key '{place}' is missing")
+    if not place:
+        return RequestError(f"grid {name}: {first_error['msg'].removeprefix('Value error, ')}")
+    return RequestError(f"grid {name}: {place}: {first_error['msg']}, got {first_error['input']!r}")
 
 
 def _check_matches(grid: Grid, name: str) -> None:
-    have: dict[str, set[str]] = {
+    names_by_kind: dict[str, set[str]] = {
         "dataset": {dataset for setting in grid.settings for dataset in setting.datasets},
         "scenario": {setting.scenario for setting in grid.settings},
         "clients": {str(clients) for setting in grid.settings for clients in setting.clients},
@@ -135,10 +135,10 @@ def _check_matches(grid: Grid, name: str) -> None:
         "model": set(_models(grid)),
     }
     for index, override in enumerate(grid.override):
-        for key, wanted in override.match.model_dump(exclude_none=True).items():
-            for value in map(str, wanted):
-                if value not in have[key]:
-                    raise unknown(f"override.{index}.match.{key} of grid {name}:", value, have[key])
+        for key, values in override.match.model_dump(exclude_none=True).items():
+            for value in map(str, values):
+                if value not in names_by_kind[key]:
+                    raise unknown(f"override.{index}.match.{key} of grid {name}:", value, names_by_kind[key])
 
 
 def _models(grid: Grid) -> Iterator[str]:
@@ -146,6 +146,6 @@ def _models(grid: Grid) -> Iterator[str]:
     for setting in grid.settings:
         datasets = [DATASETS.all().get(name) for name in setting.datasets]
         yield from (dataset.client.model for dataset in datasets if dataset)
-        yield from (str(some[MODEL]) for some in setting.variations() if MODEL in some)
+        yield from (str(variation[MODEL]) for variation in setting.variations() if MODEL in variation)
     if "model" in grid.client:
         yield str(grid.client["model"])

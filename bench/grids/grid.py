@@ -12,15 +12,15 @@ MODEL = "client.model"
 """The setting that ``Match.model`` is about."""
 
 
-def _several(value: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     """A single value stands for a list of one."""
     return value if isinstance(value, tuple) else (value,)
 
 
-Several = Annotated[tuple[str, ...], BeforeValidator(_several)]
-Names = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_several)]
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(_several)]
-Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), BeforeValidator(_several)]
+OptionalNames = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Names = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
+Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(_as_tuple)]
+Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), BeforeValidator(_as_tuple)]
 
 
 class Part(BaseModel):
@@ -51,7 +51,7 @@ class Setting(Part):
                 yield {**variant, **dict(zip(self.vary, values, strict=True))}
 
 
-class Only(Part):
+class ColumnMatch(Part):
     """Which columns are meant; what is left out means all."""
 
     dataset: Names | None = None
@@ -60,11 +60,11 @@ class Only(Part):
 
     def has(self, *names: str | int) -> bool:
         """Whether what has these names, in the order of the fields, is among what is meant."""
-        wanted = (getattr(self, field) for field in type(self).model_fields)
-        return all(some is None or name in some for some, name in zip(wanted, names, strict=True))
+        choices = (getattr(self, field) for field in type(self).model_fields)
+        return all(choice is None or name in choice for choice, name in zip(choices, names, strict=True))
 
 
-class Match(Only):
+class Match(ColumnMatch):
     """Which runs an override is for. ``model`` is the client model."""
 
     method: Names | None = None
@@ -89,8 +89,8 @@ class Grid(Part):
 
     title: str
     study: str | None = None
-    methods: Several = ()
-    references: Several = ()
+    methods: OptionalNames = ()
+    references: OptionalNames = ()
     seeds: Seeds
     partition_per_seed: bool = False
     protocol: dict[str, Any] = Field(default_factory=dict)
@@ -102,9 +102,9 @@ class Grid(Part):
         """The methods of a setting, references last."""
         return setting.methods if setting.methods is not None else (*self.methods, *self.references)
 
-    def settings_beside(self, other: str, method: str, values: Mapping[str, Any]) -> tuple[Setting, ...]:
-        """The settings in which the grid runs the method ``other``, for a method that it does not name, which
-        has these dotted keys and values everywhere.
+    def settings_beside(self, host: str, method: str, values: Mapping[str, Any]) -> tuple[Setting, ...]:
+        """The settings in which the grid runs ``host``, for a method that it does not name, which has
+        these dotted keys and values everywhere.
         """
         return tuple(
             setting.model_copy(
@@ -114,5 +114,5 @@ class Grid(Part):
                 }
             )
             for setting in self.settings
-            if other in self.methods_of(setting)
+            if host in self.methods_of(setting)
         )

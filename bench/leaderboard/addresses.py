@@ -17,8 +17,8 @@ def file_name(name: str) -> str:
     """
     if PLAIN.fullmatch(name):
         return name
-    left = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")[:40]
-    return f"{left or 'x'}.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
+    stem = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-")[:40]
+    return f"{stem or 'x'}.{hashlib.blake2b(name.encode('utf-8', 'replace'), digest_size=8).hexdigest()}"
 
 
 def board_page(study: str, dataset: str) -> str:

@@ -14,15 +14,15 @@ from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, read_as
 from bench.report.collect import collect
 from bench.report.frame import frame
-from bench.report.measures import Measured
+from bench.report.measures import CellReading
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Aggregate, Results
-from bench.report.settings import PARTITION, Settings, special
+from bench.report.settings import PARTITION, Settings, is_special
 from bench.report.source import Runs, Source
 from bench.report.spread import MEASURES
 from bench.report.study import Study
-from bench.report.wording import printed
+from bench.report.wording import published_text
 
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""
@@ -50,15 +50,15 @@ class RunLink(NamedTuple):
 class StudyBoards:
     """A study: its main tables and its experiments with runs, and its ranking.
 
-    ``waiting`` are methods that are no part of the suite and are not ranked, because a run of theirs is
-    unverified or contradicted.
+    ``waiting_methods`` are no part of the suite and are not ranked, because a run of theirs is unverified or
+    contradicted.
     """
 
     study: Study
     experiments: Sequence[Cells]
-    every: Sequence[Cells]
+    all_experiments: Sequence[Cells]
     ranking: Ranking | None
-    waiting: Collection[str]
+    waiting_methods: Collection[str]
     results: Results
 
     @cached_property
@@ -70,17 +70,17 @@ class StudyBoards:
     @property
     def cells(self) -> Iterator[Cell]:
         """The cells that verdicts rest on."""
-        return (cell for cells in self.experiments for cell in cells.primary)
+        return (cell for cells in self.experiments for cell in cells.primary_cells)
 
     @cached_property
-    def measured(self) -> int:
+    def measured_rows(self) -> int:
         """Number of rows of main tables with numbers, in the usual settings."""
         return sum(row["usual"] and row["mean"] is not None for rows in self.boards.values() for row in rows)
 
     @cached_property
     def grades(self) -> Mapping[str, Counter[str]]:
         """Paper -> how many of its published values have each verdict, every value once."""
-        return verdict_counts(self.study, self.every, whole=True)
+        return verdict_counts(self.study, self.all_experiments, is_whole=True)
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class StudyBoards:
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
         """The results under ``OTHER_METRICS``."""
-        return {metric: self.results.under(metric) for metric in OTHER_METRICS}
+        return {metric: self.results.with_metric(metric) for metric in OTHER_METRICS}
 
     @cached_property
     def _groups(self) -> Mapping[Any, Mapping[str, int]]:
@@ -101,55 +101,57 @@ class StudyBoards:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
         (default, tuned, others) and measured mean, the best first; cells without numbers come last.
         """
-        shown: list[tuple[Cells, Cell]] = []
+        pairs: list[tuple[Cells, Cell]] = []
         for cells in self.experiments:
-            for column in cells.columns if cells.experiment.main else cells.ran:
+            for column in cells.columns if cells.experiment.main else cells.run_columns:
                 if column.dataset == dataset:
-                    here = [cell for cell in _accuracies(cells) if cell.column == column]
-                    here.sort(key=_order)
-                    shown += [(cells, cell) for cell in here]
-        table = records(frame(cell for _, cell in shown))
-        return [{**row, **self._more(cells, cell)} for row, (cells, cell) in zip(table, shown, strict=True)]
+                    column_cells = [cell for cell in _accuracies(cells) if cell.column == column]
+                    column_cells.sort(key=_order)
+                    pairs += [(cells, cell) for cell in column_cells]
+        table = records(frame(cell for _, cell in pairs))
+        return [{**row, **self._notes(cells, cell)} for row, (cells, cell) in zip(table, pairs, strict=True)]
 
-    def _more(self, cells: Cells, cell: Cell) -> Row:
+    def _notes(self, cells: Cells, cell: Cell) -> Row:
         """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
         ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
         that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
         ``group`` is its group of ties there.
         """
         study, group, line = self.study, cell.group, cell.line
-        usual = cells.experiment.competes and not line.setting
-        over: dict[str, float | None] = {}
-        others: dict[str, float | None] = {}
+        is_usual = cells.experiment.competes and not line.setting
+        spread: dict[str, float | None] = {}
+        other_means: dict[str, float | None] = {}
         by_metric: dict[Metric, float] = {}
         if group is not None and cell.measured is not None:
             # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
-            baseline = None if special(group.settings) else cell.baseline
-            measured = Measured(self.results, group, cell.stage, cell.rule, study.average, baseline)
+            baseline = None if is_special(group.settings) else cell.baseline
+            measured_cell = CellReading(self.results, group, cell.stage, cell.rule, study.average, baseline)
             baseline_title = study.title_of(study.baseline)
             for measure in MEASURES:
-                values = measure.of(measured)
+                values = measure.of(measured_cell)
                 title = measure.title.replace("Local", baseline_title)
-                over[title] = Aggregate(values).mean if values else None
+                spread[title] = Aggregate(values).mean if values else None
             for reading in study.readings:
-                read = read_as(study, reading, line)
-                found = read and self.results.aggregate(group, read.stage, read.rule, study.average)
-                others[f"{reading.stage}, {reading.rule}"] = found.mean if found else None
+                cell_reading = read_as(study, reading, line)
+                aggregate = cell_reading and self.results.aggregate(
+                    group, cell_reading.stage, cell_reading.rule, study.average
+                )
+                other_means[f"{reading.stage}, {reading.rule}"] = aggregate.mean if aggregate else None
             for metric, results in self._by_metric.items():
-                found = results.aggregate(group, cell.stage, cell.rule, study.average)
-                by_metric |= {metric: found.mean} if found and found.n == cell.measured.n else {}
+                aggregate = results.aggregate(group, cell.stage, cell.rule, study.average)
+                by_metric |= {metric: aggregate.mean} if aggregate and aggregate.n == cell.measured.n else {}
         name = study.settings.get(cell.setting, "")
         return {
             "cell": cell,
             "title": line.title if cells.experiment.main else cell.title,
             "settings": f"{name} ({cell.setting})" if name else cell.setting,
-            "usual": usual,
+            "usual": is_usual,
             "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
-            if usual
+            if is_usual
             else None,
-            "published": printed(cell.target),
-            "over": over,
-            "others": others,
+            "published": published_text(cell.target),
+            "over": spread,
+            "others": other_means,
             "by_metric": by_metric,
             "protocol": _protocol(cell.settings),
             "trust": _trust(cell),
@@ -165,12 +167,12 @@ class Boards:
     studies: tuple[StudyBoards, ...]
 
     @property
-    def elsewhere(self) -> list[tuple[str, int]]:
+    def runs_outside_tables(self) -> list[tuple[str, int]]:
         """Columns with runs that no table or experiment of any study has, and how many runs."""
-        every = (cells for study in self.studies for cells in study.experiments)
-        shown = {column for cells in every for column in cells.columns}
-        counts = Counter(column for column in self.results.runs["column"] if column not in shown)
-        return [(column.described(column.dataset), count) for column, count in sorted(counts.items())]
+        experiments = (cells for study in self.studies for cells in study.experiments)
+        table_columns = {column for cells in experiments for column in cells.columns}
+        counts = Counter(column for column in self.results.runs["column"] if column not in table_columns)
+        return [(column.description(column.dataset), count) for column, count in sorted(counts.items())]
 
 
 def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Boards:
@@ -179,16 +181,18 @@ def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection
     Raises:
         RequestError: the source has no runs.
     """
-    collected = collect(source, [study() for study in studies.values()])
-    every = [_study(study, cells, collected.results, suite) for study, cells in collected.studies]
-    every.sort(key=lambda one: (not one.measured, not one.study.shared_protocol, -one.measured))
-    return Boards(collected.results, tuple(every))
+    collection = collect(source, [study() for study in studies.values()])
+    entries = [_study(study, cells, collection.results, suite) for study, cells in collection.studies]
+    entries.sort(
+        key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
+    )
+    return Boards(collection.results, tuple(entries))
 
 
 def records(table: pd.DataFrame) -> list[Row]:
     """The rows of a frame by column, None where a number is missing."""
-    known = table.astype(object).where(table.notna(), None)
-    return [{str(column): value for column, value in row.items()} for row in known.to_dict("records")]
+    values = table.astype(object).where(table.notna(), None)
+    return [{str(column): value for column, value in row.items()} for row in values.to_dict("records")]
 
 
 def links(runs: Runs) -> tuple[RunLink, ...]:
@@ -201,37 +205,39 @@ def coverage(rows: Sequence[Row]) -> tuple[int, int, list[tuple[str, int]]]:
     """Of a board's rows in main tables and usual settings: how many have numbers, how many there are, and
     what became of the others.
     """
-    usual = [row for row in rows if row["usual"]]
-    lost = Counter(row["verdict"] for row in usual if row["mean"] is None)
-    return len(usual) - lost.total(), len(usual), sorted(lost.items())
+    usual_rows = [row for row in rows if row["usual"]]
+    missing_verdicts = Counter(row["verdict"] for row in usual_rows if row["mean"] is None)
+    return len(usual_rows) - missing_verdicts.total(), len(usual_rows), sorted(missing_verdicts.items())
 
 
-def _study(study: Study, every: Sequence[Cells], results: Results, suite: Collection[str]) -> StudyBoards:
-    tables = [cells for cells in every if cells.experiment.competes]
-    guests, waiting = _guests(study, tables, suite)
+def _study(
+    study: Study, all_experiments: Sequence[Cells], results: Results, suite: Collection[str]
+) -> StudyBoards:
+    tables = [cells for cells in all_experiments if cells.experiment.competes]
+    guests, waiting_methods = _guests(study, tables, suite)
     # A selection by methods only adds them to the competitors here: the tables are made already.
     ranking = rank(study, tables, results, Selection(methods=frozenset(guests)))
-    experiments = [cells for cells in every if cells.experiment.main or cells.ran]
-    return StudyBoards(study, experiments, every, ranking, waiting, results)
+    experiments = [cells for cells in all_experiments if cells.experiment.main or cells.run_columns]
+    return StudyBoards(study, experiments, all_experiments, ranking, waiting_methods, results)
 
 
 def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:
     """Methods beyond the study's rows and the suite: those that compete, and those that do not yet."""
-    own = {line.method for line in study.lines} | set(suite)
-    trusted: dict[str, bool] = {}
+    own_methods = {line.method for line in study.lines} | set(suite)
+    trust: dict[str, bool] = {}
     for table in tables:
         for group in table.groups:
-            if group.method not in own:
+            if group.method not in own_methods:
                 states = set(group.runs["bundle_state"])
-                trusted[group.method] = trusted.get(group.method, True) and states <= set(TRUSTED)
-    return sorted(name for name in trusted if trusted[name]), sorted(n for n in trusted if not trusted[n])
+                trust[group.method] = trust.get(group.method, True) and states <= set(TRUSTED)
+    return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
 
 
 def _accuracies(cells: Cells) -> Iterator[Cell]:
     """The cells of an experiment beside its first comparison, read by its first test accuracy."""
-    first = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
-    for cell in cells.own:
-        if cell.measure is first and cell.comparison is cells.experiment.comparisons[0]:
+    first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
+    for cell in cells.own_cells:
+        if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell
 
 

@@ -67,9 +67,9 @@ def build(
     folder.check_release(out, release)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     with seldom_collected():
-        every = boards(source, studies, suite)
-        with folder.replaced(out) as site:
-            writer = _Writer(source, every, methods, site)
+        all_boards = boards(source, studies, suite)
+        with folder.replacement(out) as site:
+            writer = _Writer(source, all_boards, methods, site)
             writer.write(out, release, today or date.today())
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
@@ -79,9 +79,9 @@ class _Writer:
     """Writes the pages of one site."""
 
     def __init__(
-        self, source: Source, every: Boards, methods: Mapping[str, type[Method]], site: Path
+        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path
     ) -> None:
-        self._source, self._boards, self._methods, self._site = source, every, methods, site
+        self._source, self._boards, self._methods, self._site = source, all_boards, methods, site
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._about: dict[str, About] = {}
         self._pages = templating.environment("bench.leaderboard")
@@ -97,8 +97,8 @@ class _Writer:
         )
         self.runs = 0
 
-    def write(self, old: Path, release: str, today: date) -> None:
-        """All files; ``old`` is the site that this one replaces."""
+    def write(self, old_site: Path, release: str, today: date) -> None:
+        """All files; ``old_site`` is the site that this one replaces."""
         for name in FOLDERS:
             (self._site / name).mkdir()
         library = charts.library()
@@ -112,14 +112,14 @@ class _Writer:
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
                 self._write_board(study, dataset, values)
-        every = self._write_pairs()
-        titles = self._write_methods(every)
-        described = self._write_datasets()
+        method_pairs = self._write_pairs()
+        titles = self._write_methods(method_pairs)
+        descriptions = self._write_datasets()
         pages = {name: method_page(name) for name in titles}
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, pages)
         table = exports.cells(self._boards)
         exports.write(self._site / "data", self._boards, table, self.runs)
-        log = changes.log(old, table, today)
+        log = changes.log(old_site, table, today)
         changes.write(self._site / changes.LOG, log)
         self._page("run.html", "run.html", shards=",".join(shards))
         self._page("about.html", "about.html", library=library, definitions=_definitions())
@@ -128,16 +128,16 @@ class _Writer:
             self._page,
             template="index.html",
             studies=self._boards.studies,
-            headlines=[one.headline for one in self._boards.studies],
+            headlines=[study.headline for study in self._boards.studies],
             coverage=coverage,
             methods=list(self._about.values()),
-            datasets=described,
+            datasets=descriptions,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
             runs=self.runs,
             changes=log,
-            elsewhere=self._boards.elsewhere,
+            elsewhere=self._boards.runs_outside_tables,
         )
-        folder.freeze(self._site, old, release)
+        folder.freeze(self._site, old_site, release)
         if release:
             index(f"{folder.RELEASES}/{release}/index.html", root="", frozen=release, releases=[])
         index("index.html", frozen="", releases=folder.releases(self._site))
@@ -177,7 +177,7 @@ class _Writer:
             parts=_parts(rows),
             about=self._about,
             charts=charts.write(study, dataset, self._site / "data", name),
-            waiting=study.waiting,
+            waiting=study.waiting_methods,
             metrics=metrics,
             titles=TITLES,
             best={_task(row): row["method"] for row in reversed(values) if row["group"] == 1},
@@ -186,13 +186,13 @@ class _Writer:
 
     def _write_pairs(self) -> dict[str, list[tuple[StudyBoards, pairs.Pair]]]:
         """The pages of all pairs; method -> its pairs."""
-        every: dict[str, list[tuple[StudyBoards, pairs.Pair]]] = defaultdict(list)
+        by_method: dict[str, list[tuple[StudyBoards, pairs.Pair]]] = defaultdict(list)
         for study in self._boards.studies:
-            found = pairs.pairs(study)
-            for pair in found:
+            study_pairs = pairs.pairs(study)
+            for pair in study_pairs:
                 for name in (pair.first, pair.second):
                     self._describe(name)
-                    every[name].append((study, pair))
+                    by_method[name].append((study, pair))
                 self._page(
                     pair_page(study.study.name, pair.first, pair.second),
                     "pair.html",
@@ -205,28 +205,28 @@ class _Writer:
             if study.ranking:
                 file = self._site / "data" / f"{addresses.file_name(f'{study.study.name}-pairs')}.csv"
                 frame.write(file, pairs_record(study.ranking))
-        return every
+        return by_method
 
-    def _write_methods(self, every: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]) -> dict[str, str]:
+    def _write_methods(self, by_method: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]) -> dict[str, str]:
         """The pages of all methods; their titles by name."""
         runs = self._boards.results.runs
-        shown = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
-        beside = other_runs(runs, shown)
+        shown_hashes = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
+        unshown_runs = other_runs(runs, shown_hashes)
         for name in sorted({*self._methods, *self._rows, *runs["method"]}):
             self._describe(name)
         self._about = dict(sorted(self._about.items()))
-        for name, described in self._about.items():
+        for name, description in self._about.items():
             self._page(
                 method_page(name),
                 "method.html",
-                method=described,
-                preset=self._about.get(described.preset_of),
+                method=description,
+                preset=self._about.get(description.preset_of),
                 rows=self._rows[name],
-                beside=beside.get(name, []),
-                pairs=every.get(name, []),
+                beside=unshown_runs.get(name, []),
+                pairs=by_method.get(name, []),
                 about=self._about,
             )
-        return {name: described.title for name, described in self._about.items()}
+        return {name: description.title for name, description in self._about.items()}
 
     def _describe(self, name: str, title: str = "") -> None:
         """Know a method, by its own title or that of its row in a study's table."""
@@ -237,11 +237,11 @@ class _Writer:
         """The pages of all data sets that a board or a run has."""
         studies = self._boards.studies
         names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}
-        described = [datasets.about(name, studies) for name in sorted(names)]
-        for one in described:
-            own = [study for study in studies if one.name in study.boards]
-            self._page(dataset_page(one.name), "dataset.html", about=one, studies=own, coverage=coverage)
-        return described
+        pages = [datasets.about(name, studies) for name in sorted(names)]
+        for page in pages:
+            boards = [study for study in studies if page.name in study.boards]
+            self._page(dataset_page(page.name), "dataset.html", about=page, studies=boards, coverage=coverage)
+        return pages
 
 
 def _task(row: Row) -> tuple[Any, ...]:
@@ -252,10 +252,10 @@ def _parts(rows: Sequence[Row]) -> list[tuple[Scale, list[Row]]]:
     """The rows of each ranking of a board: one task in one kind of settings; tasks share an axis."""
     parts = []
     for _, task in groupby(rows, _task):
-        here = list(task)
+        task_rows = list(task)
         ends = ("mean", "low", "high", "published_mean")
-        axis = scale((row[end] for row in here for end in ends), least=2.0)
-        parts += [(axis, list(part)) for _, part in groupby(here, lambda row: row["tuning"])]
+        axis = scale((row[end] for row in task_rows for end in ends), min_width=2.0)
+        parts += [(axis, list(part)) for _, part in groupby(task_rows, lambda row: row["tuning"])]
     return parts
 
 

@@ -39,22 +39,22 @@ class Change:
     rows: tuple[str, ...] = ()
 
 
-def log(old: Path, cells: pd.DataFrame, today: date) -> list[Change]:
-    """The log of the site at ``old`` (which may not be there) with what is new in ``cells``, newest first.
+def log(old_site: Path, cells: pd.DataFrame, today: date) -> list[Change]:
+    """The log of the site at ``old_site`` (which may not exist) with what is new in ``cells``, newest first.
 
     Raises:
         RequestError: the log there cannot be read; it is never dropped.
     """
-    earlier = _read(old / LOG)
-    if not (old / CELLS).is_file():
+    earlier_changes = _read_log(old_site / LOG)
+    if not (old_site / CELLS).is_file():
         count, methods = (
             int(cells["mean"].notna().sum()),
             cells.loc[cells["mean"].notna(), "method"].nunique(),
         )
         title = f"First edition: {count:,} measured rows of {methods} methods"
-        return [Change(today.isoformat(), "first", "", "", title), *earlier]
-    before = pd.read_csv(old / CELLS, keep_default_na=False, na_values={"mean": "", "clients": ""})
-    return [*_changes(before, cells, today), *earlier]
+        return [Change(today.isoformat(), "first", "", "", title), *earlier_changes]
+    old_cells = pd.read_csv(old_site / CELLS, keep_default_na=False, na_values={"mean": "", "clients": ""})
+    return [*_changes(old_cells, cells, today), *earlier_changes]
 
 
 def write(path: Path, changes: list[Change]) -> None:
@@ -62,33 +62,33 @@ def write(path: Path, changes: list[Change]) -> None:
     document = {
         "format": "bench leaderboard changes",
         "version": 1,
-        "changes": [asdict(one) for one in changes],
+        "changes": [asdict(change) for change in changes],
     }
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8", newline="\n")
 
 
-def _read(path: Path) -> list[Change]:
+def _read_log(path: Path) -> list[Change]:
     if not path.is_file():
         return []
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["changes"]
-        return [Change(**{**one, "rows": tuple(one["rows"])}) for one in found]
+        records = json.loads(path.read_text(encoding="utf-8"))["changes"]
+        return [Change(**{**record, "rows": tuple(record["rows"])}) for record in records]
     except (ValueError, KeyError, TypeError):
         raise RequestError(
             f"{path}: the change log cannot be read: mend or move it, it is never dropped"
         ) from None
 
 
-def _changes(before: pd.DataFrame, now: pd.DataFrame, today: date) -> Iterator[Change]:
-    key = [column for column in KEY if column in before]
+def _changes(old_cells: pd.DataFrame, new_cells: pd.DataFrame, today: date) -> Iterator[Change]:
+    key = [column for column in KEY if column in old_cells]
     rows: dict[tuple[str, str, str], list[str]] = {}
-    old, new = _by_key(before, key), _by_key(now, key)
+    old, new = _by_key(old_cells, key), _by_key(new_cells, key)
     for name in dict.fromkeys((*new, *old)):
         row = (new.get(name) or old[name])[0]
-        kind, what = _happened(old[name][1] if name in old else None, new[name][1] if name in new else None)
+        kind, detail = _kind(old[name][1] if name in old else None, new[name][1] if name in new else None)
         if kind:
-            where = f"{row['line']}, {row['scenario']}, {row['clients']} clients"
-            rows.setdefault((row["study"], row["dataset"], kind), []).append(where + what)
+            place = f"{row['line']}, {row['scenario']}, {row['clients']} clients"
+            rows.setdefault((row["study"], row["dataset"], kind), []).append(place + detail)
     for (study, dataset, kind), names in rows.items():
         count = f"{len(names)} row{'s' if len(names) > 1 else ''}"
         yield Change(today.isoformat(), kind, study, dataset, KINDS[kind].format(count), tuple(names))
@@ -99,19 +99,19 @@ Number = tuple[str, float] | None
 
 
 def _by_key(cells: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], tuple[Mapping[str, str], Number]]:
-    found: dict[tuple[str, ...], tuple[Mapping[str, str], Number]] = {}
+    rows_by_key: dict[tuple[str, ...], tuple[Mapping[str, str], Number]] = {}
     for row in cells.to_dict("records"):
         text = {str(column): str(value) for column, value in row.items()}
         number = None if pd.isna(row["mean"]) else (text["verdict"], round(float(row["mean"]), 4))
-        found[tuple(text[column] for column in key)] = text, number
-    return found
+        rows_by_key[tuple(text[column] for column in key)] = text, number
+    return rows_by_key
 
 
-def _happened(was: Number, is_now: Number) -> tuple[str, str]:
+def _kind(old: Number, new: Number) -> tuple[str, str]:
     """A key of ``KINDS`` (or nothing), and the details for the row's name."""
-    if was is None or is_now is None:
-        kind = "" if was is is_now else "measured" if is_now else "removed"
-        return kind, f": {is_now[1]:.2f}, {is_now[0]}" if is_now else ""
-    if was[0] != is_now[0]:
-        return "verdict", f": {was[0]}, now {is_now[0]}"
-    return ("number", f": {was[1]:.2f}, now {is_now[1]:.2f}") if was[1] != is_now[1] else ("", "")
+    if old is None or new is None:
+        kind = "" if old is new else "measured" if new else "removed"
+        return kind, f": {new[1]:.2f}, {new[0]}" if new else ""
+    if old[0] != new[0]:
+        return "verdict", f": {old[0]}, now {new[0]}"
+    return ("number", f": {old[1]:.2f}, now {new[1]:.2f}") if old[1] != new[1] else ("", "")

@@ -88,17 +88,17 @@ def symbol(marker: str) -> str:
     """A marker of Matplotlib as a symbol of Vega: a name, or an SVG path between -1 and 1."""
     if marker in SYMBOLS:
         return SYMBOLS[marker]
-    drawn = MarkerStyle(marker)
-    corners = np.asarray(drawn.get_path().transformed(drawn.get_transform()).vertices, np.float64)
+    shape = MarkerStyle(marker)
+    corners = np.asarray(shape.get_path().transformed(shape.get_transform()).vertices, np.float64)
     corners = (corners[:-1] if (corners[0] == corners[-1]).all() else corners) / np.abs(corners).max()
     return "M" + "L".join(f"{x:.3f},{-y:.3f}" for x, y in corners.tolist()) + "Z"
 
 
 def look(method: str) -> dict[str, Any]:
     """Colour, dashes and symbol of a method, the same as in every figure of a report."""
-    drawn = style.of(method)
-    dashes = [1, 0] if drawn.dashes == "-" else [2 * length for length in drawn.dashes[1]]
-    return {"colour": colors.to_hex(drawn.colour), "dashes": dashes, "symbol": symbol(drawn.marker)}
+    look = style.look_of(method)
+    dashes = [1, 0] if look.dashes == "-" else [2 * length for length in look.dashes[1]]
+    return {"colour": colors.to_hex(look.colour), "dashes": dashes, "symbol": symbol(look.marker)}
 
 
 def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
@@ -107,7 +107,7 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
     """
     tasks: dict[str, list[dict[str, Any]]] = {}
     clients, curves = [], []
-    for cell in _shown(boards, dataset):
+    for cell in _drawn_cells(boards, dataset):
         column = cell.column
         method, accuracies, x, curve = _method(boards, cell)
         tasks.setdefault(f"{column.scenario}, {column.clients} clients", []).append(method)
@@ -126,14 +126,14 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
     return True
 
 
-def _shown(boards: StudyBoards, dataset: str) -> Iterator[Cell]:
+def _drawn_cells(boards: StudyBoards, dataset: str) -> Iterator[Cell]:
     """The cells of main tables with numbers in usual settings, each method once a task."""
-    seen = set()
+    keys = set()
     for row in boards.boards[dataset]:
         cell = row["cell"]
-        shown = row["usual"] and cell.measured and cell.group and not cell.line.reads
-        if shown and (cell.column, cell.method) not in seen:
-            seen.add((cell.column, cell.method))
+        is_drawn = row["usual"] and cell.measured and cell.group and not cell.line.reads
+        if is_drawn and (cell.column, cell.method) not in keys:
+            keys.add((cell.column, cell.method))
             yield cell
 
 
@@ -151,7 +151,7 @@ def _method(
     per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
     x = np.arange(1, (curve.shape[1] if curve.size else 0) + 1) / per_round
     low, high = t_interval(cell.measured.values) or (None, None)
-    drawn = {
+    record = {
         "label": cell.line.title or cell.title,
         **look(cell.method),
         "reference": cell.method in boards.study.references,
@@ -165,11 +165,11 @@ def _method(
         "x": _thin(x),
         "curve": _thin(curve.mean(axis=0)) if curve.size else [],
     }
-    return drawn, accuracies, x, curve
+    return record, accuracies, x, curve
 
 
 def _thin(values: NDArray[Any]) -> list[float]:
     """At most about ``POINTS`` of the values, the last among them."""
-    every = -(-len(values) // POINTS) or 1
-    kept = [*values[: max(len(values) - 1, 0) : every], *values[-1:]]
-    return [round(float(value), 2) for value in kept]
+    step = -(-len(values) // POINTS) or 1
+    points = [*values[: max(len(values) - 1, 0) : step], *values[-1:]]
+    return [round(float(value), 2) for value in points]

@@ -31,9 +31,9 @@ class Labels:
         """For each client the classes that it holds, with start and width of their bars in percent of the
         largest client.
         """
-        largest = self.counts.sum(axis=1).max()
-        ends = 100 * self.counts.cumsum(axis=1) / largest
-        widths = 100 * self.counts / largest
+        most_items = self.counts.sum(axis=1).max()
+        ends = 100 * self.counts.cumsum(axis=1) / most_items
+        widths = 100 * self.counts / most_items
         return [
             [
                 (int(label), float(end[label] - width[label]), float(width[label]))
@@ -45,15 +45,15 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class About:
-    """A data set. ``tables`` are its statistics by study; ``printed`` the papers' numbers where ours
-    cannot be computed without raw files: a paper, setting, quantity and value each.
+    """A data set. ``tables`` are its statistics by study; ``published_numbers`` are the papers' where
+    ours cannot be computed without raw files: a paper, setting, quantity and value each.
     """
 
     name: str
     title: str
     kind: type[Dataset] | None
     tables: Sequence[DatasetTable] = ()
-    printed: Sequence[tuple[str, str, str, float]] = ()
+    published_numbers: Sequence[tuple[str, str, str, float]] = ()
     labels: Sequence[Labels] = ()
 
 
@@ -63,33 +63,33 @@ def about(name: str, studies: Sequence[StudyBoards]) -> About:
     """
     kind = DATASETS.all().get(name)
     title = kind.title if kind else name
-    described = [boards.study.data_table for boards in studies if boards.study.data_table]
+    data_tables = [boards.study.data_table for boards in studies if boards.study.data_table]
     if kind is None or not kind.embedded:
-        return About(name, title, kind, printed=list(_printed(name, described)))
+        return About(name, title, kind, published_numbers=list(_published_numbers(name, data_tables)))
     columns = {column for boards in studies for cells in boards.experiments for column in cells.columns}
-    here = [column for column in sorted(columns) if column.dataset == name]
-    found = dataset_tables(name, described, roots=())
+    dataset_columns = [column for column in sorted(columns) if column.dataset == name]
+    tables = dataset_tables(name, data_tables, roots=())
     return About(
         name,
         title,
         kind,
-        tables=[table for table in found if not table.missing],
-        labels=[labels(kind, column) for column in here if column.clients <= MOST_CLIENTS],
+        tables=[table for table in tables if not table.missing_reason],
+        labels=[labels(kind, column) for column in dataset_columns if column.clients <= MOST_CLIENTS],
     )
 
 
 def labels(kind: type[Dataset], column: Column) -> Labels:
     """The labels of the clients under the data set's own partition seed and split."""
-    prepared = prepare(column.dataset, roots=(), download=False)
+    prepared_data = prepare(column.dataset, roots=(), download=False)
     seed, split = kind.protocol.partition_seed, kind.protocol.split
-    clients = federate(prepared, column.scenario, column.clients, seed, split).clients
-    counts = [np.bincount(client.labels, minlength=prepared.data.classes) for client in clients]
+    clients = federate(prepared_data, column.scenario, column.clients, seed, split).clients
+    counts = [np.bincount(client.labels, minlength=prepared_data.data.classes) for client in clients]
     return Labels(column, np.stack(counts))
 
 
-def _printed(name: str, described: Collection[DataTable]) -> Iterator[tuple[str, str, str, float]]:
-    for table in described:
-        own = table.names.get(name, name)
+def _published_numbers(name: str, tables: Collection[DataTable]) -> Iterator[tuple[str, str, str, float]]:
+    for table in tables:
+        paper_name = table.names.get(name, name)
         for (dataset, scenario, clients, quantity), value in published_statistics(table.paper).items():
-            if dataset == own:
+            if dataset == paper_name:
                 yield table.paper, f"{scenario} {clients}", quantity.replace("_", " "), value

@@ -69,13 +69,13 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
     """Write the document, its JSON schema and the cells as CSV into ``folder``."""
     studies = [
         StudyRecord(
-            name=one.study.name,
-            title=one.study.title,
-            ranking=[Rank(**row) for row in records(one.ranking.table)] if one.ranking else [],
-            verdicts={paper: dict(sorted(counts.items())) for paper, counts in one.grades.items()},
-            boards=list(one.boards),
+            name=entry.study.name,
+            title=entry.study.title,
+            ranking=[Rank(**row) for row in records(entry.ranking.table)] if entry.ranking else [],
+            verdicts={paper: dict(sorted(counts.items())) for paper, counts in entry.grades.items()},
+            boards=list(entry.boards),
         )
-        for one in boards.studies
+        for entry in boards.studies
     ]
     document = Leaderboard(
         version=VERSION, suite=__version__, runs=runs, studies=studies, cells=records(table.round(4))

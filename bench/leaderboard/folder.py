@@ -48,20 +48,20 @@ def check_release(out: Path, name: str) -> None:
 
 def releases(site: Path) -> list[str]:
     """Names of a site's frozen copies, the newest last."""
-    found = (site / RELEASES).iterdir() if (site / RELEASES).is_dir() else ()
-    return sorted((path.name for path in found), key=_version)
+    folders = (site / RELEASES).iterdir() if (site / RELEASES).is_dir() else ()
+    return sorted((path.name for path in folders), key=_version)
 
 
-def freeze(site: Path, old: Path, release: str) -> None:
-    """Give ``site`` the frozen copies of ``old`` (which may not be there) and, if named, one of itself but
+def freeze(site: Path, old_site: Path, release: str) -> None:
+    """Give ``site`` the frozen copies of ``old_site`` (which may not exist) and, if named, one of itself but
     for ``index.html``, which has to say so.
     """
-    if (old / RELEASES).is_dir():
-        shutil.copytree(old / RELEASES, site / RELEASES, copy_function=_linked)
+    if (old_site / RELEASES).is_dir():
+        shutil.copytree(old_site / RELEASES, site / RELEASES, copy_function=_link)
     if release:
-        copy, left_out = site / RELEASES / release, [RELEASES, "index.html", MARK]
+        copy, extras = site / RELEASES / release, [RELEASES, "index.html", MARK]
         shutil.copytree(
-            site, copy, copy_function=_linked, ignore=lambda at, _: left_out if Path(at) == site else []
+            site, copy, copy_function=_link, ignore=lambda place, _: extras if Path(place) == site else []
         )
 
 
@@ -69,7 +69,7 @@ def _version(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"[.\-_]", name)]
 
 
-def _linked(source: str, target: str) -> None:
+def _link(source: str, target: str) -> None:
     """One more name for a file that nobody changes, where the file system has that; else a copy."""
     try:
         os.link(source, target)
@@ -78,13 +78,13 @@ def _linked(source: str, target: str) -> None:
 
 
 @contextmanager
-def replaced(out: Path) -> Iterator[Path]:
+def replacement(out: Path) -> Iterator[Path]:
     """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
 
     Raises:
         RequestError: ``out`` is something else than a site, or cannot be written.
     """
     check(out)
-    with pages.replaced(out) as site:
+    with pages.replacement(out) as site:
         (site / MARK).write_text(json.dumps({"format": "bench leaderboard", "version": 1}) + "\n")
         yield site

@@ -81,19 +81,19 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Ab
     )
 
 
-def other_runs(runs: pd.DataFrame, shown: Collection[str]) -> dict[str, list[OtherRuns]]:
-    """Method -> its runs whose spec hash is not among ``shown``, by place and settings."""
-    left = Runs.of(runs[~runs["spec_hash"].isin(shown)])
-    usual: dict[tuple[str, Column], Mapping[str, Any]] = {}
+def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, list[OtherRuns]]:
+    """Method -> its runs whose spec hash is not among ``shown_hashes``, by place and settings."""
+    unshown_runs = Runs.of(runs[~runs["spec_hash"].isin(shown_hashes)])
+    references: dict[tuple[str, Column], Mapping[str, Any]] = {}
     parts: dict[tuple[str, Column, str], list[int]] = defaultdict(list)
-    keys = zip(left["method"], left["column"], left["settings"], strict=True)
+    keys = zip(unshown_runs["method"], unshown_runs["column"], unshown_runs["settings"], strict=True)
     for row, (method, column, settings) in enumerate(keys):
-        reference = usual.setdefault((method, column), settings)
+        reference = references.setdefault((method, column), settings)
         parts[method, column, difference(settings, reference)].append(row)
-    others: dict[str, list[OtherRuns]] = defaultdict(list)
+    runs_by_method: dict[str, list[OtherRuns]] = defaultdict(list)
     for (method, column, setting), rows in sorted(parts.items()):
-        others[method].append(OtherRuns(column, setting, links(left.take(rows))))
-    return others
+        runs_by_method[method].append(OtherRuns(column, setting, links(unshown_runs.take(rows))))
+    return runs_by_method
 
 
 def html(docstring: str) -> Markup:

@@ -37,7 +37,7 @@ class Difference:
         return self.runs.size > CIRCLES
 
     @staticmethod
-    def listed(values: NDArray[np.float64]) -> str:
+    def signed_list(values: NDArray[np.float64]) -> str:
         """``+1.23, -0.50``: all of some differences."""
         return ", ".join(map(signed, values.tolist()))
 
@@ -53,13 +53,15 @@ class Pair:
     @property
     def many_runs(self) -> bool:
         """Whether a task has too many runs for circles."""
-        return any(one.many_runs for one in self.differences)
+        return any(task.many_runs for task in self.differences)
 
     @property
     def reach(self) -> float:
         """Points to either side of zero that a picture of the means and intervals needs."""
         ends = [
-            abs(end) for one in self.differences for end in one.test.interval or (one.test.difference or 0.0,)
+            abs(end)
+            for task in self.differences
+            for end in task.test.interval or (task.test.difference or 0.0,)
         ]
         return max(1.0, 1.05 * max(ends, default=1.0))
 
@@ -71,7 +73,7 @@ def pairs(boards: StudyBoards) -> list[Pair]:
     by_pair: dict[tuple[str, str], list[Difference]] = {}
     for task in boards.ranking.tasks:
         tests = {(test.first, test.second): test for test in task.comparisons}
-        tests |= {(test.second, test.first): test.turned() for test in task.comparisons}
+        tests |= {(test.second, test.first): test.opposite() for test in task.comparisons}
         frames = {
             method: scores(cell, boards.results, boards.study.average)
             for method, cell in task.cells.items()
@@ -88,16 +90,16 @@ def pairs(boards: StudyBoards) -> list[Pair]:
 
 def _difference(boards: StudyBoards, task: Task, test: Comparison, table: Scores) -> Difference:
     difference = table.values[test.first] - table.values[test.second]
-    shared = ~np.isnan(difference)
-    runs, clients = shared.any(axis=1), shared.any(axis=0)
-    weights = np.where(shared, table.weights[test.first], 0.0)[runs]
+    is_shared = ~np.isnan(difference)
+    runs, clients = is_shared.any(axis=1), is_shared.any(axis=0)
+    weights = np.where(is_shared, table.weights[test.first], 0.0)[runs]
     by_run = (np.nan_to_num(difference[runs]) * weights).sum(axis=1) / weights.sum(axis=1)
-    several = test.unit == "partition"
+    has_partitions = test.unit == "partition"
     by_client = difference[runs][:, clients]
     return Difference(
         task.label(boards.study),
         task.column.dataset,
         test,
-        np.zeros(0) if several else np.nanmean(by_client, axis=0),
+        np.zeros(0) if has_partitions else np.nanmean(by_client, axis=0),
         by_run,
     )

@@ -36,9 +36,9 @@ class Scale:
         return "".join(f"M{place:g} 1v10" for place in places.tolist())
 
 
-def scale(values: Iterable[float | None], least: float = 0.0) -> Scale:
+def scale(values: Iterable[float | None], min_width: float = 0.0) -> Scale:
     """An axis that holds the values, and is at least so wide."""
-    known = [value for value in values if value is not None] or [0.0]
-    low, high = min(known), max(known)
-    spare = max(0.0, least - (high - low)) / 2
-    return Scale(low - spare, high + spare)
+    numbers = [value for value in values if value is not None] or [0.0]
+    low, high = min(numbers), max(numbers)
+    padding = max(0.0, min_width - (high - low)) / 2
+    return Scale(low - padding, high + padding)

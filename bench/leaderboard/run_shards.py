@@ -60,21 +60,21 @@ def write(
     """
     rows = source.environments()
     environments = dict(zip(map(str, rows["id"]), rows["description"], strict=True))
-    first: list[str] = []
+    first_hashes: list[str] = []
     shard: dict[str, str] = {}
     size = number = 0
     for digest, record in _records(source, titles, pages):
         if not shard:
-            first.append(digest)
+            first_hashes.append(digest)
         shard[digest] = record
         size += len(shard[digest])
         number += 1
         if size > SHARD:
-            _write_shard(folder, len(first) - 1, shard, environments)
+            _write_shard(folder, len(first_hashes) - 1, shard, environments)
             shard, size = {}, 0
     if shard:
-        _write_shard(folder, len(first) - 1, shard, environments)
-    return first, number
+        _write_shard(folder, len(first_hashes) - 1, shard, environments)
+    return first_hashes, number
 
 
 def _json(value: Any) -> str:
@@ -91,21 +91,21 @@ def _write_shard(
 ) -> None:
     """A call with the runs and the environments of the source."""
     text = _object({"runs": _object(shard), "environments": _object(environments)})
-    packed = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
-    (folder / f"runs-{number:04d}.js").write_text(f'benchRuns("{packed}");\n', encoding="ascii", newline="\n")
+    blob = base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+    (folder / f"runs-{number:04d}.js").write_text(f'benchRuns("{blob}");\n', encoding="ascii", newline="\n")
 
 
 def _records(
     source: Source, titles: Mapping[str, str], pages: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     """Spec hash and record, as JSON, of every run."""
-    every = source.runs().sort_values("spec_hash", ignore_index=True)
+    runs = source.runs().sort_values("spec_hash", ignore_index=True)
     commands: dict[str, str] = {}
-    for start in range(0, len(every), BLOCK):
-        block = every.iloc[start : start + BLOCK]
+    for start in range(0, len(runs), BLOCK):
+        block = runs.iloc[start : start + BLOCK]
         ids = block.loc[block["state"] == "done", "id"].tolist()
-        tested = _tested(source.counts(ids))
-        curves = _curves(source, ids, tested)
+        tests = _tested_clients(source.counts(ids))
+        curves = _curves(source, ids, tests)
         for run in block.to_dict("records"):
             number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
             if cell not in commands:
@@ -117,8 +117,8 @@ def _records(
                 "command": _json(commands[cell].replace("--seed -1", f"--seed {run['seed']}")),
                 "title": _json(titles.get(method, method)),
                 "page": _json(pages.get(method, "")),
-                "counts": _object({split: part.json for split, part in tested.get(number, {}).items()}),
-                "curves": _object({stage: _object(by) for stage, by in curves.get(number, {}).items()}),
+                "counts": _object({split: part.json for split, part in tests.get(number, {}).items()}),
+                "curves": _object({stage: _object(texts) for stage, texts in curves.get(number, {}).items()}),
             }
             yield run["spec_hash"], _object(parts)
 
@@ -144,11 +144,11 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
 def _command(text: str) -> str:
     """The command that makes the runs of a cell, with seed -1; why there is none for names not installed."""
     names = json.loads(text)
-    return _absent(names["dataset"], names["method"]) or command(RunSpec.model_validate_json(text), [-1])
+    return _absence(names["dataset"], names["method"]) or command(RunSpec.model_validate_json(text), [-1])
 
 
 @cache
-def _absent(dataset: str, method: str) -> str:
+def _absence(dataset: str, method: str) -> str:
     """Why there is no command for runs of these names; empty where there is one."""
     try:
         DATASETS.named(dataset)
@@ -159,52 +159,54 @@ def _absent(dataset: str, method: str) -> str:
 
 
 @dataclass
-class _Tested:
+class _TestedClients:
     """The clients of a run with samples in a split, and how many each has, as numbers with commas between;
     and how many are right by stage and rule, as JSON.
     """
 
     clients: str
     samples: str
-    right: list[str]
+    correct_counts: list[str]
 
     @property
     def json(self) -> str:
-        right = ",".join(self.right)
-        return f'{{"clients":[{self.clients}],"samples":[{self.samples}],"right":[{right}]}}'
+        correct_counts = ",".join(self.correct_counts)
+        return f'{{"clients":[{self.clients}],"samples":[{self.samples}],"right":[{correct_counts}]}}'
 
 
-def _tested(counts: pd.DataFrame) -> dict[int, dict[str, _Tested]]:
+def _tested_clients(counts: pd.DataFrame) -> dict[int, dict[str, _TestedClients]]:
     """Run -> split -> what was tested there, from ``Source.counts``."""
-    tested: dict[int, dict[str, _Tested]] = {}
+    tests: dict[int, dict[str, _TestedClients]] = {}
     names: dict[tuple[str, str], str] = {}
     columns = (counts[name].tolist() for name in COUNTS)
-    for run, split, stage, rule, clients, samples, right in zip(*columns, strict=True):
-        splits = tested.setdefault(run, {})
-        if split not in splits:
-            splits[split] = _Tested(clients, samples, [])
+    for run, split, stage, rule, clients, samples, correct in zip(*columns, strict=True):
+        parts = tests.setdefault(run, {})
+        if split not in parts:
+            parts[split] = _TestedClients(clients, samples, [])
         if (stage, rule) not in names:
             names[stage, rule] = f"{_json(stage)},{_json(rule)}"
-        splits[split].right.append(f"[{names[stage, rule]},[{right}]]")
-    return {run: {split: by[split] for split in SPLITS if split in by} for run, by in tested.items()}
+        parts[split].correct_counts.append(f"[{names[stage, rule]},[{correct}]]")
+    return {run: {split: parts[split] for split in SPLITS if split in parts} for run, parts in tests.items()}
 
 
 def _curves(
-    source: Source, ids: Sequence[int], tested: Mapping[int, Mapping[str, _Tested]]
+    source: Source, ids: Sequence[int], tests: Mapping[int, Mapping[str, _TestedClients]]
 ) -> dict[int, dict[str, dict[str, str]]]:
     """Run -> stage -> split -> its curve as JSON. Runs of the same clients are averaged at once."""
     curves: dict[int, dict[str, dict[str, str]]] = {}
     for split in SPLITS:
-        alike: dict[tuple[str, str, int], list[tuple[int, str, NDArray[np.int32]]]] = {}
+        groups: dict[tuple[str, str, int], list[tuple[int, str, NDArray[np.int32]]]] = {}
         for (run, stage), correct in source.curves(ids, split).items():
-            if split in tested.get(run, {}):
-                part = tested[run][split]
-                alike.setdefault((part.clients, part.samples, len(correct)), []).append((run, stage, correct))
+            if split in tests.get(run, {}):
+                part = tests[run][split]
+                groups.setdefault((part.clients, part.samples, len(correct)), []).append(
+                    (run, stage, correct)
+                )
                 curves.setdefault(run, {}).setdefault(stage, {})
-        for (clients, samples, _), kept in alike.items():
-            correct = np.stack([counts for _, _, counts in kept])
-            here, sizes = (np.array(text.split(","), np.int64) for text in (clients, samples))
-            for (run, stage, _), curve in zip(kept, thinned(correct[:, :, here], sizes), strict=True):
+        for (clients, samples, _), group in groups.items():
+            correct = np.stack([counts for _, _, counts in group])
+            columns, sizes = (np.array(text.split(","), np.int64) for text in (clients, samples))
+            for (run, stage, _), curve in zip(group, thinned(correct[:, :, columns], sizes), strict=True):
                 curves[run][stage][split] = _json(curve)
     return curves
 
@@ -214,8 +216,8 @@ def thinned(correct: NDArray[np.int32], samples: NDArray[np.int64]) -> Iterator[
     percent, mean over clients, by row. ``every`` says which rows were kept, ``rows`` how many there are.
     """
     rows = correct.shape[1]
-    every = -(-rows // POINTS)
-    kept = [*range(0, rows - 1, every), *([rows - 1] if rows else [])]
-    share = (correct[:, kept] / samples).mean(axis=2)
+    step = -(-rows // POINTS)
+    row_numbers = [*range(0, rows - 1, step), *([rows - 1] if rows else [])]
+    share = (correct[:, row_numbers] / samples).mean(axis=2)
     for values in np.rint(10_000 * share).astype(int).tolist():
-        yield {"rows": rows, "every": every, "values": values}
+        yield {"rows": rows, "every": step, "values": values}

@@ -18,7 +18,7 @@ def check_folder(out: Path) -> None:
 
 
 @contextmanager
-def replaced(out: Path) -> Iterator[Path]:
+def replacement(out: Path) -> Iterator[Path]:
     """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
 
     Raises:
@@ -27,26 +27,26 @@ def replaced(out: Path) -> Iterator[Path]:
     place = out.resolve()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        workspace = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     try:
-        new = beside / "new"
-        new.mkdir()
-        yield new
-        _swap(place, new, beside / "old")
+        new_folder = workspace / "new"
+        new_folder.mkdir()
+        yield new_folder
+        _swap(place, new_folder, workspace / "old")
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(workspace, ignore_errors=True)
 
 
-def _swap(out: Path, new: Path, old: Path) -> None:
+def _swap(out: Path, new_folder: Path, old_folder: Path) -> None:
     if out.exists():
-        out.rename(old)
+        out.rename(old_folder)
     try:
-        new.rename(out)
+        new_folder.rename(out)
     except OSError:
-        if old.exists():
-            old.rename(out)
+        if old_folder.exists():
+            old_folder.rename(out)
         raise

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.report.cells import Cell, Cells
+from bench.report.measures import Measure
 from bench.report.results import Group, Results
 from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
@@ -36,13 +37,13 @@ IN_CAPTION = 3
 def caption(cells: Cells) -> tuple[str, ...]:
     """A table's caption: what is measured and how it is selected, protocol, seeds, tuning."""
     study = cells.study
-    measures = [measure for measure in cells.measures if not measure.other]
+    measures = [measure for measure in cells.measures if not measure.is_extra]
     reading = measures[0].reading or study.primary
     by_reading = any(measure.by_reading for measure in measures)
-    read = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if by_reading else ""
-    what = _meanings(cells) if len(measures) <= IN_CAPTION else "what each column is stands in the notes"
+    note = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if by_reading else ""
+    text = _meanings(measures) if len(measures) <= IN_CAPTION else "what each column is stands in the notes"
     return (
-        f"{what[:1].upper()}{what[1:]}{read}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
+        f"{text[:1].upper()}{text[1:]}{note}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
         *conditions(study, cells.groups),
     )
 
@@ -51,48 +52,50 @@ def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
     """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
     study, experiment = cells.study, cells.experiment
     lines = [PLACES] if any(measure.ranked for measure in cells.measures) else []
-    if sum(not measure.other for measure in cells.measures) > IN_CAPTION:
-        lines.append(f"{_meanings(cells)}.")
+    measures = [measure for measure in cells.measures if not measure.is_extra]
+    lines += [f"{_meanings(measures)}."] if len(measures) > IN_CAPTION else []
     lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):
-        lines += [LEGEND, tolerances(study, cells.primary)]
+        lines += [LEGEND, tolerances(study, cells.primary_cells)]
     return (*lines, *origins(study, cells.groups, results))
 
 
-def _meanings(cells: Cells) -> str:
+def _meanings(measures: Sequence[Measure]) -> str:
     """What a table's measures are."""
-    measures = [measure for measure in cells.measures if not measure.other]
     if len(measures) == 1:
         return measures[0].meaning
     return "; ".join(f"{measure.title}: {measure.meaning}" for measure in measures)
 
 
-def conditions(study: Study, every: Iterable[Group], kept: Iterable[Search] = ()) -> tuple[str, ...]:
+def conditions(
+    study: Study, all_groups: Iterable[Group], default_searches: Iterable[Search] = ()
+) -> tuple[str, ...]:
     """Protocol, seeds and tuning of the runs of a document, and which of them are on other clients.
 
-    ``kept`` are the searches that the default configuration won, where the document shows them.
+    ``default_searches`` are the searches that the default configuration won, where the document shows them.
     """
-    groups = [group for group in every if group.done]
+    groups = [group for group in all_groups if group.done]
     if not groups:
         return ("Nothing of this table has been run yet.",)
     protocols = _protocols(study, groups)
-    more = f"; and {len(protocols) - IN_CAPTION} more data sets" if len(protocols) > IN_CAPTION else ""
+    rest_text = f"; and {len(protocols) - IN_CAPTION} more data sets" if len(protocols) > IN_CAPTION else ""
     protocol = "; ".join(protocols[:IN_CAPTION]) or "nothing is trained"
     clashes = _clashes(study, groups)
-    searches = _searches(groups, kept)
-    tuned = f"marked searches ({len(searches)}); all else " if searches else ""
+    searches = _searches(groups, default_searches)
+    search_text = f"marked searches ({len(searches)}); all else " if searches else ""
     return (
-        f"Protocol: {protocol}{more}.",
-        f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. Tuning: {tuned}{study.tuning}.",
+        f"Protocol: {protocol}{rest_text}.",
+        f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. "
+        f"Tuning: {search_text}{study.tuning}.",
         *([f"Not the same clients, and not to be compared, in {clashes}."] if clashes else []),
     )
 
 
 def origins(
-    study: Study, every: Iterable[Group], results: Results, kept: Iterable[Search] = ()
+    study: Study, all_groups: Iterable[Group], results: Results, default_searches: Iterable[Search] = ()
 ) -> tuple[str, ...]:
     """All protocols, searches, partitions, devices, environments and bundles of a document's runs."""
-    groups = [group for group in every if group.done]
+    groups = [group for group in all_groups if group.done]
     protocols, partitions = _protocols(study, groups), _partitions(study, groups)
     devices = sorted({device for group in groups for device in group.done["device"] if device})
     environments = sorted({describe(environment) for environment in results.environments(groups)} - {""})
@@ -102,21 +105,21 @@ def origins(
         for run in zip(group.done["bundle"], group.done["bundle_state"], strict=True)
         if run[0]
     )
-    named = [f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(bundles.items())]
+    bundle_texts = [f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(bundles.items())]
     parts = (
         ("Protocols", "; ".join(protocols) if len(protocols) > IN_CAPTION else ""),
-        *((f"Tuned ('{text}')", what) for text, what in _searches(groups, kept)),
+        *((f"Tuned ('{text}')", budget_text) for text, budget_text in _searches(groups, default_searches)),
         ("Partitions", partitions),
         ("Devices", ", ".join(devices)),
         ("Environment", "; ".join(environments)),
-        ("Imported", ", ".join(named)),
+        ("Imported", ", ".join(bundle_texts)),
     )
     return tuple(f"{head}: {text}." for head, text in parts if text)
 
 
-def _searches(groups: Iterable[Group], kept: Iterable[Search]) -> list[tuple[str, str]]:
-    shown = (*(group.tuned for group in groups if group.tuned), *kept)
-    return sorted({(mark(search), budget(search)) for search in shown})
+def _searches(groups: Iterable[Group], default_searches: Iterable[Search]) -> list[tuple[str, str]]:
+    searches = (*(group.search for group in groups if group.search), *default_searches)
+    return sorted({(mark(search), budget(search)) for search in searches})
 
 
 def _protocol(group: Group) -> tuple[int, int, str]:
@@ -137,11 +140,13 @@ def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:
             by_dataset[group.column.dataset][_protocol(group)].append(group.method)
     datasets: dict[str, list[str]] = defaultdict(list)
     for dataset, protocols in sorted(by_dataset.items()):
-        (first, usual), *others = sorted(protocols.items(), key=lambda item: (-len(item[1]), item[0]))
-        texts = [first[-1]]
-        for (*_, text), methods in others:
-            only = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
-            texts.append(text if set(methods) & set(usual) else f"{text} ({only})")
+        (main_protocol, main_methods), *other_protocols = sorted(
+            protocols.items(), key=lambda item: (-len(item[1]), item[0])
+        )
+        texts = [main_protocol[-1]]
+        for (*_, text), methods in other_protocols:
+            titles = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
+            texts.append(text if set(methods) & set(main_methods) else f"{text} ({titles})")
         datasets["; also ".join(texts)].append(study.title_of(dataset))
     return [f"{', '.join(titles)}: {text}" for text, titles in datasets.items()]
 
@@ -154,11 +159,11 @@ def _partitions(study: Study, groups: Iterable[Group]) -> str:
             digest[:8] for digest in group.done["partition_hash"] if digest
         }
     parts = []
-    for where, digests in sorted(by_column.items()):
-        listed = ", ".join(sorted(digests)[:LISTED])
-        more = f" and {len(digests) - LISTED} more" if len(digests) > LISTED else ""
-        if listed:
-            parts.append(f"{where}: {listed}{more}")
+    for place, digests in sorted(by_column.items()):
+        hashes = ", ".join(sorted(digests)[:LISTED])
+        rest_text = f" and {len(digests) - LISTED} more" if len(digests) > LISTED else ""
+        if hashes:
+            parts.append(f"{place}: {hashes}{rest_text}")
     return "; ".join(parts)
 
 
@@ -166,13 +171,13 @@ def _clashes(study: Study, groups: Iterable[Group]) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
     by_draw: dict[tuple[str, str, int], set[str]] = defaultdict(set)
     for group in groups:
-        drawn = group.settings["protocol.partition_seed"]
+        partition_seed = group.settings["protocol.partition_seed"]
         for seed, digest in zip(group.done["seed"], group.done["partition_hash"], strict=True):
-            where = label(study, group.column), str(group.settings["protocol.split"])
-            by_draw[*where, int(seed if drawn == PER_SEED else drawn)].add(digest[:8])
+            place = label(study, group.column), str(group.settings["protocol.split"])
+            by_draw[*place, int(seed if partition_seed == PER_SEED else partition_seed)].add(digest[:8])
     return "; ".join(
-        f"{where}, partition seed {seed}: {', '.join(sorted(digests))}"
-        for (where, _, seed), digests in sorted(by_draw.items())
+        f"{place}, partition seed {seed}: {', '.join(sorted(digests))}"
+        for (place, _, seed), digests in sorted(by_draw.items())
         if len(digests) > 1
     )
 
@@ -192,12 +197,14 @@ def describe(environment: Mapping[str, Any]) -> str:
 
 def tolerances(study: Study, cells: Iterable[Cell]) -> str:
     """Which columns' verdicts allow for the spread between partitions, and where that is from."""
-    found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    partitions: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for cell in cells:
         if cell.spread.draws and cell.spread.std is not None:
-            found[cell.spread.source][label(study, cell.column)].add(cell.spread.partitions)
-    own = "; ".join(f"{where}: {ranges(numbers)}" for where, numbers in sorted(found[OWN].items()))
-    pooled = ", ".join(sorted(found[POOLED]))
-    parts = [f"from their own partitions {own}"] * bool(own)
-    parts += [f"pooled over the study's cells {pooled}"] * bool(pooled)
+            partitions[cell.spread.source][label(study, cell.column)].add(cell.spread.partitions)
+    own_places = "; ".join(
+        f"{place}: {ranges(numbers)}" for place, numbers in sorted(partitions[OWN].items())
+    )
+    pooled_places = ", ".join(sorted(partitions[POOLED]))
+    parts = [f"from their own partitions {own_places}"] * bool(own_places)
+    parts += [f"pooled over the study's cells {pooled_places}"] * bool(pooled_places)
     return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."

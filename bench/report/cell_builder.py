@@ -9,14 +9,14 @@ from itertools import product
 from bench.grids.experiment import Point
 from bench.report.cells import Cell, Cells, Key, Selection, read_as
 from bench.report.experiment import Comparison, Line, Plan
-from bench.report.grading import Graded, grade, margin_of
-from bench.report.measures import Measure, Measured, under
+from bench.report.grading import Grading, grade, margin_of
+from bench.report.measures import CellReading, Measure, measure_of_metric
 from bench.report.planned import PlannedCell
 from bench.report.published import Published, values
 from bench.report.results import Group, Results
 from bench.report.settings import Column, Reading, difference
 from bench.report.study import Study
-from bench.report.verdicts import NOT_COMPARABLE, Verdict, missing
+from bench.report.verdicts import NOT_COMPARABLE, Verdict, missing_verdict
 
 
 def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -> Cells:
@@ -24,7 +24,7 @@ def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -
     columns = tuple(column for column in plan.columns if selection.has_column(column))
     lines = plan.lines
     if plan.experiment.main:
-        lines = _with_found(study, lines, results, columns, selection)
+        lines = _with_stored_lines(study, lines, results, columns, selection)
     lines = tuple(line for line in lines if not selection.methods or line.method in selection.methods)
     builder = CellBuilder(study, plan, results)
     by_key = {
@@ -32,8 +32,8 @@ def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -
         for key in _keys(plan, builder.measures, columns, lines)
         if (cell := builder.cell(*key)) is not None
     }
-    further = results.beside(columns, {line.runs for line in lines}) if plan.experiment.main else 0
-    return Cells(study, plan.experiment, builder.measures, columns, lines, by_key, further)
+    other_runs = results.unlisted_runs(columns, {line.runs for line in lines}) if plan.experiment.main else 0
+    return Cells(study, plan.experiment, builder.measures, columns, lines, by_key, other_runs)
 
 
 def _keys(
@@ -45,21 +45,24 @@ def _keys(
             for measure, line, column in product(measures, lines, columns):
                 yield comparison, measure, column, line, experiment.points[0]
         else:
-            for column, (where, line, point) in product(columns, plan.runs):
-                if where == column and line in lines:
+            for column, (run_column, line, point) in product(columns, plan.runs):
+                if run_column == column and line in lines:
                     for measure in measures:
                         yield comparison, measure, column, line, point
 
 
-def _with_found(
+def _with_stored_lines(
     study: Study, rows: tuple[Line, ...], results: Results, columns: tuple[Column, ...], selection: Selection
 ) -> tuple[Line, ...]:
     """The lines of a main table: its own, those of other methods, and of other settings that were run."""
-    known = {line.method for line in rows}
-    found = sorted({method for column in columns for method in results.methods(column)} - known)
-    own = known | selection.methods
+    names = {line.method for line in rows}
+    stored_methods = sorted({method for column in columns for method in results.methods(column)} - names)
+    own_methods = names | selection.methods
     lines: list[Line] = []
-    for line in (*rows, *(Line(name, study.title_of(name), own=name in own) for name in found)):
+    for line in (
+        *rows,
+        *(Line(name, study.title_of(name), is_own=name in own_methods) for name in stored_methods),
+    ):
         settings = {group.setting for column in columns for group in results.lines(column, line.runs)}
         lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
     return tuple(lines)
@@ -72,9 +75,12 @@ class CellBuilder:
         self._study, self._plan, self._results = study, plan, results
         self._experiment = plan.experiment
         margin_of(study)  # a wrong one is refused before anything is measured
-        every = (under(each, results.metric) for each in plan.experiment.measures or study.measures)
-        kept = tuple(each for each in every if each is not None)
-        self.measures = () if all(each.other for each in kept) else kept
+        measures = (
+            measure_of_metric(measure, results.metric)
+            for measure in plan.experiment.measures or study.measures
+        )
+        known_measures = tuple(measure for measure in measures if measure is not None)
+        self.measures = () if all(measure.is_extra for measure in known_measures) else known_measures
         self._groups: dict[tuple[Column, Line, Point], Group | None] = {}
         self._baselines: dict[int, Group | None] = {}
 
@@ -85,36 +91,43 @@ class CellBuilder:
         reading = read_as(self._study, measure.reading or self._study.primary, line)
         if reading is None:
             return None
-        planned, group = self._planned(column, line, point), self._group(column, line, point)
+        plan_cell, group = self._planned_cell(column, line, point), self._group(column, line, point)
         target = self._target(comparison, measure, column, line, point)
-        if group is None and planned is None and (target is None or line.setting):
+        if group is None and plan_cell is None and (target is None or line.setting):
             return None
         if target is None and comparison is not self._experiment.comparisons[0]:
             return None
-        planned = planned or PlannedCell()
+        plan_cell = plan_cell or PlannedCell()
         baseline = self._baseline(group, point) if group else None
         if group is None:
-            graded = Graded(missing("not_implemented" if planned.reason else "not_run", planned.reason))
+            grading = Grading(
+                missing_verdict("not_implemented" if plan_cell.reason else "not_run", plan_cell.reason)
+            )
         elif not group.done:
-            graded = Graded(missing(*group.failure()))
+            grading = Grading(missing_verdict(*group.failure()))
         else:
-            barred = self._barred(target, measure, line, point, group) if target else ""
-            readings = self._readings(reading, line) if target and not barred else (reading,)
-            how = self._study.average, baseline, point.label
-            measured = [Measured(self._results, group, each.stage, each.rule, *how) for each in readings]
-            graded = grade(self._study, measure, measured, target, barred)
-            verdict = graded.verdict
+            not_comparable_reason = (
+                self._not_comparable_reason(target, measure, line, point, group) if target else ""
+            )
+            readings = self._readings(reading, line) if target and not not_comparable_reason else (reading,)
+            context = self._study.average, baseline, point.label
+            read_cells = [
+                CellReading(self._results, group, reading.stage, reading.rule, *context)
+                for reading in readings
+            ]
+            grading = grade(self._study, measure, read_cells, target, not_comparable_reason)
+            verdict = grading.verdict
             if target is None and (datasets := self._printed_on(comparison, measure, line, point)):
                 verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")
-            if graded.measured:
-                reason = _with_missing_seeds(verdict.reason, group, planned.seeds)
-                graded = replace(graded, verdict=replace(verdict, reason=reason))
+            if grading.measured:
+                reason = _with_missing_seeds(verdict.reason, group, plan_cell.seeds)
+                grading = replace(grading, verdict=replace(verdict, reason=reason))
         label = comparison.label
         return Cell(
             study=self._study.name,
             document=self._experiment.name,
             title=self._study.line_title(line),
-            table=label if measure is self.measures[0] or measure.other else f"{label} ({measure.title})",
+            table=label if measure is self.measures[0] or measure.is_extra else f"{label} ({measure.title})",
             comparison=comparison,
             measure=measure,
             column=column,
@@ -123,17 +136,17 @@ class CellBuilder:
             setting=line.setting or difference({**line.settings, **point.settings}, {}),
             stage=reading.stage,
             rule=reading.rule,
-            measured=graded.measured,
+            measured=grading.measured,
             target=target,
-            verdict=graded.verdict.name,
-            reason=graded.verdict.reason,
+            verdict=grading.verdict.name,
+            reason=grading.verdict.reason,
             group=group,
-            settings=group.settings if group else planned.settings,
+            settings=group.settings if group else plan_cell.settings,
             baseline=baseline,
-            control=graded.control,
-            spread=graded.spread,
-            evidence=graded.verdict.evidence,
-            planned=len(planned.seeds),
+            control=grading.control,
+            spread=grading.spread,
+            evidence=grading.verdict.evidence,
+            planned_seeds=len(plan_cell.seeds),
         )
 
     def _readings(self, reading: Reading, line: Line) -> tuple[Reading, ...]:
@@ -141,10 +154,10 @@ class CellBuilder:
         stages = () if line.stage else self._study.row(line).printed_stages
         return reading, *(Reading(stage, reading.rule) for stage in stages if stage != reading.stage)
 
-    def _planned(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
+    def _planned_cell(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
         if not self._experiment.main:
             return self._plan.runs.get((column, line, point))
-        return None if line.setting else self._results.usual(column, line.runs)
+        return None if line.setting else self._results.usual_cell(column, line.runs)
 
     def _group(self, column: Column, line: Line, point: Point) -> Group | None:
         """The runs of a cell: those that are planned for it or, in a main table, all of its setting."""
@@ -154,10 +167,10 @@ class CellBuilder:
                 groups = {group.setting: group for group in self._results.lines(column, line.runs)}
                 self._groups[place] = groups.get(line.setting)
             else:
-                planned = self._plan.runs.get(place)
-                stored = self._results.stored(planned.hashes if planned else ())
-                settings = planned.settings if planned else {}
-                self._groups[place] = Group(column, line.runs, settings, "", stored) if stored else None
+                planned_cell = self._plan.runs.get(place)
+                runs = self._results.stored_runs(planned_cell.hashes if planned_cell else ())
+                settings = planned_cell.settings if planned_cell else {}
+                self._groups[place] = Group(column, line.runs, settings, "", runs) if runs else None
         return self._groups[place]
 
     def _baseline(self, group: Group, point: Point) -> Group | None:
@@ -166,18 +179,16 @@ class CellBuilder:
         """
         if id(group) not in self._baselines:
             lines = self._plan.lines if not self._experiment.main else ()
-            own = (
+            point_groups = (
                 self._group(group.column, line, point)
                 for line in lines
                 if line.method == self._study.baseline and not line.settings
             )
-            usual = (
-                other
-                for other in self._results.groups(group.column, self._study.baseline)
-                if not other.setting
+            usual_groups = (
+                runs for runs in self._results.groups(group.column, self._study.baseline) if not runs.setting
             )
-            found = next((other for other in (*own, *usual) if other is not None), None)
-            self._baselines[id(group)] = found and found.alongside(group)
+            baseline = next((runs for runs in (*point_groups, *usual_groups) if runs is not None), None)
+            self._baselines[id(group)] = baseline and baseline.common_runs(group)
         return self._baselines[id(group)]
 
     def _target(
@@ -208,15 +219,17 @@ class CellBuilder:
             if (key.table, key.method, metric) == (target.table, name, measure.metric) and setting in settings
         }
         # Of several data sets that one name stands for, the main tables' own gives it its title.
-        here = {column.dataset for table in study.experiments for column in table.columns}
-        titles = {study.datasets.get(dataset, dataset): study.title_of(dataset) for dataset in here}
+        names = {column.dataset for table in study.experiments for column in table.columns}
+        titles = {study.datasets.get(dataset, dataset): study.title_of(dataset) for dataset in names}
         return sorted(titles.get(dataset, study.title_of(dataset)) for dataset in datasets)
 
-    def _barred(self, target: Published, measure: Measure, line: Line, point: Point, group: Group) -> str:
+    def _not_comparable_reason(
+        self, target: Published, measure: Measure, line: Line, point: Point, group: Group
+    ) -> str:
         """Why a published value is no target for these runs; empty where it is one."""
         return (
             self._experiment.reduced
-            or measure.barred
+            or measure.not_comparable_reason
             or self._study.barred(target, group.column, group.settings)
             or _protocol_differs(self._study, target, group, {*line.settings, *point.settings})
         )
@@ -224,31 +237,33 @@ class CellBuilder:
 
 def _printed_settings(line: Line, point: Point, measure: Measure) -> list[str]:
     """The settings under which published tables may have a cell."""
-    return [";".join(part for part in (own, point.printed, measure.printed) if part) for own in line.printed]
+    return [
+        ";".join(part for part in (base, point.printed, measure.printed) if part) for base in line.printed
+    ]
 
 
-def _protocol_differs(study: Study, target: Published, group: Group, varied: Collection[str]) -> str:
-    """How the runs' protocol differs from the stated one, but for ``varied`` keys; empty if not at all."""
+def _protocol_differs(study: Study, target: Published, group: Group, varied_keys: Collection[str]) -> str:
+    """How the runs' protocol differs from the stated one, but for ``varied_keys``; empty if not at all."""
     paper_has = {
         key: value
         for key, value in study.paper_protocol(target, group.column).items()
-        if key in group.settings and key not in varied
+        if key in group.settings and key not in varied_keys
     }
     run = {key: group.settings[key] for key in paper_has}
-    other = difference(run, paper_has)
-    if not other:
+    run_difference = difference(run, paper_has)
+    if not run_difference:
         return ""
-    return f"protocol differs: run with {other}, the paper has {difference(paper_has, run)}"
+    return f"protocol differs: run with {run_difference}, the paper has {difference(paper_has, run)}"
 
 
-def _with_missing_seeds(reason: str, group: Group, planned: Collection[int]) -> str:
+def _with_missing_seeds(reason: str, group: Group, planned_seeds: Collection[int]) -> str:
     """A reason that also says how many seeds have no numbers: planned and never run, or lost."""
     notes = [reason] if reason else []
-    run = set(group.runs["seed"]).intersection(planned)
-    if len(run) < len(planned):
-        notes.append(f"{len(run)} of {len(planned)} planned seeds")
-    lost = len(group.runs) - len(group.done)
-    if lost:
-        state, why = group.failure()
-        notes.append(f"{lost} of {len(group.runs)} runs without numbers ({state}, {why})")
+    run = set(group.runs["seed"]).intersection(planned_seeds)
+    if len(run) < len(planned_seeds):
+        notes.append(f"{len(run)} of {len(planned_seeds)} planned seeds")
+    lost_runs = len(group.runs) - len(group.done)
+    if lost_runs:
+        state, failure = group.failure()
+        notes.append(f"{lost_runs} of {len(group.runs)} runs without numbers ({state}, {failure})")
     return "; ".join(notes)

@@ -47,8 +47,7 @@ class Cell:
     have, or are planned with. ``baseline`` are the runs of the study's baseline in the same place, of the
     same seeds on the same clients, ``control`` what the study's control reaches on them, one value a seed.
     ``spread`` is what its verdict's tolerance holds of other partitions, ``evidence`` what its grade rests
-    on; a cell without one has no grade. ``planned`` is the number of seeds that a grid plans for it (0: none
-    does).
+    on; a cell without one has no grade. ``planned_seeds`` is their number as a grid plans it (0: none does).
     """
 
     study: str
@@ -73,7 +72,7 @@ class Cell:
     control: Aggregate | None = None
     spread: PartitionSpread = field(default_factory=PartitionSpread)
     evidence: Evidence | None = None
-    planned: int = 0
+    planned_seeds: int = 0
 
     @property
     def method(self) -> str:
@@ -86,7 +85,7 @@ class Cell:
         return self.group.seeds if self.group else ()
 
     @property
-    def lost(self) -> int:
+    def lost_runs(self) -> int:
         """Number of runs without numbers."""
         return len(self.group.runs) - len(self.group.done) if self.group else 0
 
@@ -100,7 +99,7 @@ class Cell:
     @property
     def tuning(self) -> str:
         """``DEFAULT``, ``TUNED`` or ``OTHER``."""
-        if self.group and self.group.tuned:
+        if self.group and self.group.search:
             return TUNED
         return OTHER if self.setting else DEFAULT
 
@@ -135,32 +134,32 @@ class Cells:
         comparison: Comparison | None = None,
     ) -> Cell | None:
         """The cell at a place, where there is one; by default of the first point, measure and comparison."""
-        first = self.experiment
+        experiment = self.experiment
         return self.by_key.get(
             (
-                comparison or first.comparisons[0],
+                comparison or experiment.comparisons[0],
                 measure or self.measures[0],
                 column,
                 line,
-                point or first.points[0],
+                point or experiment.points[0],
             )
         )
 
     @property
-    def main(self) -> list[Cell]:
+    def main_cells(self) -> list[Cell]:
         """The cells under the first measure and comparison, in their order."""
-        first = self.experiment.comparisons[0], self.measures[0]
-        return [cell for cell in self if (cell.comparison, cell.measure) == first]
+        main_key = self.experiment.comparisons[0], self.measures[0]
+        return [cell for cell in self if (cell.comparison, cell.measure) == main_key]
 
     @property
-    def own(self) -> list[Cell]:
+    def own_cells(self) -> list[Cell]:
         """The cells whose verdicts stand here: those of other grids' runs have another table."""
         return [cell for cell in self if not cell.point.grid]
 
     @property
-    def primary(self) -> list[Cell]:
+    def primary_cells(self) -> list[Cell]:
         """The cells that verdicts rest on."""
-        return [cell for cell in self.own if not cell.measure.other]
+        return [cell for cell in self.own_cells if not cell.measure.is_extra]
 
     @property
     def groups(self) -> list[Group]:
@@ -168,10 +167,10 @@ class Cells:
         return list({id(cell.group): cell.group for cell in self if cell.group}.values())
 
     @property
-    def ran(self) -> tuple[Column, ...]:
+    def run_columns(self) -> tuple[Column, ...]:
         """Columns where anything of the experiment's own was run."""
-        with_runs = {cell.column for cell in self.own if cell.group}
-        return tuple(column for column in self.columns if column in with_runs)
+        run_columns = {cell.column for cell in self.own_cells if cell.group}
+        return tuple(column for column in self.columns if column in run_columns)
 
     @property
     def by_method(self) -> bool:

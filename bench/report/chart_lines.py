@@ -51,34 +51,34 @@ Parts = list[tuple[pd.DataFrame, Mark]]
 """The rows that a panel shows, line by line, and how each line is drawn."""
 
 
-def panel_of(parts: Parts, kind: Callable[..., P], title: str, *more: Any, **named: Any) -> P | None:
+def panel_of(parts: Parts, kind: Callable[..., P], title: str, *arguments: Any, **options: Any) -> P | None:
     """A panel of all rows, means with their intervals; None where there are none."""
     if not parts:
         return None
     rows = pd.concat([rows for rows, _ in parts], ignore_index=True)
     data = with_intervals(rows.astype({"std": float})) if "std" in rows else rows
-    return kind(title, data, tuple(mark for _, mark in parts), *more, **named)
+    return kind(title, data, tuple(mark for _, mark in parts), *arguments, **options)
 
 
 def by_column(cells: Cells, panel: Callable[[Column], P | None]) -> list[P]:
     """The panel of every column that has one."""
-    return [drawn for drawn in map(panel, cells.columns) if drawn is not None]
+    return [drawn_panel for drawn_panel in map(panel, cells.columns) if drawn_panel is not None]
 
 
 def rows_of(column: Column, method: str, **values: Any) -> pd.DataFrame:
     """Rows of a panel's frame: where a method is measured, and values, one a row or the same for all."""
-    several = any(np.ndim(value) for value in values.values())
-    return pd.DataFrame({**asdict(column), "method": method, **values}, index=None if several else [0])
+    is_table = any(np.ndim(value) for value in values.values())
+    return pd.DataFrame({**asdict(column), "method": method, **values}, index=None if is_table else [0])
 
 
-def lines_with_numbers(cells: Cells, column: Column, competing: bool = False) -> list[LineRuns]:
+def lines_with_numbers(cells: Cells, column: Column, only_competing: bool = False) -> list[LineRuns]:
     """Lines of a column with numbers under the usual settings, each run once; without the references that
-    train nothing where ``competing``.
+    train nothing where ``only_competing``.
     """
     lines = []
     for line in cells.lines:
         cell = cells.at(column, line)
-        if competing and line.method in cells.study.references:
+        if only_competing and line.method in cells.study.references:
             continue
         if cell and cell.measured and cell.group and not (line.setting or line.reads):
             mark = Mark(line.method, cells.title(line), mark_of(cells, line).look)
@@ -88,9 +88,9 @@ def lines_with_numbers(cells: Cells, column: Column, competing: bool = False) ->
 
 def key_methods(study: Study, lines: Iterable[LineRuns]) -> frozenset[str]:
     """The methods that matter among some: the one that the study proposes, its baseline, and the best."""
-    ranked = [line for line in lines if line.method not in study.references]
-    best = max(ranked, key=lambda line: line.measured.mean).method if ranked else ""
-    return frozenset((study.proposed, study.baseline, best))
+    competitors = [line for line in lines if line.method not in study.references]
+    best_method = max(competitors, key=lambda line: line.measured.mean).method if competitors else ""
+    return frozenset((study.proposed, study.baseline, best_method))
 
 
 def mark_of(cells: Cells, line: Line) -> Mark:
@@ -99,45 +99,45 @@ def mark_of(cells: Cells, line: Line) -> Mark:
     """
     title = cells.title(line)
     if cells.by_method or cells.experiment.main:
-        return Mark(line.method, title, style.of(line.method))
+        return Mark(line.method, title, style.look_of(line.method))
     return Mark(title, title, style.nth(cells.lines.index(line)))
 
 
 def title_of(study: Study, column: Column) -> str:
     """A column as the title of a panel."""
-    return column.described(study.title_of(column.dataset))
+    return column.description(study.title_of(column.dataset))
 
 
-def reading_of(study: Study, measure: Measure | None = None, averaged: bool = True) -> str:
+def reading_of(study: Study, measure: Measure | None = None, average: bool = True) -> str:
     """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
-    read = (measure and measure.reading) or study.primary
-    how = f"{STAGES[read.stage]}, {RULES[read.rule]} (stage {read.stage}, rule {read.rule})"
-    return f"{how}, {AVERAGES[study.average]}" if averaged else how
+    reading = (measure and measure.reading) or study.primary
+    text = f"{STAGES[reading.stage]}, {RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})"
+    return f"{text}, {AVERAGES[study.average]}" if average else text
 
 
 def figure_of(
     cells: Cells, kind: str, heading: str, caption: str, panels: Iterable[Panel | None]
 ) -> list[Figure]:
     """The figure of that kind; none where there is no panel. The caption gets the seeds."""
-    drawn = [panel for panel in panels if panel is not None]
-    if not drawn:
+    drawn_panels = [panel for panel in panels if panel is not None]
+    if not drawn_panels:
         return []
     name = f"{cells.study.name}_{cells.experiment.name}_{kind}"
     seeds = {seed for cell in cells if cell.group and not cell.line.setting for seed in cell.group.seeds}
-    return [Figure(name, f"{caption} Seeds: {ranges(seeds)}.", drawn, heading)]
+    return [Figure(name, f"{caption} Seeds: {ranges(seeds)}.", drawn_panels, heading)]
 
 
-def heading_of(what: str, panels: Sequence[Panel]) -> str:
+def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
     """What curves show, their seeds and what is drawn around them."""
     counts = {int(n) for panel in panels for n in panel.data["n"] if n}
     if not counts:
-        return what
-    fewest, most = min(counts), max(counts)
-    seeds = f"{fewest} to {most} seeds" if most > fewest else f"{most} seed{'s' if most > 1 else ''}"
-    return f"{what}: mean of {seeds}{interval_words(panels)}"
+        return quantity
+    low, high = min(counts), max(counts)
+    seeds = f"{low} to {high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
+    return f"{quantity}: mean of {seeds}{interval_words(panels)}"
 
 
 def interval_words(panels: Iterable[Panel]) -> str:
     """What a title says of the intervals of measured means, where there are some."""
-    measured = any((panel.data["low"].notna() & (panel.data["n"] > 0)).any() for panel in panels)
-    return ", 95 % interval" if measured else ""
+    has_interval = any((panel.data["low"].notna() & (panel.data["n"] > 0)).any() for panel in panels)
+    return ", 95 % interval" if has_interval else ""

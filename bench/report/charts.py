@@ -71,7 +71,7 @@ def clients(cells: Cells, results: Results) -> list[Figure]:
         return panel_of(parts, Boxes, title_of(study, column), level, f"Median of {baseline}")
 
     caption = (
-        f"Test accuracy of every client: {reading_of(study, averaged=False)}, mean over seeds that share a "
+        f"Test accuracy of every client: {reading_of(study, average=False)}, mean over seeds that share a "
         f"partition; box: quartiles and median, a point a client, dashed: median of {baseline}."
     )
     heading = "Test accuracy of every client by method: mean over seeds"
@@ -84,20 +84,20 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
     baseline = study.title_of(study.baseline)
 
     def against_baseline(line: LineRuns) -> pd.DataFrame | None:
-        alone = line.cell.baseline
-        if alone is None or line.method == study.baseline:
+        baseline = line.cell.baseline
+        if baseline is None or line.method == study.baseline:
             return None
-        own, others = (
-            results.clients(group, line.cell.stage, line.cell.rule) for group in (line.group, alone)
+        line_rows, baseline_rows = (
+            results.clients(group, line.cell.stage, line.cell.rule) for group in (line.group, baseline)
         )
-        both = own.merge(others, on=["seed", "client"], suffixes=("", "_alone"))
-        both = both.assign(value=(100.0 * (both["value"] - both["value_alone"])).round(ROUNDED))
-        values = _by_client(both, line.group).sort_values(kind="stable")
+        pairs = line_rows.merge(baseline_rows, on=["seed", "client"], suffixes=("", "_alone"))
+        pairs = pairs.assign(value=(100.0 * (pairs["value"] - pairs["value_alone"])).round(ROUNDED))
+        values = _by_client(pairs, line.group).sort_values(kind="stable")
         share = 100.0 * (np.arange(len(values)) + 0.5) / max(len(values), 1)
         return line.rows(client=list(values.index), share=share, difference=values.to_numpy())
 
     def panel(column: Column) -> Curves | None:
-        lines = lines_with_numbers(cells, column, competing=True)
+        lines = lines_with_numbers(cells, column, only_competing=True)
         parts: Parts = []
         keys = key_methods(study, lines)
         for line in lines:
@@ -112,14 +112,14 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
             y="difference",
             across_label="Clients, most hurt first (%)",
             up_label=f"Points above {baseline}",
-            robust=False,
+            is_robust=False,
             level=0.0,
         )
 
     caption = (
         f"Every client's test accuracy minus its own under {baseline} with the same seed and partition, mean "
         "over seeds that share a partition, sorted for each method by itself: "
-        f"{reading_of(study, averaged=False)}; below 0: clients that are better off with {baseline}."
+        f"{reading_of(study, average=False)}; below 0: clients that are better off with {baseline}."
     )
     heading = f"Every client's test accuracy minus its own under {baseline}, sorted: mean over seeds"
     return figure_of(cells, "differences", heading, caption, by_column(cells, panel))
@@ -132,12 +132,12 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
 
     def panel(column: Column) -> Pairs | None:
         parts: Parts = []
-        for line in lines_with_numbers(cells, column, competing=True):
-            both = {kind: results.aggregate(line.group, kind, rule, study.average) for kind in kinds}
-            numbers = [(kind, part.n, part.mean, part.std) for kind, part in both.items() if part]
+        for line in lines_with_numbers(cells, column, only_competing=True):
+            aggregates = {kind: results.aggregate(line.group, kind, rule, study.average) for kind in kinds}
+            numbers = [(kind, part.n, part.mean, part.std) for kind, part in aggregates.items() if part]
             if len(numbers) == len(kinds):
                 parts.append((_kinds(column, line.method, numbers), line.mark()))
-        return panel_of(parts, Pairs, title_of(study, column), kinds, joined=True)
+        return panel_of(parts, Pairs, title_of(study, column), kinds, is_joined=True)
 
     caption = (
         f"Test accuracy of the model received from the server and of the same after local training, "
@@ -165,8 +165,8 @@ def lines(cells: Cells, results: Results) -> list[Figure]:
         parts: Parts = []
         for line in cells.lines:
             cell = cells.at(column, line)
-            measured, target = (cell.measured, cell.target) if cell else (None, None)
-            numbers = [("measured", measured.n, measured.mean, measured.std)] if measured else []
+            aggregate, target = (cell.measured, cell.target) if cell else (None, None)
+            numbers = [("measured", aggregate.n, aggregate.mean, aggregate.std)] if aggregate else []
             if target and target.mean is not None:
                 numbers.append(("published", 0, target.mean, target.std))
             if numbers:
@@ -176,32 +176,32 @@ def lines(cells: Cells, results: Results) -> list[Figure]:
         if panel:
             # Nobody knows a published value's interval: its deviation is drawn as it is printed.
             data = panel.data
-            printed, mean, std = data["kind"] == "published", data["mean"], data["std"]
-            data.loc[printed, "low"], data.loc[printed, "high"] = mean - std, mean + std
+            is_published, mean, std = data["kind"] == "published", data["mean"], data["std"]
+            data.loc[is_published, "low"], data.loc[is_published, "high"] = mean - std, mean + std
         return panel
 
-    first = cells.measures[0]
+    measure = cells.measures[0]
     caption = (
-        f"{first.meaning.capitalize()}: {reading_of(cells.study, first)}; filled: measured mean over seeds, "
-        "open: published, alone where nothing was run; bar: 95 % interval of the measured mean, of three "
-        "seeds or more, and the standard deviation that is printed with a published one."
+        f"{measure.meaning.capitalize()}: {reading_of(cells.study, measure)}; filled: measured mean over "
+        "seeds, open: published, alone where nothing was run; bar: 95 % interval of the measured mean, of "
+        "three seeds or more, and the standard deviation that is printed with a published one."
     )
-    panels = by_column(cells, panel) if cells.ran else []
-    published = any((drawn.data["kind"] == "published").any() for drawn in panels)
-    heading = "Measured beside published" if published else "Measured"
-    ending = "; published with its deviation" if published else ""
+    panels = by_column(cells, panel) if cells.run_columns else []
+    has_published = any((panel.data["kind"] == "published").any() for panel in panels)
+    heading = "Measured beside published" if has_published else "Measured"
+    ending = "; published with its deviation" if has_published else ""
     title = f"{heading}: mean over seeds{interval_words(panels)}{ending}"
     return figure_of(cells, "lines", title, caption, panels)
 
 
-def _costs(cells: Cells, name: str, axis: str, what: str, cost: Callable[[Group], float]) -> list[Figure]:
+def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Group], float]) -> list[Figure]:
     def panel(column: Column) -> Costs | None:
         parts: Parts = []
-        for line in lines_with_numbers(cells, column, competing=True):
-            spent = cost(line.group)
-            if not isnan(spent):
+        for line in lines_with_numbers(cells, column, only_competing=True):
+            line_cost = cost(line.group)
+            if not isnan(line_cost):
                 numbers = {"n": line.measured.n, "mean": line.measured.mean, "std": line.measured.std}
-                parts.append((line.rows(**numbers, **{name: spent}), line.mark()))
+                parts.append((line.rows(**numbers, **{name: line_cost}), line.mark()))
         panel = panel_of(parts, Costs, title_of(cells.study, column), name, axis)
         if panel is None or len(panel.data) < 2 or not panel.data[name].any():
             return None
@@ -209,9 +209,9 @@ def _costs(cells: Cells, name: str, axis: str, what: str, cost: Callable[[Group]
         return replace(panel, data=panel.data.assign(front=front))
 
     caption = (
-        f"Test accuracy against {what}: {reading_of(cells.study)}; point: mean accuracy and median cost over "
-        "seeds, bar: 95 % interval of the mean accuracy, of three seeds or more; grey: Pareto front, the "
-        "best accuracy at no more cost."
+        f"Test accuracy against {meaning}: {reading_of(cells.study)}; point: mean accuracy and median "
+        "cost over seeds, bar: 95 % interval of the mean accuracy, of three seeds or more; grey: Pareto "
+        "front, the best accuracy at no more cost."
     )
     panels = by_column(cells, panel)
     heading = f"Test accuracy against {axis[0].lower()}{axis[1:]}: mean over seeds{interval_words(panels)}"
@@ -220,31 +220,31 @@ def _costs(cells: Cells, name: str, axis: str, what: str, cost: Callable[[Group]
 
 def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> list[int]:
     """1 for points that no other one beats: none is as accurate at less cost, or better at no more."""
-    beaten = [
+    is_beaten = [
         ((costs <= cost) & (means >= mean) & ((costs < cost) | (means > mean))).any()
         for cost, mean in zip(costs, means, strict=True)
     ]
-    return [int(not lost) for lost in beaten]
+    return [int(not is_lost) for is_lost in is_beaten]
 
 
 def megabytes(cells: Cells, results: Results) -> list[Figure]:
     """Accuracy against what clients and server exchange."""
-    what = "the megabytes that a run exchanges in both directions"
+    meaning = "the megabytes that a run exchanges in both directions"
     return _costs(
         cells,
         "megabytes",
         "Megabytes exchanged",
-        what,
+        meaning,
         lambda group: float(np.median(group.done["bytes_up"] + group.done["bytes_down"])) / 1e6,
     )
 
 
 def seconds(cells: Cells, results: Results) -> list[Figure]:
     """Accuracy against what a run takes."""
-    what = (
+    meaning = (
         "the seconds that a run takes, evaluation included (machines may be shared, and differ between runs)"
     )
-    return _costs(cells, "seconds", "Seconds", what, lambda group: group.seconds)
+    return _costs(cells, "seconds", "Seconds", meaning, lambda group: group.seconds)
 
 
 Drawing = Callable[[Cells, Results], list[Figure]]
@@ -282,8 +282,8 @@ def pages(figure: Figure) -> Iterator[Figure]:
     """A figure in parts that fit a page: one a federation where its panels are crowded, one a data set where
     they are many. A part's name ends with what it shows.
     """
-    crowded = len(figure.panels) > 1 and any(panel.crowded for panel in figure.panels)
-    names = ["dataset", "scenario", "clients"] if crowded else ["dataset"] * (len(figure.panels) > PAGE)
+    is_crowded = len(figure.panels) > 1 and any(panel.is_crowded for panel in figure.panels)
+    names = ["dataset", "scenario", "clients"] if is_crowded else ["dataset"] * (len(figure.panels) > PAGE)
     parts: dict[str, list[Panel]] = {}
     for panel in figure.panels:
         place = panel.data.iloc[0]

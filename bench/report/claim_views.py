@@ -15,7 +15,7 @@ from bench.grids.experiment import Point
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.claims import Claim, Claims
-from bench.report.measures import TEST, Measured
+from bench.report.measures import TEST, CellReading
 from bench.report.ranking import scores
 from bench.report.results import Results
 from bench.report.settings import Column, Reading
@@ -76,14 +76,14 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a claim's places say together. ``reduced`` where their runs are those of a reduced protocol."""
+    """What a claim's places say together. ``is_reduced`` where their runs are those of a reduced protocol."""
 
     claim: Claim
     findings: Sequence[Finding]
-    reduced: bool = False
+    is_reduced: bool = False
 
     @property
-    def measured(self) -> list[Finding]:
+    def measured_findings(self) -> list[Finding]:
         """The places where runs are."""
         return [finding for finding in self.findings if not finding.differences.empty]
 
@@ -96,17 +96,17 @@ class Answer:
         """``HOLDS`` where the claim holds at every place measured (or most), ``FAILS`` where it fails at one
         (or at half of them), else ``OPEN``; ``UNMEASURED`` without any.
         """
-        places, holding, failing = len(self.measured), self.count(HOLDS), self.count(FAILS)
+        places, holding, failures = len(self.measured_findings), self.count(HOLDS), self.count(FAILS)
         if not places:
             return UNMEASURED
         if self.claim.most:
-            return HOLDS if 2 * holding > places else FAILS if 2 * failing >= places else OPEN
-        return FAILS if failing else HOLDS if holding == places else OPEN
+            return HOLDS if 2 * holding > places else FAILS if 2 * failures >= places else OPEN
+        return FAILS if failures else HOLDS if holding == places else OPEN
 
 
 def answer(study: Study, claim: Claim, tables: Mapping[str, Cells], results: Results) -> Answer:
     """The answer of the whole protocol's runs or, where there is none, of the reduced one's."""
-    whole, reduced = (
+    whole_findings, reduced_findings = (
         [
             finding
             for name in names
@@ -115,25 +115,28 @@ def answer(study: Study, claim: Claim, tables: Mapping[str, Cells], results: Res
         ]
         for names in (claim.tables, claim.reduced)
     )
-    answers = Answer(claim, whole), Answer(claim, reduced, reduced=True)
-    chosen = next((each for each in answers if each.measured), answers[0])
-    return replace(chosen, findings=[_mean(chosen)]) if claim.average and chosen.measured else chosen
+    answers = Answer(claim, whole_findings), Answer(claim, reduced_findings, is_reduced=True)
+    result = next((answer for answer in answers if answer.measured_findings), answers[0])
+    return replace(result, findings=[_mean(result)]) if claim.average and result.measured_findings else result
 
 
 def _findings(study: Study, claim: Claim, cells: Cells, results: Results) -> Iterator[Finding]:
     points = {point.label: point for point in cells.experiment.points}
     pairs = [claim.points] if claim.points else [(name, name) for name in points]
-    for column, (here, there) in product(cells.columns, pairs):
-        other = replace(column, clients=claim.second_clients or column.clients)
+    for column, (first_point, second_point) in product(cells.columns, pairs):
+        second_column = replace(column, clients=claim.second_clients or column.clients)
         first, second = (
             _side(claim, cells, *side)
-            for side in ((claim.first, column, points[here]), (claim.second, other, points[there]))
+            for side in (
+                (claim.first, column, points[first_point]),
+                (claim.second, second_column, points[second_point]),
+            )
         )
-        asked = claim.only.has(column.dataset, column.scenario, column.clients)
-        if asked and first and bool(second) == bool(claim.second):
-            beside = f"less {other.clients}" if other != column else ""
-            point = here if here == there else f"{here} less {there}"
-            place = ", ".join(filter(None, (label(study, column), beside, column.scenario, point)))
+        has_column = claim.only.has(column.dataset, column.scenario, column.clients)
+        if has_column and first and bool(second) == bool(claim.second):
+            clients_text = f"less {second_column.clients}" if second_column != column else ""
+            point = first_point if first_point == second_point else f"{first_point} less {second_point}"
+            place = ", ".join(filter(None, (label(study, column), clients_text, column.scenario, point)))
             yield _finding(study, claim, cells, place, first, second, results)
 
 
@@ -141,8 +144,8 @@ def _side(claim: Claim, cells: Cells, titles: Sequence[str], column: Column, poi
     """The cells of the lines of these titles, as far as they are planned there."""
     lines = {cells.title(line): line for line in cells.lines}
     measure = claim.measure if claim.measure in cells.measures else None
-    every = (cells.at(column, lines[title], point, measure) for title in titles if title in lines)
-    return tuple(cell for cell in every if cell is not None)
+    candidates = (cells.at(column, lines[title], point, measure) for title in titles if title in lines)
+    return tuple(cell for cell in candidates if cell is not None)
 
 
 def _finding(
@@ -156,37 +159,39 @@ def _finding(
             second = (max(second, key=lambda cell: numbers[id(cell)].mean()),)
         if claim.measure or claim.average or claim.second_clients or not second:
             by_seed = [pd.DataFrame(numbers[id(cell)] for cell in side) for side in (first, second) if side]
-            differences = _less(claim, [side.mean(skipna=False) for side in by_seed])
+            differences = _side_difference(claim, [side.mean(skipna=False) for side in by_seed])
         else:
             sides = {"first": _scores(study, first, results), "second": _scores(study, second, results)}
             differences = pd.Series(side_by_side(sides).differences("first", "second"))
-    printed = [pd.Series([_published(side)]) for side in (first, second) if side]
-    published = _less(claim, printed).mean() if claim.measure in (None, *cells.measures) else nan
-    return Finding(claim, cells.experiment.name, place, first, second, differences, float(published))
+    paper_sides = [pd.Series([_published_mean(side)]) for side in (first, second) if side]
+    paper_difference = (
+        _side_difference(claim, paper_sides).mean() if claim.measure in (None, *cells.measures) else nan
+    )
+    return Finding(claim, cells.experiment.name, place, first, second, differences, float(paper_difference))
 
 
-def _less(claim: Claim, sides: Sequence[pd.Series[float]]) -> pd.Series[float]:
-    first, *others = sides
-    for second in others:
+def _side_difference(claim: Claim, sides: Sequence[pd.Series[float]]) -> pd.Series[float]:
+    first, *other_sides = sides
+    for second in other_sides:
         first = 100 * (first / second - 1) if claim.relative else first - second
     return first.dropna()
 
 
 def _mean(answer: Answer) -> Finding:
     """The mean over the places that were measured, by seed: the seeds that all of them have."""
-    measured = answer.measured
-    by_seed = pd.concat([finding.differences for finding in measured], axis=1).mean(axis=1, skipna=False)
+    findings = answer.measured_findings
+    by_seed = pd.concat([finding.differences for finding in findings], axis=1).mean(axis=1, skipna=False)
     return replace(
-        measured[0],
-        place=f"mean of {len(measured)} of {len(answer.findings)} places",
-        first=tuple(cell for finding in measured for cell in finding.first),
-        second=tuple(cell for finding in measured for cell in finding.second),
+        findings[0],
+        place=f"mean of {len(findings)} of {len(answer.findings)} places",
+        first=tuple(cell for finding in findings for cell in finding.first),
+        second=tuple(cell for finding in findings for cell in finding.second),
         differences=by_seed.dropna(),
-        published=fmean(finding.published for finding in measured),
+        published=fmean(finding.published for finding in findings),
     )
 
 
-def _published(side: Side) -> float:
+def _published_mean(side: Side) -> float:
     """The mean of the published values of a side; NaN where one has none."""
     means = [cell.target.mean for cell in side if cell.target and cell.target.mean is not None]
     return fmean(means) if len(means) == len(side) else nan
@@ -194,23 +199,23 @@ def _published(side: Side) -> float:
 
 def _scores(study: Study, side: Side, results: Results) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
-    first, *others = (scores(cell, results, study.average) for cell in side)
-    if not others:
-        return first.sort_values(KEYS)
-    every = pd.concat([first, *others])
-    grouped = every.groupby([*KEYS, "part"], as_index=False).agg(
+    first_scores, *other_scores = (scores(cell, results, study.average) for cell in side)
+    if not other_scores:
+        return first_scores.sort_values(KEYS)
+    all_scores = pd.concat([first_scores, *other_scores])
+    mean_scores = all_scores.groupby([*KEYS, "part"], as_index=False).agg(
         value=("value", "mean"), weight=("weight", "first"), cells=("value", "size")
     )
-    return grouped[grouped["cells"] == len(side)].drop(columns="cells")
+    return mean_scores[mean_scores["cells"] == len(side)].drop(columns="cells")
 
 
 def _numbers(study: Study, claim: Claim, cell: Cell, results: Results) -> pd.Series[float]:
     """What the claim's measure makes of every run of a cell, by seed; empty where a run has no number."""
     assert cell.group is not None
     measure = claim.measure or TEST
-    read = measure.reading or Reading(cell.stage, cell.rule)
-    how = (read.stage, read.rule, study.average, cell.baseline, cell.point.label)
-    values = measure.of(Measured(results, cell.group, *how))
+    reading = measure.reading or Reading(cell.stage, cell.rule)
+    context = (reading.stage, reading.rule, study.average, cell.baseline, cell.point.label)
+    values = measure.of(CellReading(results, cell.group, *context))
     return pd.Series(dict(zip(cell.seeds, values, strict=True)) if len(values) == len(cell.seeds) else {})
 
 
@@ -232,20 +237,20 @@ def _difference(answer: Answer, grids: Mapping[str, str]) -> str:
     """What was measured, in a line: a difference with its interval, or how many of several hold; of nothing
     why, or the ``grids`` (by table) to run.
     """
-    claim, measured, findings = answer.claim, answer.measured, answer.findings
-    if not measured:
+    claim, places, findings = answer.claim, answer.measured_findings, answer.findings
+    if not places:
         cells = [cell for finding in findings for cell in (*finding.first, *finding.second)]
-        lost = sorted({cell.verdict for cell in cells if cell.group and not cell.measured})
-        to_run = dict.fromkeys(grids[name] for name in (*claim.tables, *claim.reduced) if name in grids)
-        return ", ".join(lost) or f"to run: {', '.join(to_run)}"
-    differences = [finding.difference for finding in measured]
+        lost_verdicts = sorted({cell.verdict for cell in cells if cell.group and not cell.measured})
+        names = dict.fromkeys(grids[name] for name in (*claim.tables, *claim.reduced) if name in grids)
+        return ", ".join(lost_verdicts) or f"to run: {', '.join(names)}"
+    differences = [finding.difference for finding in places]
     low, high = (_number(claim, end(differences)) for end in (min, max))
-    text = f"{low} {_interval(measured[0])}"
-    if len(measured) > 1:
+    text = f"{low} {_interval(places[0])}"
+    if len(places) > 1:
         span = low if low == high else f"{low} to {high}"
-        text = f"{span}; {answer.count(HOLDS)} of {len(measured)} hold, {answer.count(FAILS)} do not"
-    text += f"; {len(findings) - len(measured)} not run" if len(measured) < len(findings) else ""
-    return text + "; reduced" * answer.reduced
+        text = f"{span}; {answer.count(HOLDS)} of {len(places)} hold, {answer.count(FAILS)} do not"
+    text += f"; {len(findings) - len(places)} not run" if len(places) < len(findings) else ""
+    return text + "; reduced" * answer.is_reduced
 
 
 def _list(answers: Sequence[Answer], grids: Mapping[str, str]) -> Table:
@@ -256,10 +261,10 @@ def _list(answers: Sequence[Answer], grids: Mapping[str, str]) -> Table:
     return listing("claims", "Claims", "Claim", ("Answer", "Difference"), rows)
 
 
-def _titles(side: Side, most: int = 3) -> str:
+def _titles(side: Side, limit: int = 3) -> str:
     """A few names, or how many there are."""
     titles = list(dict.fromkeys(cell.title for cell in side))
-    return ", ".join(titles) if len(titles) <= most else f"{len(titles)} lines"
+    return ", ".join(titles) if len(titles) <= limit else f"{len(titles)} lines"
 
 
 def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
@@ -289,7 +294,7 @@ def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
     return table, pd.DataFrame(records, columns=[*RECORDS, "answer"])
 
 
-def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: Results) -> Document | None:
+def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: Results) -> Document | None:
     """The document of a list of claims; None where no run says anything about any of them. Claims about
     tables or lines that the report leaves out are left out, too.
     """
@@ -297,13 +302,13 @@ def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: 
     titles = {name: {cells.title(line) for line in cells.lines} for name, cells in tables.items()}
     answers = [
         answer(study, claim, tables, results)
-        for claim in listed.claims
+        for claim in group.claims
         if any({*claim.first, *claim.second} <= titles.get(n, set()) for n in (*claim.tables, *claim.reduced))
     ]
-    measured = [finding for each in answers for finding in each.measured]
-    if not measured:
+    findings = [finding for answer in answers for finding in answer.measured_findings]
+    if not findings:
         return None
-    cells = [cell for finding in measured for cell in (*finding.first, *finding.second)]
+    cells = [cell for finding in findings for cell in (*finding.first, *finding.second)]
     groups = {id(cell.group): cell.group for cell in cells if cell.group}
     caption = (
         read_as(study, study.primary) + " Lines of another stage are read as their tables say.",
@@ -318,23 +323,23 @@ def claims(study: Study, listed: Claims, experiments: Sequence[Cells], results: 
         "A claim holds as a whole where it does at every place measured, or where it says most at more than "
         "half; it does not where it fails at one, or at half. 'To run': the grids that would measure it.",
         "'Reduced': runs with less data and fewer rounds than the paper's, which speak of order alone.",
-        *listed.remarks,
+        *group.remarks,
         *origins(study, groups.values(), results),
     )
     grids = {table.experiment.name: table.experiment.grid or ", ".join(study.grids) for table in experiments}
     table, (details, records) = _list(answers, grids), _differences(answers)
-    verdicts = [each.verdict for each in answers]
+    verdicts = [answer.verdict for answer in answers]
     words = {FAILS: "do not", OPEN: OPEN, UNMEASURED: UNMEASURED}
     counts = [f"{verdicts.count(HOLDS)} of {len(answers)} hold"]
     counts += [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
     return Document(
-        name=f"{study.name}_{listed.name}",
-        title=f"{study.title}: {listed.title}",
+        name=f"{study.name}_{group.name}",
+        title=f"{study.title}: {group.title}",
         caption=caption,
         views=(table,),
         details=(details,),
         printed=(table,),
         fine_print=fine_print,
-        headline=f"{listed.title}: {', '.join(counts)}.",
+        headline=f"{group.title}: {', '.join(counts)}.",
         records={"differences": records},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.measures import Measure
 from bench.statistics.summary import Interval
 
@@ -43,7 +43,7 @@ class Claim:
     average: bool = False
     relative: bool = False
     exact: bool = False
-    only: Only = field(default_factory=Only)
+    only: ColumnMatch = field(default_factory=ColumnMatch)
     points: tuple[str, str] | None = None
     second_clients: int | None = None
     measure: Measure | None = None

@@ -17,14 +17,14 @@ from bench.report.figures import Figure
 from bench.report.plots import Dots
 
 
-def class_figure(prepared: Prepared, names: Sequence[str], clients: int) -> Figure:
+def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) -> Figure:
     """Dots for every scenario of these names, drawn with the data set's own partition seed.
 
     Raises:
         RequestError: the data are no images, or a scenario is unknown, not one of images, or cannot give that
             many clients.
     """
-    kind, data = prepared.dataset, prepared.data
+    kind, data = prepared_data.dataset, prepared_data.data
     if not isinstance(data, Images):
         raise RequestError(f"data set {kind.name}: expected images, whose clients are drawn by labels alone")
     labels = data.labels if data.population is None else data.population
@@ -46,10 +46,10 @@ def class_figure(prepared: Prepared, names: Sequence[str], clients: int) -> Figu
                 "items": counts.ravel(),
             }
         )
-    largest = max(int(frame["items"].max()) for frame in frames.values())
-    panels = [Dots(f"{kind.title}, {name}", frame, largest=largest) for name, frame in frames.items()]
+    most_items = max(int(frame["items"].max()) for frame in frames.values())
+    panels = [Dots(f"{kind.title}, {name}", frame, most_items=most_items) for name, frame in frames.items()]
     caption = (
         f"Items of each class that every client has of the complete data set; the largest dot stands for "
-        f"{largest}, areas are proportional."
+        f"{most_items}, areas are proportional."
     )
     return Figure(f"{kind.name}_classes", caption, panels, "Items of each class by client")

@@ -52,7 +52,7 @@ Values = Callable[[LineRuns], tuple[Numbers, Numbers] | None]
 """From a line to its x and its values ``[seeds, points]``, None for none."""
 
 
-def _curves(cells: Cells, axis: str, values: Values, measured: str = ACCURACY) -> list[Curves]:
+def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -> list[Curves]:
     """A panel a column of curves over rounds or epochs.
 
     Lines that compete with none, such as a model of all data, are drawn beside the others on the same data,
@@ -61,16 +61,14 @@ def _curves(cells: Cells, axis: str, values: Values, measured: str = ACCURACY) -
 
     def panel(column: Column) -> Curves | None:
         lines = lines_with_numbers(cells, column)
-        alike = [
-            other for other in cells.columns if replace(other, clients=column.clients) == column != other
-        ]
-        if alike and not any(line.cell.line.ranked for line in lines):
+        peers = [peer for peer in cells.columns if replace(peer, clients=column.clients) == column != peer]
+        if peers and not any(line.cell.line.ranked for line in lines):
             return None
         keys = key_methods(cells.study, lines)
         curves = [(line, curve) for line in lines if (curve := values(line))]
         end = max((x[-1] for _, (x, _) in curves), default=0)
-        for other in alike:
-            references = (line for line in lines_with_numbers(cells, other) if not line.cell.line.ranked)
+        for peer in peers:
+            references = (line for line in lines_with_numbers(cells, peer) if not line.cell.line.ranked)
             curves += [(line, curve) for line in references if (curve := values(line))]
         parts: Parts = []
         for line, (x, y) in curves:
@@ -80,7 +78,7 @@ def _curves(cells: Cells, axis: str, values: Values, measured: str = ACCURACY) -
             rows = line.rows(**{axis: x, "n": len(y), "mean": y.mean(axis=0), "std": std})
             parts.append((rows, line.mark(keys)))
         title = title_of(cells.study, column)
-        return panel_of(parts, Curves, title, axis, "mean", axis.capitalize(), measured)
+        return panel_of(parts, Curves, title, axis, "mean", axis.capitalize(), up_label)
 
     return by_column(cells, panel)
 
@@ -90,11 +88,11 @@ def convergence(cells: Cells, results: Results) -> list[Figure]:
     study = cells.study
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        stored = results.curves(line.group, line.cell.stage, study.average)
+        curves = results.curves(line.group, line.cell.stage, study.average)
         settings = line.group.settings
         by_epoch = line.cell.stage == "trained" and settings.get("protocol.evaluate") == "epoch"
         per_round = int(settings["protocol.local_epochs"]) if by_epoch else 1
-        return (np.arange(1, stored.shape[1] + 1) / per_round, stored) if stored.size else None
+        return (np.arange(1, curves.shape[1] + 1) / per_round, curves) if curves.size else None
 
     caption = (
         f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, but for "
@@ -110,10 +108,10 @@ def epochs(cells: Cells, results: Results) -> list[Figure]:
     study, stage = cells.study, cells.study.primary.stage
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        stored, settings = results.curves(line.group, stage, study.average), line.group.settings
+        curves, settings = results.curves(line.group, stage, study.average), line.group.settings
         step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
         warm_up = int(settings.get(WARM_UP, 0))
-        return (warm_up + step * np.arange(1.0, stored.shape[1] + 1), stored) if stored.size else None
+        return (warm_up + step * np.arange(1.0, curves.shape[1] + 1), curves) if curves.size else None
 
     caption = (
         f"Test accuracy of {STAGES[stage]} by local epochs, those before the first round counted (stage "
@@ -127,10 +125,10 @@ def losses(cells: Cells, results: Results) -> list[Figure]:
     """Training loss by round; there is none of a method that trains nothing."""
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        stored = (results.artefact(int(run), LOSS) for run in line.group.done["id"])
-        kept = [np.asarray(loss, np.float64) for loss in stored if loss is not None]
-        finite = [loss for loss in kept if np.isfinite(loss).all()]
-        return (np.arange(1.0, len(finite[0]) + 1), np.stack(finite)) if finite else None
+        artefacts = (results.artefact(int(run), LOSS) for run in line.group.done["id"])
+        run_losses = [np.asarray(loss, np.float64) for loss in artefacts if loss is not None]
+        finite_losses = [loss for loss in run_losses if np.isfinite(loss).all()]
+        return (np.arange(1.0, len(finite_losses[0]) + 1), np.stack(finite_losses)) if finite_losses else None
 
     caption = (
         "Training loss by round: cross-entropy on the clients' training nodes before each local step, mean "
@@ -140,34 +138,40 @@ def losses(cells: Cells, results: Results) -> list[Figure]:
     return figure_of(cells, "loss", heading_of("Training loss by round", panels), caption, panels)
 
 
-def _along(cells: Cells, column: Column, measure: Measure, published: bool = False) -> Curves | None:
-    """A measure along the experiment's points, of lines with two of them or more; ``published`` adds the
+def _along(cells: Cells, column: Column, measure: Measure, with_published: bool = False) -> Curves | None:
+    """A measure along the experiment's points, of lines with two of them or more; ``with_published`` adds the
     published values, dotted.
     """
     places = [point for point in cells.experiment.points if point.x is not None]
     parts: list[pd.DataFrame] = []
-    measured, printed = [], []
+    measured_marks, published_marks = [], []
     for line in cells.lines:
-        here = [(point.x, cells.at(column, line, point, measure)) for point in places]
+        point_cells = [(point.x, cells.at(column, line, point, measure)) for point in places]
         mark = mark_of(cells, line)
-        numbers = [(x, cell.measured) for x, cell in here if cell and cell.measured]
+        numbers = [(x, cell.measured) for x, cell in point_cells if cell and cell.measured]
         if len(numbers) > 1:
             rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
             parts.append(_points(cells, column, mark.method, rows))
-            measured.append(mark)
+            measured_marks.append(mark)
         values = [
-            (x, cell.target.mean) for x, cell in here if cell and cell.target and cell.target.mean is not None
+            (x, cell.target.mean)
+            for x, cell in point_cells
+            if cell and cell.target and cell.target.mean is not None
         ]
-        if published and len(values) > 1:
+        if with_published and len(values) > 1:
             name, look = f"{mark.method} (published)", replace(mark.look, dashes=style.DASHES[-1])
             parts.append(_points(cells, column, name, [(x, 0, value, None) for x, value in values]))
-            printed.append(Mark(name, f"{mark.label}, published", look))
-    if not measured:
+            published_marks.append(Mark(name, f"{mark.label}, published", look))
+    if not measured_marks:
         return None
     data = with_intervals(pd.concat(parts, ignore_index=True))
     axis = cells.experiment.axis
     return Curves(
-        title_of(cells.study, column), data, (*measured, *printed), axis, across_label=axis.capitalize()
+        title_of(cells.study, column),
+        data,
+        (*measured_marks, *published_marks),
+        axis,
+        across_label=axis.capitalize(),
     )
 
 
@@ -187,16 +191,16 @@ def points(cells: Cells, results: Results) -> list[Figure]:
         # Named are the best of all lines, and the best of those of the proposed method and of the baseline.
         means = panel.data.groupby("method", sort=False)["mean"].mean()
         order = list(means.sort_values(ascending=False, kind="stable").index)
-        best = [name for name in order if methods[name] not in study.references][:1]
+        keys = [name for name in order if methods[name] not in study.references][:1]
         for method in (study.proposed, study.baseline):
-            best += [name for name in order if methods[name] == method][:1]
-        return replace(panel, marks=tuple(replace(mark, key=mark.method in best) for mark in panel.marks))
+            keys += [name for name in order if methods[name] == method][:1]
+        return replace(panel, marks=tuple(replace(mark, key=mark.method in keys) for mark in panel.marks))
 
     for measure in cells.measures:
-        drawn = [_along(cells, column, measure) for column in cells.columns]
-        panels = [with_keys(panel) for panel in drawn if panel is not None]
-        what = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
-        heading = heading_of(f"{what} by {cells.experiment.axis}", panels)
+        column_panels = [_along(cells, column, measure) for column in cells.columns]
+        panels = [with_keys(panel) for panel in column_panels if panel is not None]
+        title = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
+        heading = heading_of(f"{title} by {cells.experiment.axis}", panels)
         caption = f"{measure.meaning.capitalize()}: {reading_of(study, measure)}; {BAND}"
         figures += figure_of(cells, measure.name, heading, caption, panels)
     return figures
@@ -205,12 +209,12 @@ def points(cells: Cells, results: Results) -> list[Figure]:
 def measures(cells: Cells, results: Results) -> list[Figure]:
     """All measures of the first one's metric along the experiment's points, beside published values."""
     ticks = tuple((point.x, point.label) for point in cells.experiment.points if point.x is not None)
-    own = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]
+    main_measures = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]
     panels = [
         replace(panel, title=measure.title, up_label="", ticks=ticks)
         for column in cells.columns
-        for measure in own
-        if (panel := _along(cells, column, measure, published=True)) is not None
+        for measure in main_measures
+        if (panel := _along(cells, column, measure, with_published=True)) is not None
     ]
     columns = "; ".join(title_of(cells.study, column) for column in cells.columns)
     axis = cells.experiment.axis

@@ -37,11 +37,11 @@ def judge_statistic(row: Statistic | None, target: float, partitions: int) -> st
     unit = 1e-3 if row.quantity in SHARES else 1.0
     if abs(difference) <= unit / 2 * (1 + 1e-9):
         return "reproduced"
-    allowed = 0.0 if row.scenario == "global" else CLOSE * abs(target)
+    tolerance = 0.0 if row.scenario == "global" else CLOSE * abs(target)
     if row.deviation is not None and partitions > 1:
         quantile = float(stdtrit(partitions - 1, (1 + LEVEL) / 2))
-        allowed = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
-    return "compatible" if abs(difference) <= allowed else "above" if difference > 0 else "below"
+        tolerance = quantile * row.deviation * math.sqrt(1 + 1 / partitions)
+    return "compatible" if abs(difference) <= tolerance else "above" if difference > 0 else "below"
 
 
 @cache
@@ -63,34 +63,34 @@ def _targets(study: Study) -> list[Published]:
 
 def dataset_document(study: Study) -> Document | None:
     """The document of a study that describes its data sets; None of one whose papers print no statistics."""
-    described = study.data_table
-    targets = _targets(study) if described else []
-    if described is None or not targets:
+    description = study.data_table
+    targets = _targets(study) if description else []
+    if description is None or not targets:
         return None
-    measured: dict[tuple[str, str, int, str], Statistic] = {}
+    statistics: dict[tuple[str, str, int, str], Statistic] = {}
     for row in shipped_statistics():
-        if row.paper == described.paper:
-            name = described.names.get(row.dataset, row.dataset)
-            measured.setdefault((name, row.scenario, row.clients, row.quantity), row)
-    partitions = getattr(described, "partitions", 1)
+        if row.paper == description.paper:
+            name = description.names.get(row.dataset, row.dataset)
+            statistics.setdefault((name, row.scenario, row.clients, row.quantity), row)
+    partitions = getattr(description, "partitions", 1)
     records, views = [], []
     for (paper, table), values in groupby(targets, lambda value: (value.paper, value.table)):
         rows = []
         for value in values:
             assert value.mean is not None
-            match = measured.get((value.dataset, value.scenario, value.clients or 1, value.metric))
+            match = statistics.get((value.dataset, value.scenario, value.clients or 1, value.metric))
             verdict = judge_statistic(match, value.mean, partitions)
-            ours = match.measured if match else None
-            where = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
-            difference = None if ours is None or not value.mean else 100 * (ours / value.mean - 1)
+            our_value = match.measured if match else None
+            place = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
+            difference = None if our_value is None or not value.mean else 100 * (our_value / value.mean - 1)
             texts = (
-                "-" if ours is None else _text(ours, value.metric),
+                "-" if our_value is None else _text(our_value, value.metric),
                 _text(value.mean, value.metric),
                 "-" if difference is None else f"{difference:+.1f} %",
                 verdict,
             )
             title = study.title_of(match.dataset if match else value.dataset)
-            rows.append((f"{title}, {where}, {value.metric.replace('_', ' ')}", texts))
+            rows.append((f"{title}, {place}, {value.metric.replace('_', ' ')}", texts))
             records.append(
                 {
                     "paper": paper,
@@ -99,7 +99,7 @@ def dataset_document(study: Study) -> Document | None:
                     "scenario": value.scenario,
                     "clients": str(value.clients or ""),
                     "quantity": value.metric,
-                    "measured": ours,
+                    "measured": our_value,
                     "deviation": match.deviation if match else None,
                     "published": value.mean,
                     "verdict": verdict,

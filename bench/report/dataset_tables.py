@@ -77,31 +77,31 @@ def _number(value: float | None, quantity: str) -> str:
 
 @dataclass(frozen=True)
 class DatasetTable:
-    """The statistics of one data set as a paper prints them; without any, ``missing`` says why."""
+    """The statistics of one data set as a paper prints them; without any, ``missing_reason`` says why."""
 
     dataset: str
     title: str = ""
     statistics: tuple[Statistic, ...] = ()
     notes: tuple[str, ...] = ()
-    missing: str = ""
+    missing_reason: str = ""
 
     @cached_property
     def columns(self) -> dict[str, list[str]]:
         """Heading -> texts: measured numbers beside published ones (``publ.``), with standard deviations
         where there are some; what neither side has is left out.
         """
-        known = [row for row in self.statistics if row.measured is not None or row.published is not None]
-        shown = {
-            "clients": [row.setting for row in known],
-            "quantity": [row.quantity.replace("_", " ") for row in known],
+        rows = [row for row in self.statistics if row.measured is not None or row.published is not None]
+        texts_by_name = {
+            "clients": [row.setting for row in rows],
+            "quantity": [row.quantity.replace("_", " ") for row in rows],
             "measured": [
                 _number(row.measured, row.quantity) if row.deviation is None else f"{row.measured:,.1f}"
-                for row in known
+                for row in rows
             ],
-            "std": ["" if row.deviation is None else f"{row.deviation:,.1f}" for row in known],
-            "publ.": [_number(row.published, row.quantity) for row in known],
+            "std": ["" if row.deviation is None else f"{row.deviation:,.1f}" for row in rows],
+            "publ.": [_number(row.published, row.quantity) for row in rows],
         }
-        return {name: texts for name, texts in shown.items() if set(texts) - {"", "-"}}
+        return {name: texts for name, texts in texts_by_name.items() if set(texts) - {"", "-"}}
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
@@ -147,7 +147,7 @@ class DataTable(ABC):
         """Whether the paper has such statistics of such data."""
 
     @abstractmethod
-    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
         """All numbers, setting by setting."""
 
     def remarks(self, family: Family) -> Sequence[str]:
@@ -159,13 +159,13 @@ class DataTable(ABC):
         dataset: str,
         setting: Setting,
         quantity: str,
-        measured: float | None,
+        measured_value: float | None,
         deviation: float | None = None,
     ) -> Statistic:
         """A measured number beside the published one."""
         key = (self.names.get(dataset, dataset), *setting, quantity)
         value = published_statistics(self.paper).get(key)
-        return Statistic(dataset, *setting, quantity, measured, value, deviation, self.paper)
+        return Statistic(dataset, *setting, quantity, measured_value, value, deviation, self.paper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,12 +183,12 @@ class ClientMeans(DataTable):
         """Graphs without hyperedges."""
         return isinstance(data, Graph) and data.hyperedges is None
 
-    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
         """The whole graph, then the settings."""
-        kind, graph = prepared.dataset, prepared.data
+        kind, graph = prepared_data.dataset, prepared_data.data
         assert isinstance(graph, Graph)
         nodes = len(graph.labels)
-        measured: dict[Setting, dict[str, float | None]] = {
+        values_by_setting: dict[Setting, dict[str, float | None]] = {
             WHOLE: {
                 "classes": float(graph.classes),
                 "nodes": float(nodes),
@@ -198,10 +198,10 @@ class ClientMeans(DataTable):
         }
         for scenario, clients in self.settings:
             federation = federate(
-                prepared, scenario, clients, kind.protocol.partition_seed, kind.protocol.split
+                prepared_data, scenario, clients, kind.protocol.partition_seed, kind.protocol.split
             )
-            measured[scenario, clients] = graph_statistics(federation)
-        for setting, values in measured.items():
+            values_by_setting[scenario, clients] = graph_statistics(federation)
+        for setting, values in values_by_setting.items():
             for quantity in self.quantities:
                 yield self.statistic(kind.name, setting, quantity, values.get(quantity))
 
@@ -224,12 +224,12 @@ class PartitionCounts(DataTable):
         """Hypergraphs, and graphs that have hyperedges."""
         return isinstance(data, Graph | Hypergraph) and data.hyperedges is not None
 
-    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
         """The whole data set, then the counts that hang on the partition, by number of clients."""
-        kind, data = prepared.dataset, prepared.data
+        kind, data = prepared_data.dataset, prepared_data.data
         assert isinstance(data, Graph | Hypergraph)
         assert data.hyperedges is not None
-        for quantity, value in self._whole(prepared, sources).items():
+        for quantity, value in self._whole_counts(prepared_data, sources).items():
             yield self.statistic(kind.name, WHOLE, quantity, float(value))
         for clients in self.clients.get(kind.family, ()):
             counts: dict[str, list[int]] = {}
@@ -244,8 +244,8 @@ class PartitionCounts(DataTable):
                 mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
                 yield self.statistic(kind.name, (self.scenario, clients), quantity, mean, deviation)
 
-    def _whole(self, prepared: Prepared, sources: Sources) -> dict[str, float]:
-        kind, data = prepared.dataset(), prepared.data
+    def _whole_counts(self, prepared_data: Prepared, sources: Sources) -> dict[str, float]:
+        kind, data = prepared_data.dataset(), prepared_data.data
         assert isinstance(data, Graph | Hypergraph)
         assert data.hyperedges is not None
         counts: dict[str, float] = {"nodes": len(data.labels)}
@@ -263,8 +263,8 @@ class PartitionCounts(DataTable):
 
     def remarks(self, family: Family) -> Sequence[str]:
         """How counts were averaged, and the family's own remark."""
-        averaged = f"Counts with std: over {self.partitions} partitions (ddof 1); the paper prints one."
-        return averaged, *filter(None, [self.notes.get(family)])
+        average_remark = f"Counts with std: over {self.partitions} partitions (ddof 1); the paper prints one."
+        return average_remark, *filter(None, [self.notes.get(family)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,30 +282,30 @@ class ImageClients(DataTable):
         """All images."""
         return isinstance(data, Images)
 
-    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
         """The images that are here, then the scenarios."""
-        kind = prepared.dataset
-        whole = {"images": float(prepared.items), "classes": float(prepared.data.classes)}
+        kind = prepared_data.dataset
+        whole_counts = {"images": float(prepared_data.items), "classes": float(prepared_data.data.classes)}
         for quantity in self.quantities:
-            yield self.statistic(kind.name, WHOLE, quantity, whole.get(quantity))
+            yield self.statistic(kind.name, WHOLE, quantity, whole_counts.get(quantity))
         for scenario in kind.scenarios:
             federation = federate(
-                prepared, scenario, self.clients, kind.protocol.partition_seed, kind.protocol.split
+                prepared_data, scenario, self.clients, kind.protocol.partition_seed, kind.protocol.split
             )
             for quantity, value in image_statistics(federation).items():
                 yield self.statistic(kind.name, (scenario, self.clients), quantity, value)
 
 
-def _prepared(dataset: str, roots: tuple[Path, ...], sources: Sources) -> Prepared:
+def _prepared_data(dataset: str, roots: tuple[Path, ...], sources: Sources) -> Prepared:
     """The data set; without its features where these alone are missing: no statistic needs them."""
     try:
         return prepare(dataset, roots, download=False)
     except NoDataError:
         kind = DATASETS.named(dataset)
-        whole = kind()
-        if not isinstance(whole, ReadWithoutFeatures):
+        dataset_object = kind()
+        if not isinstance(dataset_object, ReadWithoutFeatures):
             raise
-        graph = whole.structure(sources)
+        graph = dataset_object.structure(sources)
         features = features_checksum(graph.features)
         return Prepared(kind, graph, features, data_checksum(graph, features))
 
@@ -323,13 +323,13 @@ def dataset_tables(
     sources = Sources(roots, download=False)
     tables = []
     try:
-        prepared = _prepared(dataset, roots, sources)
+        prepared_data = _prepared_data(dataset, roots, sources)
         for description in descriptions:
-            if description.applies(prepared.data):
-                statistics = tuple(description.statistics(prepared, sources))
-                title = f"{prepared.dataset.title} ({dataset})"
-                remarks = tuple(description.remarks(prepared.dataset.family))
+            if description.applies(prepared_data.data):
+                statistics = tuple(description.statistics(prepared_data, sources))
+                title = f"{prepared_data.dataset.title} ({dataset})"
+                remarks = tuple(description.remarks(prepared_data.dataset.family))
                 tables.append(DatasetTable(dataset, title, statistics, remarks))
     except NoDataError as error:
-        return [DatasetTable(dataset, missing=f"not at hand: {error}")]
-    return tables or [DatasetTable(dataset, missing="no published statistics")]
+        return [DatasetTable(dataset, missing_reason=f"not at hand: {error}")]
+    return tables or [DatasetTable(dataset, missing_reason="no published statistics")]

@@ -45,13 +45,13 @@ class Drawings:
 
     def __init__(self, folder: Path | None = None, workers: int = 1) -> None:
         self._workers = workers
-        self._kept = folder
+        self._cache = folder
         self._stack = ExitStack()
         self._folder = folder or Path(self._stack.enter_context(TemporaryDirectory()))
         self._digests: dict[Figure, str] = {}
-        self._waiting: dict[str, Figure] = {}
+        self._queue: dict[str, Figure] = {}
         self._pool: ProcessPoolExecutor | None = None
-        self._drawn: list[Future[None]] = []
+        self._jobs: list[Future[None]] = []
 
     def __enter__(self) -> Drawings:
         return self
@@ -70,13 +70,11 @@ class Drawings:
         self._folder.mkdir(parents=True, exist_ok=True)
         digest = self._digests[figure] = _digest(figure)
         if not all((self._folder / f"{digest}.{kind}").is_file() for kind in KINDS):
-            self._waiting[digest] = figure
-        if self._workers > 1 and (self._pool or len(self._waiting) >= MANY):
+            self._queue[digest] = figure
+        if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
             self._pool = self._pool or ProcessPoolExecutor(self._workers, get_context("spawn"))
-            self._drawn += [
-                self._pool.submit(_draw_files, *each, self._folder) for each in self._waiting.items()
-            ]
-            self._waiting.clear()
+            self._jobs += [self._pool.submit(_draw_files, *job, self._folder) for job in self._queue.items()]
+            self._queue.clear()
 
     def save(self, stems: Mapping[Figure, Path]) -> list[Path]:
         """Write ``STEM.pdf``, ``STEM.png`` and ``STEM.csv`` of figures; equal figures give equal bytes."""
@@ -84,17 +82,17 @@ class Drawings:
             self.begin(figure)
             stem.parent.mkdir(parents=True, exist_ok=True)
             write(Path(f"{stem}.csv"), pd.concat([panel.data for panel in figure.panels], ignore_index=True))
-        while self._waiting:
-            _draw_files(*self._waiting.popitem(), self._folder)
-        for drawn in self._drawn:
-            drawn.result()
+        while self._queue:
+            _draw_files(*self._queue.popitem(), self._folder)
+        for job in self._jobs:
+            job.result()
         for figure, stem in stems.items():
             for kind in KINDS:
                 drawing = self._folder / f"{self._digests[figure]}.{kind}"
                 os.utime(drawing)
                 shutil.copyfile(drawing, f"{stem}.{kind}")
-        if stems and self._kept is not None:
-            _forget(self._kept)
+        if stems and self._cache is not None:
+            _forget(self._cache)
         return [Path(f"{stem}.{kind}") for stem in stems.values() for kind in (*KINDS, "csv")]
 
 
@@ -140,8 +138,8 @@ def _digest(figure: Figure) -> str:
 @cache
 def _sources() -> bytes:
     """What draws, the modules beside this one that know matplotlib, and its version."""
-    every = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-    drawing = (text for text in every if re.search(rb"^(from|import) matplotlib", text, re.MULTILINE))
+    sources = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    drawing = (text for text in sources if re.search(rb"^(from|import) matplotlib", text, re.MULTILINE))
     return b"\0".join([mpl.__version__.encode(), *drawing])
 
 

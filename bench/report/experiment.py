@@ -11,7 +11,7 @@ from typing import Any
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.experiment import Point
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.measures import Measure
 from bench.report.planned import PlannedCell, hashes, planned_cell
 from bench.report.settings import Column, difference
@@ -48,7 +48,7 @@ class Line:
     reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
     points of these labels, without them in all.
 
-    ``setting`` is what runs that were found in the database have other than the usual ones; ``own`` False
+    ``setting`` is what runs that were found in the database have other than the usual ones; ``is_own`` False
     says that the line's method was found there, too.
     """
 
@@ -61,10 +61,10 @@ class Line:
     reads: str = ""
     published: str = ""
     ranked: bool = True
-    only: Only = field(default_factory=Only)
+    only: ColumnMatch = field(default_factory=ColumnMatch)
     points: tuple[str, ...] | None = None
     setting: str = ""
-    own: bool = True
+    is_own: bool = True
 
     @property
     def runs(self) -> str:
@@ -79,7 +79,7 @@ class Line:
     @property
     def competes(self) -> bool:
         """Whether the line can be best or second best, as it can have a rank."""
-        return self.own and self.ranked and not self.setting
+        return self.is_own and self.ranked and not self.setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Experiment:
     as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
     a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
     is drawn (see ``bench.report.charts``). ``guests`` are lines of methods that the grid does not name:
-    they run in every setting in which it runs the method ``beside``.
+    they run in every setting in which it runs the method ``host``.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Experiment:
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     guests: tuple[Line, ...] = ()
-    beside: str = ""
+    host: str = ""
 
     @property
     def competes(self) -> bool:
@@ -152,7 +152,7 @@ class Plan:
             grid = load_grid(name)
             settings = grid.settings
             for guest in self.experiment.guests:
-                settings += grid.settings_beside(self.experiment.beside, guest.runs, guest.settings)
+                settings += grid.settings_beside(self.experiment.host, guest.runs, guest.settings)
             grid = grid.model_copy(update={"settings": settings})
             runs = expand(grid, Filters(seeds=grid.seeds[:1]))
             self._grids[name] = grid, runs, set(map(_key, runs))
@@ -167,17 +167,17 @@ class Plan:
         """
         cells = {}
         for point in () if self.experiment.main else self.experiment.points:
-            grid, _, known = self._grid(point.grid)
+            grid, _, run_keys = self._grid(point.grid)
             for column, line in product(self.columns, self.lines):
-                if _stands(line, point, column):
+                if _has_place(line, point, column):
                     variant = {**line.settings, **point.settings}
-                    where = column.dataset, column.scenario, column.clients, line.runs
-                    run = plan(grid, *where, variant, grid.seeds[0])
-                    if _key(run) in known:
+                    place = column.dataset, column.scenario, column.clients, line.runs
+                    run = plan(grid, *place, variant, grid.seeds[0])
+                    if _key(run) in run_keys:
                         cells[column, line, point] = planned_cell(grid, run)
-        shown = {line for _, line, _ in cells}
+        planned_lines = {line for _, line, _ in cells}
         for line in () if self.experiment.main else self.lines:
-            if line not in shown:
+            if line not in planned_lines:
                 settings = difference(line.settings, {})
                 raise RequestError(
                     f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
@@ -194,24 +194,24 @@ class Plan:
         return frozenset(digest for run in runs for digest in hashes(grid, run))
 
 
-def _stands(line: Line, point: Point, column: Column) -> bool:
+def _has_place(line: Line, point: Point, column: Column) -> bool:
     """Whether a line has the point in a column."""
-    where = astuple(column)
-    own = line.points is None or point.label in line.points
-    return own and line.only.has(*where) and point.only.has(*where)
+    place = astuple(column)
+    has_point = line.points is None or point.label in line.points
+    return has_point and line.only.has(*place) and point.only.has(*place)
 
 
-def _key(planned: Planned) -> tuple[Any, ...]:
-    return (*planned.names, planned.spec and planned.spec.hash)
+def _key(run: Planned) -> tuple[Any, ...]:
+    return (*run.names, run.spec and run.spec.hash)
 
 
 def _variants(grid: Grid) -> Iterator[Line]:
     """Every method and variant of a grid once, in the grid's order."""
-    seen = set()
+    keys = set()
     for setting in grid.settings:
         for method in grid.methods_of(setting):
             for variant in setting.variations():
                 key = method, difference(variant, {})
-                if key not in seen:
-                    seen.add(key)
+                if key not in keys:
+                    keys.add(key)
                     yield Line(method, settings=variant)

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 from bench.errors import RequestError, unknown
 from bench.grids.experiment import ExperimentFile, LinePart
 from bench.grids.files import grid_name, parse_experiment
-from bench.grids.grid import Only, Part
+from bench.grids.grid import ColumnMatch, Part
 from bench.report.experiment import Comparison, Experiment, Line
 from bench.report.measures import MEASURES, Measure
 from bench.report.settings import Column
@@ -29,7 +29,7 @@ class TablePart(Part):
     main: bool = False
     ranked: bool = False
     reduced: str = ""
-    only: Only = Only()
+    only: ColumnMatch = ColumnMatch()
     axis: str = ""
     figures: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -46,8 +46,12 @@ def read(
         RequestError: there is no such file, or it is not valid.
     """
     rows = {line.method: line for line in lines}
-    known = {measure.name: measure for measure in (*MEASURES, *measures)}
-    return tuple(each for name in names for each in _tables(folder / f"{name}.toml", name, rows, known))
+    measures_by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
+    return tuple(
+        experiment
+        for name in names
+        for experiment in _tables(folder / f"{name}.toml", name, rows, measures_by_name)
+    )
 
 
 def _tables(
@@ -61,15 +65,15 @@ def _tables(
             # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
             table = TablePart.model_validate_json(json.dumps(part, default=str))
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise RequestError(f"experiment {name}: tables: {where}: {first['msg']}") from None
+            first_error = error.errors()[0]
+            key = ".".join(map(str, first_error["loc"]))
+            raise RequestError(f"experiment {name}: tables: {key}: {first_error['msg']}") from None
         for measure in table.measures:
             if measure not in measures:
                 raise unknown(f"measure of experiment {name}:", measure, measures)
-        as_written = {key: value for key, value in dict(table).items() if key != "only"}
+        fields = {key: value for key, value in dict(table).items() if key != "only"}
         yield Experiment(
-            **as_written
+            **fields
             | {
                 "name": table.name or name,
                 "measures": tuple(measures[measure] for measure in table.measures),
@@ -89,12 +93,14 @@ def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
 
 def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
     """The columns that a table shows, those of a data set together."""
-    every = dict.fromkeys(
+    all_columns = dict.fromkeys(
         Column(dataset, setting.scenario, clients)
         for setting in file.grid("").settings
         for dataset in setting.datasets
         for clients in setting.clients
     )
-    columns = [column for column in every if table.only.has(column.dataset, column.scenario, column.clients)]
+    columns = [
+        column for column in all_columns if table.only.has(column.dataset, column.scenario, column.clients)
+    ]
     datasets = list(dict.fromkeys(column.dataset for column in columns))
     return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))

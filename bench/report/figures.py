@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from bench.report import style
-from bench.report.lettering import POINT, families, wrapped
+from bench.report.lettering import POINT, families, wrapped_lines
 from bench.report.panels import Corner, Margins, Panel
 
 DPI = 150
@@ -42,23 +42,23 @@ class Figure:
 
 def draw(figure: Figure) -> Canvas:
     """The figure, ready to be saved. Every panel knows its size, so nothing is laid out twice."""
-    across = min(len(figure.panels), figure.panels[0].across)
-    down = math.ceil(len(figure.panels) / across)
+    panels_a_row = min(len(figure.panels), figure.panels[0].across)
+    row_count = math.ceil(len(figure.panels) / panels_a_row)
     handles: dict[str, Line2D] = {}
     for panel in figure.panels:
         for handle in panel.legend():
             handles.setdefault(str(handle.get_label()), handle)
     margins = Margins(*np.max([panel.margins for panel in figure.panels], axis=0).tolist())
     heights = [
-        max(panel.inches[1] for panel in figure.panels[row * across : (row + 1) * across])
-        for row in range(down)
+        max(panel.inches[1] for panel in figure.panels[row * panels_a_row : (row + 1) * panels_a_row])
+        for row in range(row_count)
     ]
     column = max(panel.inches[0] for panel in figure.panels) + margins.left + margins.right
-    width = column * across + 2 * EDGE
-    title = wrapped(figure.title, width - 2 * EDGE, TITLE)
+    width = column * panels_a_row + 2 * EDGE
+    title = wrapped_lines(figure.title, width - 2 * EDGE, TITLE)
     key = style.RC["legend.fontsize"] * LINE * 1.6 * POINT if handles else 0.0
     head = len(title) * TITLE * LINE * POINT
-    height = head + key + sum(heights) + down * (margins.top + margins.bottom) + 2 * EDGE
+    height = head + key + sum(heights) + row_count * (margins.top + margins.bottom) + 2 * EDGE
     with mpl.rc_context(rc=settings()):
         canvas = Canvas(figsize=(width, height))
         top = height - EDGE
@@ -76,9 +76,9 @@ def draw(figure: Figure) -> Canvas:
             )
         top -= head + key
         for row, high in enumerate(heights):
-            for place, panel in enumerate(figure.panels[row * across : (row + 1) * across]):
-                left = EDGE + place * column + margins.left
-                panel.draw_on(canvas, Corner(left, top - margins.top - panel.inches[1]))
+            for place, panel in enumerate(figure.panels[row * panels_a_row : (row + 1) * panels_a_row]):
+                panel_left = EDGE + place * column + margins.left
+                panel.draw_on(canvas, Corner(panel_left, top - margins.top - panel.inches[1]))
             top -= high + margins.top + margins.bottom
     return canvas
 

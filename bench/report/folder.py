@@ -42,32 +42,32 @@ def contents(out: Path) -> Contents | None:
         return None
 
 
-def unchanged(out: Path, stamp: str) -> Printout | None:
+def unchanged_printout(out: Path, stamp: str) -> Printout | None:
     """What to print of a report in a folder, if it is whole and was made from what ``stamp`` names."""
-    earlier = contents(out) if stamp else None
-    if earlier is None or earlier.stamp != stamp or _hashes(out) != earlier.files:
+    earlier_contents = contents(out) if stamp else None
+    if earlier_contents is None or earlier_contents.stamp != stamp or _hashes(out) != earlier_contents.files:
         return None
-    return earlier.printout
+    return earlier_contents.printout
 
 
 def check(out: Path) -> None:
     """Raises ``RequestError`` unless ``out`` is absent or a folder in which only a report's files lie."""
     check_folder(out)
-    earlier = contents(out)
-    written = {CONTENTS, *earlier.files} if earlier else set()
-    foreign = sorted(set(_files(out)) - written)
-    if foreign:
-        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+    earlier_contents = contents(out)
+    report_files = {CONTENTS, *earlier_contents.files} if earlier_contents else set()
+    foreign_files = sorted(set(_files(out)) - report_files)
+    if foreign_files:
+        ending = f" and {len(foreign_files) - 1} more" if len(foreign_files) > 1 else ""
         raise RequestError(
-            f"--out {out}: no report wrote {foreign[0]}{more}, and a report replaces its folder: name "
-            "another folder, or move that away"
+            f"--out {out}: no report wrote {foreign_files[0]}{ending}, and a report replaces its folder: "
+            "name another folder, or move that away"
         )
 
 
 def seal(folder: Path, stamp: str, printout: Printout) -> None:
     """Write down what lies in a folder."""
-    whole = Contents(stamp, _hashes(folder), printout)
-    (folder / CONTENTS).write_bytes(ADAPTER.dump_json(whole) + b"\n")
+    folder_contents = Contents(stamp, _hashes(folder), printout)
+    (folder / CONTENTS).write_bytes(ADAPTER.dump_json(folder_contents) + b"\n")
 
 
 def _files(folder: Path) -> Iterator[str]:

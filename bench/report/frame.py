@@ -45,8 +45,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Cell], Any]]] = {
     "measure": ("string", lambda cell: cell.measure.name),
     "low": ("float64", lambda cell: _interval(cell)[0]),
     "high": ("float64", lambda cell: _interval(cell)[1]),
-    "planned": ("int64", lambda cell: cell.planned),
-    "lost": ("int64", lambda cell: cell.lost),
+    "planned": ("int64", lambda cell: cell.planned_seeds),
+    "lost": ("int64", lambda cell: cell.lost_runs),
     "tuning": ("string", lambda cell: cell.tuning),
     "seconds": ("float64", lambda cell: cell.measured and cell.group and cell.group.seconds),
     "megabytes": ("float64", lambda cell: cell.measured and cell.group and cell.group.megabytes),
@@ -70,10 +70,10 @@ TYPES = {name: kind for name, (kind, _) in COLUMNS.items()}
 
 def frame(cells: Iterable[Cell]) -> pd.DataFrame:
     """The cells as rows, in their order, with the columns ``COLUMNS``; no number is a missing value."""
-    every = list(cells)
-    return pd.DataFrame({name: [of(cell) for cell in every] for name, (_, of) in COLUMNS.items()}).astype(
-        TYPES
-    )
+    rows = list(cells)
+    return pd.DataFrame(
+        {name: [value_of(cell) for cell in rows] for name, (_, value_of) in COLUMNS.items()}
+    ).astype(TYPES)
 
 
 def write(path: Path, table: pd.DataFrame) -> None:

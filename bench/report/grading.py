@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.errors import RequestError
 from bench.federation import scenarios
-from bench.report.measures import Measure, Measured
+from bench.report.measures import CellReading, Measure
 from bench.report.published import Published
 from bench.report.results import Aggregate
 from bench.report.settings import PARTITION, PER_SEED
@@ -21,15 +21,15 @@ from bench.report.verdicts import (
     UNKNOWN,
     PartitionSpread,
     Verdict,
-    agreed,
+    agreed_verdict,
     checked_margin,
     judge,
-    missing,
+    missing_verdict,
 )
 
 
 @dataclass(frozen=True)
-class Graded:
+class Grading:
     """A cell's verdict, its values (None where there are none), what the study's control reaches on the same
     clients, and the spread between partitions.
     """
@@ -41,7 +41,7 @@ class Graded:
 
 
 @contextmanager
-def _said_of(study: Study) -> Iterator[None]:
+def _named_errors(study: Study) -> Iterator[None]:
     """Errors in what a study says of itself, with its name."""
     try:
         yield
@@ -55,65 +55,71 @@ def margin_of(study: Study) -> float:
     Raises:
         RequestError: it is no positive number.
     """
-    with _said_of(study):
+    with _named_errors(study):
         return checked_margin(study.margin)
 
 
 def grade(
-    study: Study, measure: Measure, readings: Sequence[Measured], target: Published | None, barred: str = ""
-) -> Graded:
+    study: Study,
+    measure: Measure,
+    readings: Sequence[CellReading],
+    target: Published | None,
+    not_comparable_reason: str = "",
+) -> Grading:
     """The grade of runs under the first of their readings; one that all agree on, where the published value
-    may be any of them. ``barred`` says why the value is no target.
+    may be any of them. ``not_comparable_reason`` says why the value is no target.
 
     Raises:
         RequestError: the study's margin is no positive number, or its published runs are none.
     """
-    graded = [_read(study, measure, reading, target, barred) for reading in readings]
-    first = graded[0]
-    if len(graded) == 1 or first.verdict.evidence is None:
-        return first
-    verdicts = {reading.stage: each.verdict for reading, each in zip(readings, graded, strict=True)}
-    return replace(first, verdict=agreed(verdicts, readings[0].stage))
+    gradings = [_grading(study, measure, reading, target, not_comparable_reason) for reading in readings]
+    first_grading = gradings[0]
+    if len(gradings) == 1 or first_grading.verdict.evidence is None:
+        return first_grading
+    verdicts = {reading.stage: grading.verdict for reading, grading in zip(readings, gradings, strict=True)}
+    return replace(first_grading, verdict=agreed_verdict(verdicts, readings[0].stage))
 
 
-def _read(study: Study, measure: Measure, cell: Measured, target: Published | None, barred: str) -> Graded:
+def _grading(
+    study: Study, measure: Measure, cell: CellReading, target: Published | None, not_comparable_reason: str
+) -> Grading:
     values = measure.of(cell)
     if not values:
-        why = f"no {measure.metric} of stage {cell.stage} and rule {cell.rule}"
-        return Graded(missing("not_applicable", why))
-    with _said_of(study):
+        reason = f"no {measure.metric} of stage {cell.stage} and rule {cell.rule}"
+        return Grading(missing_verdict("not_applicable", reason))
+    with _named_errors(study):
         runs = study.published_runs(target, cell.group.column) if target else None
     control, spread = None, PartitionSpread()
     if measure.metric == cell.results.metric:
-        how = cell.stage, cell.rule, study.average
-        control = cell.results.on_the_same_clients(study.control, cell.group, *how)
+        context = cell.stage, cell.rule, study.average
+        control = cell.results.on_the_same_clients(study.control, cell.group, *context)
         spread = _spread(study, cell, redrawn=runs is not None and runs.redrawn)
     verdict = Verdict("not published")
     if target and runs:
-        known = control.mean if control else None
-        verdict = judge(target, runs, values, spread, margin_of(study), known, barred)
-    return Graded(verdict, Aggregate(values), control, spread)
+        control_mean = control.mean if control else None
+        verdict = judge(target, runs, values, spread, margin_of(study), control_mean, not_comparable_reason)
+    return Grading(verdict, Aggregate(values), control, spread)
 
 
-def _spread(study: Study, cell: Measured, redrawn: bool) -> PartitionSpread:
+def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
     """The spread between partitions of a cell: from its own runs, else of the study's cells in the same
     scenario, else of all its cells. ``redrawn``: every published run has clients of its own.
     """
-    scenario, how = cell.group.column.scenario, (cell.stage, cell.rule, study.average)
-    std, partitions = cell.results.between_partitions(cell.group, *how)
+    scenario, context = cell.group.column.scenario, (cell.stage, cell.rule, study.average)
+    std, partitions = cell.results.between_partitions(cell.group, *context)
     if _papers_own(scenario):
         return PartitionSpread(None, partitions, SAME_CLIENTS)
-    both = redrawn, cell.group.settings.get(PARTITION) == PER_SEED
-    if all(both):
+    draws_anew = redrawn, cell.group.settings.get(PARTITION) == PER_SEED
+    if all(draws_anew):
         return PartitionSpread(None, partitions, REDRAWN)
-    draws = both.count(False)
+    draws = draws_anew.count(False)
     if std is not None:
         return PartitionSpread(std, partitions, OWN, draws, partitions - 1)
-    alike = frozenset(other for other in study.columns if other.scenario == scenario)
-    for columns in (alike, frozenset(study.columns)):
-        pooled = cell.results.pooled_between_partitions(columns, *how)
-        if pooled is not None:
-            return PartitionSpread(pooled[0], partitions, POOLED, draws, pooled[1])
+    scenario_columns = frozenset(column for column in study.columns if column.scenario == scenario)
+    for columns in (scenario_columns, frozenset(study.columns)):
+        pooled_spread = cell.results.pooled_between_partitions(columns, *context)
+        if pooled_spread is not None:
+            return PartitionSpread(pooled_spread[0], partitions, POOLED, draws, pooled_spread[1])
     return PartitionSpread(None, partitions, UNKNOWN, draws)
 
 

@@ -47,7 +47,7 @@ def families() -> list[str]:
     font = subset.load_font(findfont(ORIGIN), options)
     font.recalcTimestamp = False  # equal figures give equal bytes
     letters = subset.Subsetter(options)
-    letters.populate(unicodes=[code for first, last in LETTERS for code in range(first, last + 1)])
+    letters.populate(unicodes=[code for start, end in LETTERS for code in range(start, end + 1)])
     letters.subset(font)
     for record in font["name"].names:
         if record.nameID in (1, 4, 6, 16):
@@ -66,21 +66,21 @@ def text_width(text: str, size: float) -> float:
     return max(text_to_path.get_text_width_height_descent(line, font, False)[0] for line in lines) * POINT
 
 
-def wrapped(text: str, width: float, size: float) -> list[str]:
+def wrapped_lines(text: str, width: float, size: float) -> list[str]:
     """A text in lines of at most so many inches."""
     lines: list[str] = []
     for word in text.split():
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer, size) <= width:
-            lines[-1] = longer
+        candidate = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(candidate, size) <= width:
+            lines[-1] = candidate
         else:
             lines.append(word)
     return lines
 
 
-def fitted(text: str, width: float, size: float, least: float = 5.5) -> tuple[str, float]:
+def fitted_text(text: str, width: float, size: float, min_size: float = 5.5) -> tuple[str, float]:
     """A text and a font size at which it takes at most ``width`` inches: smaller first, then cut short."""
-    while size > least and text_width(text, size) > width:
+    while size > min_size and text_width(text, size) > width:
         size -= 0.25
     while len(text) > 1 and text_width(text, size) > width:
         text = f"{text[:-2].rstrip()}…"
@@ -90,19 +90,19 @@ def fitted(text: str, width: float, size: float, least: float = 5.5) -> tuple[st
 def in_two_lines(text: str, width: float, size: float) -> tuple[str, float]:
     """A text in one line or, where that takes more than ``width`` inches, in two of smaller print."""
     if text_width(text, size - 1) <= width:
-        return fitted(text, width, size)
+        return fitted_text(text, width, size)
     words = text.split()
     halves = ((" ".join(words[:count]), " ".join(words[count:])) for count in range(1, len(words) or 1))
-    best = min(halves, key=lambda lines: max(text_width(line, size) for line in lines), default=(text, ""))
-    lines = [fitted(line, width, size - 1.5)[0] for line in best if line]
+    pair = min(halves, key=lambda lines: max(text_width(line, size) for line in lines), default=(text, ""))
+    lines = [fitted_text(line, width, size - 1.5)[0] for line in pair if line]
     return "\n".join(lines), size - 1.5
 
 
 def spread(places: ArrayLike, gap: float) -> NDArray[np.float64]:
     """The places moved as little as it takes to be ``gap`` apart, in the same order."""
-    given = np.asarray(places, np.float64)
-    order = np.argsort(given, kind="stable")
-    steps = gap * np.arange(len(given))
-    moved = np.empty(len(given))
-    moved[order] = isotonic_regression(given[order] - steps).x + steps
-    return moved
+    wanted_places = np.asarray(places, np.float64)
+    order = np.argsort(wanted_places, kind="stable")
+    steps = gap * np.arange(len(wanted_places))
+    spread_places = np.empty(len(wanted_places))
+    spread_places[order] = isotonic_regression(wanted_places[order] - steps).x + steps
+    return spread_places

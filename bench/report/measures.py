@@ -19,7 +19,7 @@ from bench.report.source import Runs
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class CellReading:
     """The runs of a cell and how they are read. ``baseline`` are those of Local in the same place, ``point``
     is the label of the cell's point.
     """
@@ -61,82 +61,82 @@ class Measure:
     ``printed``; ``title`` is a column heading.
 
     ``reading`` None takes the study's primary one. ``meaning`` goes into the caption. ``ranked``
-    marks the best and second best, the highest. ``other`` is another reading of the experiment's
+    marks the best and second best, the highest. A secondary one is another reading of the experiment's
     first measure: it stands in the experiment's own files and has no row in ``cells.csv``.
-    ``barred`` says why no published value is a target for it. ``by_reading`` is False where stage
-    and rule play no part.
+    ``not_comparable_reason`` says why no published value is a target for it. ``by_reading`` is False where
+    stage and rule play no part.
     """
 
     name: str
     title: str
     meaning: str
-    of: Callable[[Measured], Values]
+    of: Callable[[CellReading], Values]
     metric: str = "accuracy"
     printed: str = ""
     reading: Reading | None = None
     digits: int = 2
     ranked: bool = False
-    other: bool = False
-    barred: str = ""
+    is_extra: bool = False
+    not_comparable_reason: str = ""
     by_reading: bool = True
 
 
-def _accuracy(split: str) -> Callable[[Measured], Values]:
-    def values(cell: Measured) -> Values:
-        found = cell.results.aggregate(cell.group, cell.stage, cell.rule, cell.average, split)
-        return found.values if found else ()
+def _accuracy(split: str) -> Callable[[CellReading], Values]:
+    def values(cell: CellReading) -> Values:
+        aggregate = cell.results.aggregate(cell.group, cell.stage, cell.rule, cell.average, split)
+        return aggregate.values if aggregate else ()
 
     return values
 
 
-def _std_over_clients(cell: Measured) -> Values:
+def _std_over_clients(cell: CellReading) -> Values:
     spread = 100.0 * cell.rows.groupby("seed", sort=True)["value"].std(ddof=1)
     return tuple(spread.dropna().tolist())
 
 
-def _below_baseline(cell: Measured) -> Values:
+def _below_baseline(cell: CellReading) -> Values:
     if cell.baseline is None:
         return ()
     keys = ["seed", "client"]
-    alone = cell.results.clients(cell.baseline, cell.stage, cell.rule)[[*keys, "value"]]
+    baseline_rows = cell.results.clients(cell.baseline, cell.stage, cell.rule)[[*keys, "value"]]
     rows = cell.rows[[*keys, "value"]]
-    if len(rows) == len(alone) and all(np.array_equal(rows[key], alone[key]) for key in keys):
-        both = rows.assign(value_alone=alone["value"])  # the usual case, without a merge
+    if len(rows) == len(baseline_rows) and all(np.array_equal(rows[key], baseline_rows[key]) for key in keys):
+        pairs = rows.assign(value_alone=baseline_rows["value"])  # the usual case, without a merge
     else:
-        both = rows.merge(alone, on=keys, suffixes=("", "_alone"))
-    below = (both["value"] < both["value_alone"]).groupby(both["seed"], sort=True).sum()
-    return tuple(below.astype(float).tolist())
+        pairs = rows.merge(baseline_rows, on=keys, suffixes=("", "_alone"))
+    counts = (pairs["value"] < pairs["value_alone"]).groupby(pairs["seed"], sort=True).sum()
+    return tuple(counts.astype(float).tolist())
 
 
-def _by_run(of: Callable[[Runs], NDArray[np.float64]]) -> Callable[[Measured], Values]:
+def _by_run(value_of: Callable[[Runs], NDArray[np.float64]]) -> Callable[[CellReading], Values]:
     """What stored runs say of themselves, one number each."""
-    return lambda cell: tuple(of(cell.group.done).tolist())
+    return lambda cell: tuple(value_of(cell.group.done).tolist())
 
 
 _total_megabytes = _by_run(lambda runs: (runs["bytes_up"] + runs["bytes_down"]) / 1e6)
 
 
-def _exchanges(cell: Measured) -> Iterator[NDArray[Any] | None]:
+def _exchanges(cell: CellReading) -> Iterator[NDArray[Any] | None]:
     return (cell.results.artefact(int(run), EXCHANGED) for run in cell.group.done["id"])
 
 
-def _total_megabytes_coded(cell: Measured) -> Values:
-    saved = [
-        0.0 if found is None else float((found[:, 0] - found[:, 1]).sum()) / 1e6 for found in _exchanges(cell)
+def _total_megabytes_coded(cell: CellReading) -> Values:
+    savings = [
+        0.0 if rows is None else float((rows[:, 0] - rows[:, 1]).sum()) / 1e6 for rows in _exchanges(cell)
     ]
-    return tuple(dense - less for dense, less in zip(_total_megabytes(cell), saved, strict=True))
+    return tuple(dense - saving for dense, saving in zip(_total_megabytes(cell), savings, strict=True))
 
 
-def exchanged_megabytes(layer: int, coding: int) -> Callable[[Measured], Values]:
+def exchanged_megabytes(layer: int, coding: int) -> Callable[[CellReading], Values]:
     """Megabytes of a numbered exchange, both directions; ``coding`` 0 is dense, 1 non-zeros.
 
     0 for runs without that exchange.
     """
 
-    def of(found: NDArray[Any] | None) -> float:
-        return 0.0 if found is None or len(found) <= layer else float(found[layer, coding].sum()) / 1e6
+    def run_megabytes(rows: NDArray[Any] | None) -> float:
+        return 0.0 if rows is None or len(rows) <= layer else float(rows[layer, coding].sum()) / 1e6
 
-    return lambda cell: tuple(map(of, _exchanges(cell)))
+    return lambda cell: tuple(map(run_megabytes, _exchanges(cell)))
 
 
 TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)
@@ -151,7 +151,7 @@ VALIDATION = Measure(
 
 
 @cache
-def under(measure: Measure, metric: Metric) -> Measure | None:
+def measure_of_metric(measure: Measure, metric: Metric) -> Measure | None:
     """A measure of test accuracy as one of another metric, for which nothing is published; None of others.
 
     Accuracy leaves every measure as it is.
@@ -165,7 +165,7 @@ def under(measure: Measure, metric: Metric) -> Measure | None:
     return replace(measure, name=name, meaning=meaning, metric=metric)
 
 
-def another(reading: Reading, name: str = "", title: str = "", meaning: str = TEST.meaning) -> Measure:
+def accuracy_under(reading: Reading, name: str = "", title: str = "", meaning: str = TEST.meaning) -> Measure:
     """Test accuracy under another reading than the primary one, by which it is named without a name."""
     return replace(
         TEST,
@@ -173,20 +173,20 @@ def another(reading: Reading, name: str = "", title: str = "", meaning: str = TE
         title=title or f"{reading.stage}, {reading.rule}",
         meaning=meaning,
         reading=reading,
-        other=True,
+        is_extra=True,
     )
 
 
-BEST_TEST = another(
+BEST_TEST = accuracy_under(
     Reading("trained", "best_test"),
     "best_test",
     "Test, best test round",
     "test accuracy at the round where it is best, which looks at test data",
 )
-RECEIVED = another(
+RECEIVED = accuracy_under(
     Reading("received", "best_val"), "received", "Test, received", "test accuracy of the received model"
 )
-CLIENT_BEST_VAL = another(
+CLIENT_BEST_VAL = accuracy_under(
     Reading("trained", "client_best_val"),
     "client_best_val",
     "Test, each client's best round",
@@ -215,7 +215,7 @@ SERVER_SECONDS = Measure(
     _by_run(lambda runs: runs["seconds_server"] / runs["rounds"]),
     metric="seconds_per_round",
     digits=4,
-    barred=OTHER_MACHINE,
+    not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
 )
 PEAK_MEMORY = Measure(
@@ -225,7 +225,7 @@ PEAK_MEMORY = Measure(
     _by_run(lambda runs: runs["peak_memory"] / 2**20),
     metric="memory_mib",
     digits=0,
-    barred=OTHER_MACHINE,
+    not_comparable_reason=OTHER_MACHINE,
     by_reading=False,
 )
 TOTAL_MEGABYTES = Measure(

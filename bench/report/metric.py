@@ -40,26 +40,30 @@ def client_values(
         rows = source.client_results(runs, stage=stage, split=split, rule=rule)
         return rows.loc[(rows["metric"] == metric) & (rows["samples"] > 0), COLUMNS]
     parts = [source.client_results([])[COLUMNS]]
-    for (run, at, by), counts in source.confusions(runs).items() if split in ("test", None) else ():
-        if stage in (at, None) and rule in (by, None):
+    for (run, run_stage, run_rule), counts in (
+        source.confusions(runs).items() if split in ("test", None) else ()
+    ):
+        if stage in (run_stage, None) and rule in (run_rule, None):
             values, samples = OF_COUNTS[metric](counts), counts.sum(axis=(1, 2))
             clients = np.flatnonzero(samples)
-            found = (run, clients, at, "test", by, values[clients], samples[clients])
-            parts.append(pd.DataFrame(dict(zip(COLUMNS, found, strict=True))))
+            fields = (run, clients, run_stage, "test", run_rule, values[clients], samples[clients])
+            parts.append(pd.DataFrame(dict(zip(COLUMNS, fields, strict=True))))
     return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
-def check_kept(metric: Metric, runs: int, lacking: int) -> str:
+def check_kept(metric: Metric, runs: int, missing_runs: int) -> str:
     """How many of so many finished runs lack a metric, in a sentence; empty where none does.
 
     Raises:
         RequestError: all of them.
     """
-    if not lacking:
+    if not missing_runs:
         return ""
-    why = "older runs keep no counts by class" if metric != ROC_AUC else "it needs a data set of two classes"
-    text = f"{lacking:,} of {runs:,} finished runs have no {TITLES[metric]} ({why})"
+    reason = (
+        "older runs keep no counts by class" if metric != ROC_AUC else "it needs a data set of two classes"
+    )
+    text = f"{missing_runs:,} of {runs:,} finished runs have no {TITLES[metric]} ({reason})"
     text += "; 'bench sweep --grid NAME' makes shipped ones again, with --rerun changed your own"
-    if lacking == runs:
+    if missing_runs == runs:
         raise RequestError(f"--metric {metric}: {text}")
     return f"{text}."

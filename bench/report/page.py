@@ -36,8 +36,8 @@ def _image(folder: Path, source: str) -> dict[str, str | int]:
 
 def _blocks(table: Table) -> Iterator[Table]:
     """The table in parts that a page of 1,280 pixels shows without being scrolled."""
-    beside = any(entry.beside for _, entries in table.rows for entry in entries)
-    return table.blocks(WIDTH if beside else NARROW)
+    has_published = any(entry.beside for _, entries in table.rows for entry in entries)
+    return table.blocks(WIDTH if has_published else NARROW)
 
 
 def _ranks(part: Part) -> list[dict[Hashable, object]]:
@@ -47,9 +47,9 @@ def _ranks(part: Part) -> list[dict[Hashable, object]]:
     if part.ranks is None:
         return []
     table = part.ranks.copy()
-    last = max(len(table), 2)
+    last_rank = max(len(table), 2)
     for column in ("rank", "low", "high"):
-        table[f"{column}_percent"] = 100.0 * (table[column] - 1) / (last - 1)
+        table[f"{column}_percent"] = 100.0 * (table[column] - 1) / (last_rank - 1)
     return table.to_dict("records")
 
 

@@ -78,7 +78,7 @@ class Panel(ABC):
         return self.MARGINS
 
     @property
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether the panel needs a figure to itself."""
         return False
 
@@ -104,12 +104,12 @@ class Panel(ABC):
         self.draw(axes)
 
 
-def axis_of(data: pd.DataFrame, room: float, least: float) -> tuple[float, float]:
+def axis_of(data: pd.DataFrame, room: float, min_room: float) -> tuple[float, float]:
     """Ends of an axis that shows all means, and as much of their intervals as ``room`` times the range of the
-    means, at ``least`` so many points.
+    means, at ``min_room`` so many points.
     """
     means = data["mean"]
-    room = max(least, room * (means.max() - means.min()))
+    room = max(min_room, room * (means.max() - means.min()))
     low = max(data["low"].fillna(means).min(), means.min() - room)
     high = min(data["high"].fillna(means).max(), means.max() + room)
     return float(low), float(high)
@@ -117,11 +117,11 @@ def axis_of(data: pd.DataFrame, room: float, least: float) -> tuple[float, float
 
 def add_axes(canvas: Canvas, corner: Corner, width: float, height: float) -> Axes:
     """Axes of these inches at a corner."""
-    across, up = canvas.get_size_inches()
-    return canvas.add_axes((corner.left / across, corner.bottom / up, width / across, height / up))
+    x_size, y_size = canvas.get_size_inches()
+    return canvas.add_axes((corner.left / x_size, corner.bottom / y_size, width / x_size, height / y_size))
 
 
-def round_numbers(low: float, high: float, most: int) -> list[float]:
+def round_numbers(low: float, high: float, count: int) -> list[float]:
     """At most so many round numbers between two."""
-    ticks = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    ticks = MaxNLocator(count, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     return [float(tick) for tick in ticks if low <= tick <= high]

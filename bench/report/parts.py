@@ -14,7 +14,7 @@ from bench.report.cells import Cells
 from bench.report.printout import Score
 from bench.report.published import published
 from bench.report.ranking import Ranking
-from bench.report.reproduction import judged
+from bench.report.reproduction import judged_cells
 from bench.report.study import Study
 from bench.report.table import Document, Table
 from bench.report.verdicts import STATES
@@ -50,17 +50,17 @@ class Part:
         return self.folder(document) / name.removeprefix(f"{document.name}_")
 
 
-def verdict_counts(study: Study, experiments: Iterable[Cells], whole: bool) -> dict[str, Counter[str]]:
-    """Paper -> how many of its published values have each verdict, every value once. In a ``whole`` report,
-    which no filter narrows, accuracies count, too, that no table here has: as not run.
+def verdict_counts(study: Study, experiments: Iterable[Cells], is_whole: bool) -> dict[str, Counter[str]]:
+    """Paper -> how many of its published values have each verdict, every value once. Where ``is_whole``, in
+    a report that no filter narrows, accuracies count, too, that no table here has: as not run.
     """
     by_paper: dict[str, Counter[str]] = {}
-    cells = judged(experiments)
+    cells = judged_cells(experiments)
     for value, cell in cells.items():
         by_paper.setdefault(value.paper, Counter())[cell.verdict] += 1
-    for paper, counts in by_paper.items() if whole else ():
-        printed = published(paper, study.published)
-        no_table = sum(value.metric == "accuracy" and value not in cells for value in printed)
+    for paper, counts in by_paper.items() if is_whole else ():
+        paper_values = published(paper, study.published)
+        no_table = sum(value.metric == "accuracy" and value not in cells for value in paper_values)
         counts.update({STATES["not_run"]: no_table} if no_table else {})
     return by_paper
 
@@ -78,46 +78,46 @@ def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, .
 
 
 def sentences(
-    study: Study, ranking: Ranking | None, every: Iterable[Score], claims: Iterable[Document] = ()
+    study: Study, ranking: Ranking | None, all_scores: Iterable[Score], claims: Iterable[Document] = ()
 ) -> tuple[str, ...]:
     """Who is first, as far as anybody is, how the published values came out, and which claims hold."""
     answers = (claim.headline for claim in claims)
-    return tuple(filter(None, (_first(study, ranking), _published(every), *answers)))
+    return tuple(filter(None, (_first_sentence(study, ranking), _published_sentence(all_scores), *answers)))
 
 
-def _first(study: Study, ranking: Ranking | None) -> str:
+def _first_sentence(study: Study, ranking: Ranking | None) -> str:
     """Who has the best mean rank, and who cannot be told apart from them."""
     if ranking is None:
         return "No two methods were measured on the same clients yet, so that nobody has a rank."
     table, tasks = ranking.table, len(ranking.tasks)
-    best, tested = table.iloc[0], table["group"].notna().sum()
-    where = f"{len(table)} methods over {tasks} federations"
-    if 0 < tested < len(table):
-        where = f"the {tested} methods that all {tasks} federations have"
-    how = f"mean rank {best['rank']:.1f}"
+    best, test_count = table.iloc[0], table["group"].notna().sum()
+    scope = f"{len(table)} methods over {tasks} federations"
+    if 0 < test_count < len(table):
+        scope = f"the {test_count} methods that all {tasks} federations have"
+    rank_text = f"mean rank {best['rank']:.1f}"
     if pd.notna(best["low"]):
-        how += f", 95 % interval {best['low']:.1f} to {best['high']:.1f}"
+        rank_text += f", 95 % interval {best['low']:.1f} to {best['high']:.1f}"
     if tasks == 1:
-        where, how = f"{len(table)} methods on one federation", "highest mean"
-    together = table[table["group"] == 1]
-    if together.empty:
-        return f"Of {where}, too few to test, {best['title']} has the best results: {how}."
-    if len(together) == 1:
-        return f"{best['title']} is first of {where}: {how}."
-    others = set(together["method"]) - {best["method"]}
-    among = f", {study.title_of(ranking.baseline)} among them" if ranking.baseline in others else ""
-    if len(together) == tested:
-        return f"Of {where}{among}, none can be told from {best['title']}, which leads: {how}."
+        scope, rank_text = f"{len(table)} methods on one federation", "highest mean"
+    leaders = table[table["group"] == 1]
+    if leaders.empty:
+        return f"Of {scope}, too few to test, {best['title']} has the best results: {rank_text}."
+    if len(leaders) == 1:
+        return f"{best['title']} is first of {scope}: {rank_text}."
+    other_methods = set(leaders["method"]) - {best["method"]}
+    addition = f", {study.title_of(ranking.baseline)} among them" if ranking.baseline in other_methods else ""
+    if len(leaders) == test_count:
+        return f"Of {scope}{addition}, none can be told from {best['title']}, which leads: {rank_text}."
     return (
-        f"Nobody is first alone: of {where}, {len(together)} cannot be told apart at the top{among}. "
-        f"{best['title']} leads them: {how}."
+        f"Nobody is first alone: of {scope}, {len(leaders)} cannot be told apart at the top{addition}. "
+        f"{best['title']} leads them: {rank_text}."
     )
 
 
-def _published(every: Iterable[Score]) -> str:
+def _published_sentence(all_scores: Iterable[Score]) -> str:
     """How much of each paper was measured, and under which verdicts."""
     texts = []
-    for score in every:
+    for score in all_scores:
         values = f"{score.published} values published in {score.title}"
         counts = ", ".join(f"{count} {verdict}" for verdict, count in score.counts)
         texts.append(

@@ -29,17 +29,17 @@ class PlannedCell:
         return self.settings.get(PARTITION) == PER_SEED
 
 
-Usual = dict[tuple[Column, str], PlannedCell]
+UsualCells = dict[tuple[Column, str], PlannedCell]
 """The cells whose settings are the usual ones, by column and the method whose runs they are."""
 
 
-def usual(grids: Iterable[str]) -> Usual:
+def usual_cells(grids: Iterable[str]) -> UsualCells:
     """The cells of named grids; where two name the same cell, the first one's settings stand.
 
     Raises:
         RequestError: an unknown grid, or one that is not valid.
     """
-    cells: Usual = {}
+    cells: UsualCells = {}
     for name in grids:
         grid = load_grid(name)
         for run in expand(grid, Filters(seeds=grid.seeds[:1])):
@@ -50,7 +50,7 @@ def usual(grids: Iterable[str]) -> Usual:
     return cells
 
 
-def alike(grid: Grid, column: Column, method: str) -> Settings:
+def settings_in_grid(grid: Grid, column: Column, method: str) -> Settings:
     """The settings that a grid would plan for another method in one of its columns: the method's own
     defaults in the grid's protocol; empty where the method cannot be planned.
     """

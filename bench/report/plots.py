@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from bench.report import style
-from bench.report.lettering import POINT, fitted, text_width
+from bench.report.lettering import POINT, fitted_text, text_width
 from bench.report.panels import ACCURACY, OUTLINED, Margins, Panel, axis_of, round_numbers
 
 
@@ -41,11 +41,11 @@ class Costs(Panel):
         costs = self.data[self.x]
         low, high = (math.log10(end) for end in (costs[costs > 0].min(), costs.max()))
         room = 0.08 * max(high - low, 0.3)
-        free, last = 10 ** (low - 3 * room), 10 ** (high + 3 * room)
-        data = self.data.assign(x=costs.where(costs > 0, free))
+        zero_place, end = 10 ** (low - 3 * room), 10 ** (high + 3 * room)
+        data = self.data.assign(x=costs.where(costs > 0, zero_place))
         front = data[data["front"] == 1].sort_values("x")
         axes.plot(
-            [*front["x"], last],
+            [*front["x"], end],
             [*front["mean"], front["mean"].iloc[-1]],
             drawstyle="steps-post",
             color="0.8",
@@ -73,11 +73,11 @@ class Costs(Panel):
         axes.set_xscale("log")
         if (costs == 0).any():
             axes.axvline(start, color="0.6", linestyle=":", linewidth=1.0)
-            ticks, start = [free, *ticks], 10 ** (low - 4.5 * room)
-        axes.set_xticks(ticks, ["0" if tick == free else f"{tick:,.6g}" for tick in ticks])
+            ticks, start = [zero_place, *ticks], 10 ** (low - 4.5 * room)
+        axes.set_xticks(ticks, ["0" if tick == zero_place else f"{tick:,.6g}" for tick in ticks])
         axes.minorticks_off()
-        axes.set_xlim(start, last)
-        bottom, top = axis_of(data, room=0.5, least=2.0)
+        axes.set_xlim(start, end)
+        bottom, top = axis_of(data, room=0.5, min_room=2.0)
         axes.set_ylim(bottom - 0.08 * (top - bottom), top + 0.08 * (top - bottom))
         axes.set_xlabel(self.across_label)
         axes.set_ylabel(ACCURACY)
@@ -86,19 +86,19 @@ class Costs(Panel):
     def _name(self, axes: Axes, points: pd.DataFrame) -> None:
         """A name beside each point where it covers no other name and no point; else joined by a line."""
         width, height = self.inches
-        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        (start, end), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         scale = height / (top - bottom)
-        across = width * np.log(points["x"] / left) / math.log(right / left)
-        up = scale * (points["mean"] - bottom)
+        xs = width * np.log(points["x"] / start) / math.log(end / start)
+        ys = scale * (points["mean"] - bottom)
         bars = (scale * (points["high"] - points["low"]) / 2).fillna(0.0)
-        taken = [(x - 0.04, y - 0.04, x + 0.04, y + 0.04) for x, y in zip(across, up, strict=True)]
-        taken += [(x - 0.02, y - bar, x + 0.02, y + bar) for x, y, bar in zip(across, up, bars, strict=True)]
-        for mark in sorted(self.marks, key=lambda mark: -float(up[mark.method])):
-            x, y = float(across[mark.method]), float(up[mark.method])
-            wide, tall = text_width(mark.label, self.NAME), self.NAME * POINT
-            box = _free(x, y, wide, tall, taken, self.inches)
-            taken.append(box)
-            joined = max(abs((box[0] + box[2]) / 2 - x) - wide / 2, abs((box[1] + box[3]) / 2 - y)) > 0.13
+        boxes = [(x - 0.04, y - 0.04, x + 0.04, y + 0.04) for x, y in zip(xs, ys, strict=True)]
+        boxes += [(x - 0.02, y - bar, x + 0.02, y + bar) for x, y, bar in zip(xs, ys, bars, strict=True)]
+        for mark in sorted(self.marks, key=lambda mark: -float(ys[mark.method])):
+            x, y = float(xs[mark.method]), float(ys[mark.method])
+            span, size = text_width(mark.label, self.NAME), self.NAME * POINT
+            box = _free_box(x, y, span, size, boxes, self.inches)
+            boxes.append(box)
+            is_far = max(abs((box[0] + box[2]) / 2 - x) - span / 2, abs((box[1] + box[3]) / 2 - y)) > 0.13
             arrow = {
                 "arrowstyle": "-",
                 "color": mark.look.colour,
@@ -115,7 +115,7 @@ class Costs(Panel):
                 fontsize=self.NAME,
                 color=style.ink(mark.look.colour),
                 va="bottom",
-                arrowprops=arrow if joined else None,
+                arrowprops=arrow if is_far else None,
                 zorder=5,
             )
 
@@ -124,27 +124,27 @@ Box = tuple[float, float, float, float]
 """Left, bottom, right and top in inches."""
 
 
-def _free(
-    x: float, y: float, wide: float, tall: float, taken: Sequence[Box], inside: tuple[float, float]
+def _free_box(
+    x: float, y: float, box_width: float, box_height: float, boxes: Sequence[Box], area: tuple[float, float]
 ) -> Box:
     """A rectangle near a point that overlaps the fewest others, the nearest of those."""
 
     def overlap(box: Box) -> float:
-        outside = max(0.0, -box[0], box[2] - inside[0] - 0.1, -box[1], box[3] - inside[1])
-        covered = sum(
-            max(0.0, min(box[2], other[2]) - max(box[0], other[0]))
-            * max(0.0, min(box[3], other[3]) - max(box[1], other[1]))
-            for other in taken
+        overhang = max(0.0, -box[0], box[2] - area[0] - 0.1, -box[1], box[3] - area[1])
+        overlap_area = sum(
+            max(0.0, min(box[2], other_box[2]) - max(box[0], other_box[0]))
+            * max(0.0, min(box[3], other_box[3]) - max(box[1], other_box[1]))
+            for other_box in boxes
         )
-        return round(covered + outside, 6)
+        return round(overlap_area + overhang, 6)
 
-    near = 0.055
+    gap = 0.055
     candidates = []
     for distance in (0.0, 0.1, 0.2, 0.3, 0.42, 0.55):
-        for across, up in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
-            left = x - wide / 2 + across * (wide / 2 + near + distance / 2)
-            bottom = y - tall / 2 + up * (tall / 2 + near * (across == 0) + distance)
-            candidates.append((left, bottom, left + wide, bottom + tall))
+        for step_x, step_y in ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1)):
+            box_left = x - box_width / 2 + step_x * (box_width / 2 + gap + distance / 2)
+            bottom = y - box_height / 2 + step_y * (box_height / 2 + gap * (step_x == 0) + distance)
+            candidates.append((box_left, bottom, box_left + box_width, bottom + box_height))
     return min(candidates, key=overlap)
 
 
@@ -168,7 +168,7 @@ class Heat(Panel):
     def draw(self, axes: Axes) -> None:
         """A square a pair of clients; the colour bar spans this panel's weights."""
         longest = max(self.title.splitlines(), key=len)
-        axes.set_title(self.title, fontsize=fitted(longest, 1.9, 7.5)[1])
+        axes.set_title(self.title, fontsize=fitted_text(longest, 1.9, 7.5)[1])
         weights = self.data.pivot(index="client", columns="from", values="weight").to_numpy(np.float64)
         image = axes.imshow(weights, cmap="cividis_r", interpolation="nearest")
         bar = axes.figure.colorbar(image, cax=axes.inset_axes((1.05, 0.0, 0.06, 1.0)))
@@ -187,15 +187,15 @@ class Heat(Panel):
 
 @dataclass(frozen=True, eq=False)
 class Dots(Panel):
-    """A dot for every ``client`` and ``class``, its area by the count ``items`` as a part of ``largest``."""
+    """A dot for every ``client`` and ``class``, its area by ``items``, of at most ``most_items``."""
 
-    largest: int = 1
+    most_items: int = 1
     SIZE: ClassVar[tuple[float, float]] = (2.8, 1.6)
 
     def draw(self, axes: Axes) -> None:
         """The dots."""
         clients, classes = self.data["client"], self.data["class"]
-        areas = 60.0 * self.data["items"] / self.largest
+        areas = 60.0 * self.data["items"] / self.most_items
         held = areas > 0
         axes.scatter(clients[held], classes[held], s=areas[held], color=style.HUES[0], linewidths=0)
         axes.set_xlim(-0.7, clients.max() + 0.7)

@@ -67,11 +67,11 @@ def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     Raises:
         RequestError: there is no such paper, or its file lacks a column or has a value that is no number.
     """
-    return _read(paper, folder)
+    return _read_values(paper, folder)
 
 
 @cache
-def _read(paper: str, folder: Path) -> tuple[Published, ...]:
+def _read_values(paper: str, folder: Path) -> tuple[Published, ...]:
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)
@@ -84,7 +84,7 @@ def _read(paper: str, folder: Path) -> tuple[Published, ...]:
     return tuple(values)
 
 
-def rows_of(file: Path, columns: Iterable[str], what: str) -> list[dict[str, str]]:
+def rows_of(file: Path, columns: Iterable[str], subject: str) -> list[dict[str, str]]:
     """The rows of a CSV file with these columns.
 
     Raises:
@@ -93,7 +93,7 @@ def rows_of(file: Path, columns: Iterable[str], what: str) -> list[dict[str, str
     rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
     for name in columns:
         if name not in (rows.fieldnames or ()):
-            raise RequestError(f"published {what} {file.name}: the column '{name}' is missing")
+            raise RequestError(f"published {subject} {file.name}: the column '{name}' is missing")
     return list(rows)
 
 

@@ -43,11 +43,11 @@ def published_settings(study: Study) -> tuple[PublishedSetting, ...]:
     Raises:
         RequestError: the file lacks a column.
     """
-    return tuple(row for row in _read(study.published) if row.paper in study.papers and row.setting)
+    return tuple(row for row in _read_settings(study.published) if row.paper in study.papers and row.setting)
 
 
 @cache
-def _read(folder: Path) -> tuple[PublishedSetting, ...]:
+def _read_settings(folder: Path) -> tuple[PublishedSetting, ...]:
     file = folder / FILE
     if not file.is_file():
         return ()
@@ -56,13 +56,13 @@ def _read(folder: Path) -> tuple[PublishedSetting, ...]:
     return tuple(PublishedSetting(*(row[name] for name in fields)) for row in rows)
 
 
-def searched(searches: Iterable[Record | Tuning], setting: str) -> str:
+def searched_values(searches: Iterable[Record | Tuning], setting: str) -> str:
     """The values of a setting that searches tried, or the one that it had in all of them."""
-    tried: dict[Value, None] = {}
+    values: dict[Value, None] = {}
     for search in searches:
-        tried |= dict.fromkeys(search.space.get(setting, (search.spec.settings().get(setting, "-"),)))
-    numbers = sorted(value for value in tried if not isinstance(value, str))
-    return ", ".join(map(str, numbers or tried))
+        values |= dict.fromkeys(search.space.get(setting, (search.spec.settings().get(setting, "-"),)))
+    numbers = sorted(value for value in values if not isinstance(value, str))
+    return ", ".join(map(str, numbers or values))
 
 
 def winner(record: Record, setting: str) -> str:
@@ -70,7 +70,7 @@ def winner(record: Record, setting: str) -> str:
     return str(record.winner.overrides.get(setting, record.spec.settings().get(setting, "-")))
 
 
-def beside(tunings: Iterable[Tuning]) -> list[str]:
+def published_lines(tunings: Iterable[Tuning]) -> list[str]:
     """One line a setting of a tuned method that a study's papers print, with the values searched here."""
     of_method: dict[str, list[Tuning]] = {}
     for tuning in tunings:
@@ -78,7 +78,7 @@ def beside(tunings: Iterable[Tuning]) -> list[str]:
     rows = (row for study in STUDIES.all().values() for row in published_settings(study()))
     return [
         f"{row.method} {row.setting}: {row.text} in {row.paper} ({row.component}, {row.name}), here "
-        f"{searched(of_method[row.method], row.setting)}"
+        f"{searched_values(of_method[row.method], row.setting)}"
         for row in dict.fromkeys(rows)
         if row.method in of_method
     ]

@@ -39,13 +39,13 @@ def competitors(study: Study, boards: Sequence[Cells], selection: Selection) -> 
     The study's own rows, and other methods that the request names; no references, and of rows that
     show the same runs at the same stage the first.
     """
-    found: dict[tuple[str, str], Line] = {}
+    lines: dict[tuple[str, str], Line] = {}
     for board in boards:
         for line in board.lines:
-            competes = line.ranked and not line.setting and (line.own or line.method in selection.methods)
-            if competes and line.method not in study.references:
-                found.setdefault((line.runs, line.stage or study.primary.stage), line)
-    return {line.method: line for line in found.values()}
+            is_rival = line.ranked and not line.setting and (line.is_own or line.method in selection.methods)
+            if is_rival and line.method not in study.references:
+                lines.setdefault((line.runs, line.stage or study.primary.stage), line)
+    return {line.method: line for line in lines.values()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,26 +88,26 @@ def tasks(
     study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results
 ) -> tuple[Task, ...]:
     """Every column that has a cell of a competitor, once, in the order of the boards."""
-    made: dict[tuple[Column, str], Task] = {}
+    by_place: dict[tuple[Column, str], Task] = {}
     for table in boards:
-        own: dict[str, Line] = {}
+        rows: dict[str, Line] = {}
         for line in table.lines:
             if line.ranked and not line.setting:
-                own.setdefault(line.method, line)
+                rows.setdefault(line.method, line)
         for column, point in product(table.columns, table.experiment.points):
             cells = {
                 method: cell
                 for method in lines
-                if method in own and (cell := table.at(column, own[method], point)) is not None
+                if method in rows and (cell := table.at(column, rows[method], point)) is not None
             }
-            if cells and (column, point.label) not in made:
-                measured = {
+            if cells and (column, point.label) not in by_place:
+                frames = {
                     method: scores(cell, results, study.average)
                     for method, cell in cells.items()
                     if cell.measured
                 }
-                made[column, point.label] = Task(column, cells, tuple(compare(measured)), point.label)
-    return tuple(made.values())
+                by_place[column, point.label] = Task(column, cells, tuple(compare(frames)), point.label)
+    return tuple(by_place.values())
 
 
 def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
@@ -130,13 +130,13 @@ def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
 class Ranking:
     """The competitors over the tasks of which two or more have numbers.
 
-    ``titles`` are those of all competitors, ``planned`` counts all tasks that have a cell of the method,
+    ``titles`` are those of all competitors, ``planned_tasks`` counts the tasks that have a cell of a method,
     measured or not.
     """
 
     tasks: tuple[Task, ...]
     titles: dict[str, str]
-    planned: dict[str, int]
+    planned_tasks: dict[str, int]
     baseline: str
 
     @cached_property
@@ -159,8 +159,8 @@ class Ranking:
         """
         if len(self.tasks) == 1:
             return cell_groups(self.tasks[0])
-        tested = {method for pair in self.comparisons for method in (pair.first, pair.second)}
-        return _groups([method for method in self._ranks.index if method in tested], self.comparisons)
+        tested_methods = {method for pair in self.comparisons for method in (pair.first, pair.second)}
+        return _groups([method for method in self._ranks.index if method in tested_methods], self.comparisons)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -192,28 +192,31 @@ class Ranking:
         return list(self._ranks.index)
 
     @property
-    def unranked(self) -> list[str]:
+    def unranked_titles(self) -> list[str]:
         """Titles of competitors without numbers."""
         return [title for method, title in self.titles.items() if method not in self.scores]
 
     @cached_property
     def _ranks(self) -> pd.DataFrame:
         """Mean ranks and their intervals, in the order of the table."""
-        found = rank_intervals([task.runs for task in self.tasks]).loc[self.scores.columns]
-        partial = self.scores.isna().any()
-        return found.assign(partial=partial).sort_values(["partial", "rank"], kind="stable")
+        intervals = rank_intervals([task.runs for task in self.tasks]).loc[self.scores.columns]
+        is_partial = self.scores.isna().any()
+        return intervals.assign(partial=is_partial).sort_values(["partial", "rank"], kind="stable")
 
 
 def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Ranking | None:
     """The ranking of a study's competitors; None where no task has two of them."""
     lines = competitors(study, boards, selection)
-    every = tasks(study, boards, lines, results)
-    ran = tuple(task for task in every if len(task.means) > 1)
-    if not ran:
+    all_tasks = tasks(study, boards, lines, results)
+    ranked_tasks = tuple(task for task in all_tasks if len(task.means) > 1)
+    if not ranked_tasks:
         return None
-    planned = {method: sum(method in task.cells for task in every) for method in lines}
+    planned_tasks = {method: sum(method in task.cells for task in all_tasks) for method in lines}
     return Ranking(
-        ran, {method: study.line_title(line) for method, line in lines.items()}, planned, study.baseline
+        ranked_tasks,
+        {method: study.line_title(line) for method, line in lines.items()},
+        planned_tasks,
+        study.baseline,
     )
 
 
@@ -224,5 +227,5 @@ def cell_groups(task: Task) -> dict[str, int]:
 
 
 def _groups(order: Sequence[str], comparisons: Sequence[Comparison]) -> dict[str, int]:
-    worse = worse_pairs(comparisons)
-    return tie_groups(order, lambda first, second: (first, second) in worse)
+    worse_than = worse_pairs(comparisons)
+    return tie_groups(order, lambda first, second: (first, second) in worse_than)

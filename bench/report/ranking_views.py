@@ -35,7 +35,7 @@ def ranking_table(study: Study, ranking: Ranking) -> Table:
                 "-" if pd.isna(row["group"]) else str(row["group"]),
                 Entry(f"{row['rank']:.2f}", 1 if row["group"] == 1 else 0),
                 "-" if pd.isna(row["low"]) else f"{row['low']:.2f} to {row['high']:.2f}",
-                f"{row['tasks']}/{ranking.planned[row['method']]}",
+                f"{row['tasks']}/{ranking.planned_tasks[row['method']]}",
                 "-" if pd.isna(row["minus_baseline"]) else gap(row["minus_baseline"]),
             ),
         )
@@ -63,18 +63,18 @@ def _groups_table(study: Study, ranking: Ranking) -> Table:
             for task in ranking.tasks
             for method, group in groups[id(task)].items()
         },
-        blank=Entry("-"),
+        filler=Entry("-"),
     )
 
 
 def _pairs_table(
-    name: str, what: str, ranking: Ranking, methods: Sequence[str], comparisons: Sequence[Comparison]
+    name: str, title: str, ranking: Ranking, methods: Sequence[str], comparisons: Sequence[Comparison]
 ) -> Table:
     """Every method of a task, or over tasks, against every other."""
     titles = {method: ranking.titles[method] for method in methods}
     return pivot(
         name,
-        f"{what} ({_tests(comparisons)})",
+        f"{title} ({_tests(comparisons)})",
         "Method",
         titles,
         {method: ("", (title,)) for method, title in titles.items()},
@@ -82,18 +82,18 @@ def _pairs_table(
             (pair.first, pair.second): (
                 Entry("-" if pair.difference is None else f"{signed(pair.difference)} {MARKS[pair.verdict]}"),
             )
-            for tested in comparisons
-            for pair in (tested, tested.turned())
+            for comparison in comparisons
+            for pair in (comparison, comparison.opposite())
         },
-        blank=Entry(""),
+        filler=Entry(""),
     )
 
 
 def _task_pairs(study: Study, ranking: Ranking, task: Task) -> Table:
-    where = task.column.described(study.title_of(task.column.dataset))
+    place = task.column.description(study.title_of(task.column.dataset))
     return _pairs_table(
         "_".join(map(str, filter(None, ("pairs", *astuple(task.column), task.point)))),
-        ", ".join(filter(None, ("Row minus column in points", where, task.point))),
+        ", ".join(filter(None, ("Row minus column in points", place, task.point))),
         ranking,
         list(task.means),
         task.comparisons,
@@ -102,11 +102,11 @@ def _task_pairs(study: Study, ranking: Ranking, task: Task) -> Table:
 
 def _tests(comparisons: Sequence[Comparison]) -> str:
     """``55 tests over 10 clients``; the most units where pairs differ in them."""
-    tested = [pair for pair in comparisons if pair.p is not None]
-    if not tested:
+    tests = [pair for pair in comparisons if pair.p is not None]
+    if not tests:
         return "no test"
-    units = max(pair.units for pair in tested)
-    return f"{len(tested)} test{'s' if len(tested) > 1 else ''} over {units} {tested[0].unit}s"
+    units = max(pair.units for pair in tests)
+    return f"{len(tests)} test{'s' if len(tests) > 1 else ''} over {units} {tests[0].unit}s"
 
 
 def tables(study: Study, ranking: Ranking) -> tuple[Table, ...]:
@@ -118,9 +118,9 @@ def pair_tables(study: Study, ranking: Ranking) -> tuple[Table, ...]:
     """The paired tests over tasks and of each."""
     views = []
     if ranking.comparisons:
-        tested = [method for method in ranking.methods if method in ranking.groups]
-        what = "Row minus column in points, over tasks"
-        views.append(_pairs_table("pairs", what, ranking, tested, ranking.comparisons))
+        tested_methods = [method for method in ranking.methods if method in ranking.groups]
+        title = "Row minus column in points, over tasks"
+        views.append(_pairs_table("pairs", title, ranking, tested_methods, ranking.comparisons))
     return (*views, *(_task_pairs(study, ranking, task) for task in ranking.tasks))
 
 
@@ -165,29 +165,29 @@ def _fine_print(study: Study, ranking: Ranking, results: Results) -> tuple[str, 
 def _notes(study: Study, ranking: Ranking) -> tuple[str, ...]:
     """Methods without numbers, and pairs without a test."""
     lines = []
-    if ranking.unranked:
-        lines.append(f"without numbers, not ranked: {', '.join(ranking.unranked)}")
+    if ranking.unranked_titles:
+        lines.append(f"without numbers, not ranked: {', '.join(ranking.unranked_titles)}")
     for task in ranking.tasks:
-        lost: dict[str, list[str]] = defaultdict(list)
+        gaps: dict[str, list[str]] = defaultdict(list)
         for pair in task.comparisons:
             if pair.verdict == "no test":
-                why = f"{pair.units} {pair.unit}" if pair.units else "no common seeds and partitions"
-                lost[why].append(f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}")
+                reason = f"{pair.units} {pair.unit}" if pair.units else "no common seeds and partitions"
+                gaps[reason].append(f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}")
         lines += [
-            f"no test in {task.label(study)} ({why}): {'; '.join(pairs)}" for why, pairs in lost.items()
+            f"no test in {task.label(study)} ({reason}): {'; '.join(pairs)}" for reason, pairs in gaps.items()
         ]
     return tuple(lines)
 
 
 def pairs_record(ranking: Ranking) -> pd.DataFrame:
     """The tests of every task, then those over tasks, which have no place."""
-    nowhere: dict[str, str | int] = dict.fromkeys(("dataset", "scenario", "clients"), "")
+    empty_place: dict[str, str | int] = dict.fromkeys(("dataset", "scenario", "clients"), "")
     tests = [(asdict(task.column), task.point, pair) for task in ranking.tasks for pair in task.comparisons]
-    tests += [(nowhere, "", pair) for pair in ranking.comparisons]
+    tests += [(empty_place, "", pair) for pair in ranking.comparisons]
     return pd.DataFrame(
         [
             {
-                **where,
+                **place,
                 "point": point,
                 "first": pair.first,
                 "second": pair.second,
@@ -199,7 +199,7 @@ def pairs_record(ranking: Ranking) -> pd.DataFrame:
                 "units": pair.units,
                 "verdict": pair.verdict,
             }
-            for where, point, pair in tests
+            for place, point, pair in tests
         ]
     )
 
@@ -210,7 +210,7 @@ def _figure(study: Study, ranking: Ranking, name: str) -> Figure | None:
         return None
     columns = ["method", "mean_rank", "low", "high", "group"]
     data = ranking.table.rename(columns={"rank": "mean_rank"})[columns]
-    marks = tuple(Mark(method, ranking.titles[method], style.of(method)) for method in data["method"])
+    marks = tuple(Mark(method, ranking.titles[method], style.look_of(method)) for method in data["method"])
     caption = (
         f"Mean ranks over {len(ranking.tasks)} tasks with 95 % intervals, 1 is the best; methods of one "
         "group are not told apart by the paired tests."
@@ -225,7 +225,7 @@ def ranking_document(study: Study, ranking: Ranking, results: Results) -> Docume
     views = tables(study, ranking)
     figure = _figure(study, ranking, name)
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
-    methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned))[columns]
+    methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned_tasks))[columns]
     return Document(
         name=name,
         title=f"{study.title}: Ranking of methods",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from bench.pages.grades import GRADES, grade_look
 from bench.report.figures import Figure
-from bench.report.table import Beside, Document, Entry, Table
+from bench.report.table import Document, Entry, SideNote, Table
 from bench.report.tables import WIDTH
 
 LATEX = {
@@ -40,10 +40,10 @@ def escape_markdown(text: str) -> str:
     return " ".join(text.split())
 
 
-def _beside(beside: Beside) -> str:
+def _side_text(side_note: SideNote) -> str:
     """``83.49 ± 0.22, +0.71 =``: published, difference and the verdict's mark, or the word of a state."""
-    verdict = grade_look(beside.verdict).mark if beside.verdict in GRADES else beside.verdict
-    return ", ".join(filter(None, (beside.published, f"{beside.difference} {verdict}".strip())))
+    verdict = grade_look(side_note.verdict).mark if side_note.verdict in GRADES else side_note.verdict
+    return ", ".join(filter(None, (side_note.published, f"{side_note.difference} {verdict}".strip())))
 
 
 def _marks(tables: Iterable[Table]) -> str:
@@ -69,7 +69,7 @@ def markdown_table(table: Table) -> str:
     def text(entry: Entry) -> str:
         number = escape_markdown(entry.text)
         number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(entry.place, number)
-        return f"{number} ({escape_markdown(_beside(entry.beside))})" if entry.beside else number
+        return f"{number} ({escape_markdown(_side_text(entry.beside))})" if entry.beside else number
 
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
     lines.append(["---", *("---:" for _ in table.columns)])
@@ -86,16 +86,16 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
         parts += [markdown_table(block) for block in view.blocks(WIDTH)]
     for figure, name in figures.items():
         parts += [f"![{name}]({name}.png)", f"*{escape_markdown(figure.caption)}*"]
-    further = [*document.notes, *document.fine_print]
-    if further:
-        parts += ["## Notes", "\n".join(f"- {escape_markdown(note)}" for note in further)]
+    all_notes = [*document.notes, *document.fine_print]
+    if all_notes:
+        parts += ["## Notes", "\n".join(f"- {escape_markdown(note)}" for note in all_notes)]
     return "\n\n".join(parts) + "\n"
 
 
 def _number(text: str) -> str:
     """A LaTeX entry; a number's minus sign becomes a real one."""
-    signed = len(text) > 1 and text[0] == "-" and text[1].isdigit()
-    return "$-$" + escape_latex(text[1:]) if signed else escape_latex(text)
+    is_negative = len(text) > 1 and text[0] == "-" and text[1].isdigit()
+    return "$-$" + escape_latex(text[1:]) if is_negative else escape_latex(text)
 
 
 def latex_table(table: Table) -> str:
@@ -105,24 +105,24 @@ def latex_table(table: Table) -> str:
         number = _number(entry.text)
         return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(entry.place, number)
 
-    def below(entry: Entry) -> str:
-        return rf"{{\scriptsize {escape_latex(_beside(entry.beside))}}}" if entry.beside else ""
+    def published_text(entry: Entry) -> str:
+        return rf"{{\scriptsize {escape_latex(_side_text(entry.beside))}}}" if entry.beside else ""
 
     lines = [rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
     if any(heading for heading, _ in table.groups):
         heads = [rf"\multicolumn{{{span}}}{{c}}{{{escape_latex(heading)}}}" for heading, span in table.groups]
         lines.append(f" & {' & '.join(heads)} \\\\")
-        first = 2
+        start = 2
         rules = []
         for _, span in table.groups:
-            rules.append(rf"\cmidrule(lr){{{first}-{first + span - 1}}}")
-            first += span
+            rules.append(rf"\cmidrule(lr){{{start}-{start + span - 1}}}")
+            start += span
         lines.append("".join(rules))
     lines += [" & ".join([escape_latex(table.stub), *map(escape_latex, table.columns)]) + r" \\", r"\midrule"]
     for label, entries in table.rows:
         lines.append(" & ".join([escape_latex(label), *map(text, entries)]) + r" \\")
         if any(entry.beside for entry in entries):
-            lines.append(" & ".join(["", *map(below, entries)]) + r" \\")
+            lines.append(" & ".join(["", *map(published_text, entries)]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 

@@ -10,19 +10,19 @@ from pathlib import Path
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
-from bench.pages.folder import replaced
+from bench.pages.folder import replacement
 from bench.report import charts, folder, page, render, tables, terminal
 from bench.report import frame as frames
 from bench.report.cells import Cells, Selection
 from bench.report.claim_views import claims
-from bench.report.collect import plans_of, results_of, selected
+from bench.report.collect import plans_of, results_of, selected_cells
 from bench.report.dataset_documents import dataset_document
 from bench.report.drawings import Drawings
 from bench.report.experiment import Plan
 from bench.report.figures import Figure
 from bench.report.metric import TITLES, check_kept
 from bench.report.parts import Part, scores, sentences, verdict_counts
-from bench.report.planned import Usual, usual
+from bench.report.planned import UsualCells, usual_cells
 from bench.report.printout import PrintedStudy, Printout
 from bench.report.ranking import rank
 from bench.report.ranking_views import ranking_document
@@ -51,16 +51,16 @@ class Report:
         return tuple(document for part in self.parts for document in part.documents)
 
 
-def _known(kind: str, asked: Iterable[str], known: Iterable[str]) -> None:
-    names = set(known)
-    for name in asked:
-        if name not in names:
-            raise unknown(kind, name, names)
+def _check_names(kind: str, names: Iterable[str], known_names: Iterable[str]) -> None:
+    choices = set(known_names)
+    for name in names:
+        if name not in choices:
+            raise unknown(kind, name, choices)
 
 
 def choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
     """The studies asked for; a grid narrows them to those that it belongs to."""
-    _known("study", request.studies, studies)
+    _check_names("study", request.studies, studies)
     names = list(request.studies or studies)
     if request.grid and not request.studies:
         study = load_grid(request.grid).study
@@ -73,7 +73,7 @@ Plans = dict[str, list[Plan]]
 
 
 def select(
-    request: Request, studies: Sequence[Study], results: Results, asked_cells: Usual, plans: Plans
+    request: Request, studies: Sequence[Study], results: Results, asked_cells: UsualCells, plans: Plans
 ) -> Selection:
     """The request as a selection; ``asked_cells`` are those of the grid asked for, if one is.
 
@@ -81,24 +81,24 @@ def select(
         RequestError: a name or number of clients that occurs in no study and no run, or a
             combination that no table has.
     """
-    chosen = [plan for study in studies for plan in plans[study.name]]
+    study_plans = [plan for study in studies for plan in plans[study.name]]
     columns = {column for study in studies for column in study.columns}
-    columns |= {column for plan in chosen for column in plan.columns}
-    everywhere = columns | results.columns
+    columns |= {column for plan in study_plans for column in plan.columns}
+    places = columns | results.columns
     methods = {line.method for study in studies for line in study.lines} | set(results.runs["method"])
-    methods |= {line.method for plan in chosen for line in plan.lines}
-    _known("dataset", request.datasets, {column.dataset for column in everywhere})
-    _known("scenario", request.scenarios, {column.scenario for column in everywhere})
-    _known("number of clients", map(str, request.clients), {str(column.clients) for column in everywhere})
-    _known("method", request.methods, methods)
-    asked = request.methods or {method for _, method in asked_cells}
-    readers = {line.method for study in studies for line in study.lines if line.reads and line.runs in asked}
-    wanted = set(asked) if request.methods else {*asked, *readers}
+    methods |= {line.method for plan in study_plans for line in plan.lines}
+    _check_names("dataset", request.datasets, {column.dataset for column in places})
+    _check_names("scenario", request.scenarios, {column.scenario for column in places})
+    _check_names("number of clients", map(str, request.clients), {str(column.clients) for column in places})
+    _check_names("method", request.methods, methods)
+    names = request.methods or {method for _, method in asked_cells}
+    readers = {line.method for study in studies for line in study.lines if line.reads and line.runs in names}
+    choice = set(names) if request.methods else {*names, *readers}
     selection = Selection(
         frozenset(request.datasets),
         frozenset(request.scenarios),
         frozenset(request.clients),
-        frozenset(wanted),
+        frozenset(choice),
         frozenset(column for column, _ in asked_cells),
     )
     if not any(selection.has_column(column) for column in columns):
@@ -115,81 +115,87 @@ def select(
     return selection
 
 
-def _has(study: Study, wanted: Callable[[Column], bool]) -> bool:
-    return any(map(wanted, study.columns))
+def _has(study: Study, is_wanted: Callable[[Column], bool]) -> bool:
+    return any(map(is_wanted, study.columns))
 
 
-def _elsewhere(results: Results, plans: Plans) -> tuple[str, ...]:
+def _columns_outside_tables(results: Results, plans: Plans) -> tuple[str, ...]:
     """Columns with runs that no table of any study has."""
-    shown: set[Column] = {column for each in plans.values() for plan in each for column in plan.columns}
+    table_columns: set[Column] = {
+        column for study_plans in plans.values() for plan in study_plans for column in plan.columns
+    }
     lines = []
-    for column in sorted(results.columns - shown):
+    for column in sorted(results.columns - table_columns):
         methods = sorted({method for method in results.methods(column) if results.groups(column, method)})
         lines.append(f"{column.dataset} {column.scenario} {column.clients}: {', '.join(methods)}")
     return tuple(lines)
 
 
-def _usual(request: Request, studies: Iterable[Study]) -> Usual:
+def _usual_cells(request: Request, studies: Iterable[Study]) -> UsualCells:
     """The usual settings of every cell: those of the studies' grids, or of another grid asked for.
 
     Where a study's grid is asked for, its seeds are the planned ones of its cells.
     """
     grids = [grid for study in studies for grid in study.grids]
     if request.grid is None:
-        return usual(grids)
-    asked = usual([request.grid])
+        return usual_cells(grids)
+    grid_cells = usual_cells([request.grid])
     if request.grid not in grids:
-        return asked
-    own = usual(grids)
-    return own | {key: cell for key, cell in asked.items() if cell.settings == own[key].settings}
+        return grid_cells
+    study_cells = usual_cells(grids)
+    return study_cells | {
+        key: cell for key, cell in grid_cells.items() if cell.settings == study_cells[key].settings
+    }
 
 
 def _part(
     study: Study,
     experiments: Sequence[Cells],
-    shown: Sequence[Cells],
+    shown_experiments: Sequence[Cells],
     results: Results,
     selection: Selection,
     drawings: Drawings | None,
 ) -> Part:
-    """A study's documents: of the experiments ``shown``, then statistics over all those selected, run or not.
-    No statistics where no methods are compared; by another metric than accuracy tables and the ranking
-    alone, as nothing is published, claimed or drawn of it.
+    """A study's documents: of ``shown_experiments``, then statistics over all those selected, run or not. No
+    statistics where no methods are compared; by another metric than accuracy tables and the ranking alone,
+    as nothing is published, claimed or drawn of it.
     """
     by_accuracy = results.metric == ACCURACY
     # Drawings are begun before anything else: what follows takes long enough to draw many.
     documents: list[Document | None] = [
-        tables.document(each, results, _figures(each, results, drawings) if by_accuracy else ())
-        for each in shown
+        tables.document(cells, results, _figures(cells, results, drawings) if by_accuracy else ())
+        for cells in shown_experiments
     ]
-    competing = [cells for cells in experiments if cells.experiment.competes]
-    ranks = rank(study, competing, results, selection) if competing else None
+    competing_tables = [cells for cells in experiments if cells.experiment.competes]
+    ranks = rank(study, competing_tables, results, selection) if competing_tables else None
     ranking = ranking_document(study, ranks, results) if ranks else None
-    answers: list[Document | None] = []
+    claim_documents: list[Document | None] = []
     if not by_accuracy:
         documents.append(ranking and replace(ranking, figures=()))
-    elif competing:
-        main = [cells for cells in experiments if cells.experiment.main]
-        answers = [claims(study, listed, experiments, results) for listed in study.claims]
+    elif competing_tables:
+        main_tables = [cells for cells in experiments if cells.experiment.main]
+        claim_documents = [claims(study, claim_list, experiments, results) for claim_list in study.claims]
         documents += [
-            *(spread(table, results) for table in main),
+            *(spread(table, results) for table in main_tables),
             ranking,
-            tuning(study, main, results, selection),
+            tuning(study, main_tables, results, selection),
             reproduction(study, experiments, results, selection),
-            *answers,
+            *claim_documents,
             dataset_document(study) if selection == Selection() else None,
         ]
     columns = {column for cells in experiments for column in cells.columns}
-    lacking = () if by_accuracy else filter(None, [check_kept(results.metric, *results.lacking(columns))])
-    every = scores(study, verdict_counts(study, experiments, selection == Selection()))
-    maps = [(each, tables.verdict_map(each)) for each in competing]
+    gap_sentences = (
+        () if by_accuracy else filter(None, [check_kept(results.metric, *results.metric_coverage(columns))])
+    )
+    paper_scores = scores(study, verdict_counts(study, experiments, selection == Selection()))
+    maps = [(cells, tables.verdict_map(cells)) for cells in competing_tables]
     return Part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
-        (*sentences(study, ranks, every, filter(None, answers)), *lacking),
-        every,
+        (*sentences(study, ranks, paper_scores, filter(None, claim_documents)), *gap_sentences),
+        paper_scores,
         ranks.table if ranks else None,
-        {f"{study.name}_{each.experiment.name}": table for each, table in maps if table},
+        {f"{study.name}_{cells.experiment.name}": table for cells, table in maps if table},
         [document for document in documents if document],
     )
 
@@ -206,7 +212,7 @@ def compose(
     source: Source,
     request: Request,
     studies: dict[str, type[Study]],
-    settings: Usual | None = None,
+    settings: UsualCells | None = None,
     drawings: Drawings | None = None,
 ) -> Report:
     """The report on a database, of which nothing is written yet. ``settings`` replace what the grids plan as
@@ -215,56 +221,75 @@ def compose(
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
     """
-    chosen = choose(request, studies)
-    every = plans_of(studies)
-    planned = [plan for study in chosen for plan in every[study.name]]
-    asked = [plan for plan in planned if request.grid and plan.experiment.grid == request.grid]
-    settings = settings or ({} if asked else _usual(request, chosen))
-    results = results_of(source, every, settings, request.metric)
+    chosen_studies = choose(request, studies)
+    plans_by_study = plans_of(studies)
+    chosen_plans = [plan for study in chosen_studies for plan in plans_by_study[study.name]]
+    asked_plans = [plan for plan in chosen_plans if request.grid and plan.experiment.grid == request.grid]
+    settings = settings or ({} if asked_plans else _usual_cells(request, chosen_studies))
+    results = results_of(source, plans_by_study, settings, request.metric)
     plans = {
         name: [
-            plan for plan in each if plan in asked or not request.grid or (plan.experiment.main and not asked)
+            plan
+            for plan in study_plans
+            if plan in asked_plans or not request.grid or (plan.experiment.main and not asked_plans)
         ]
-        for name, each in every.items()
+        for name, study_plans in plans_by_study.items()
     }
-    wanted = {} if asked or not request.grid else usual([request.grid])
-    selection = select(request, chosen, results, wanted, plans)
-    shown = [
-        study for study in chosen if request.studies or asked or _has(study, results.columns.__contains__)
-    ] or chosen
-    parts, unrun = [], []
-    for study in shown:
-        experiments = selected(study, plans[study.name], results, selection)
-        with_runs = [each for each in experiments if asked or each.experiment.main or each.ran]
-        unrun += [f"{study.name} {each.experiment.name}" for each in experiments if each not in with_runs]
-        parts.append(_part(study, experiments, with_runs, results, selection, drawings))
+    asked_cells = {} if asked_plans or not request.grid else usual_cells([request.grid])
+    selection = select(request, chosen_studies, results, asked_cells, plans)
+    shown_studies = [
+        study
+        for study in chosen_studies
+        if request.studies or asked_plans or _has(study, results.columns.__contains__)
+    ] or chosen_studies
+    parts, unrun_names = [], []
+    for study in shown_studies:
+        experiments = selected_cells(study, plans[study.name], results, selection)
+        shown_experiments = [
+            cells for cells in experiments if asked_plans or cells.experiment.main or cells.run_columns
+        ]
+        unrun_names += [
+            f"{study.name} {cells.experiment.name}" for cells in experiments if cells not in shown_experiments
+        ]
+        parts.append(_part(study, experiments, shown_experiments, results, selection, drawings))
     if not any(part.documents for part in parts):
         raise RequestError(
             "no cell of the studies has all of these names together: leave one of the filters away"
         )
-    left_out = (study.name for study in chosen if study not in shown and _has(study, selection.has_column))
+    omitted_names = (
+        study.name
+        for study in chosen_studies
+        if study not in shown_studies and _has(study, selection.has_column)
+    )
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
-    with_documents = tuple(
+    full_parts = tuple(
         sorted((part for part in parts if part.documents), key=lambda part: part.measured, reverse=True)
     )
-    return Report(with_documents, _printout(with_documents, (*left_out, *unrun), _elsewhere(results, every)))
+    return Report(
+        full_parts,
+        _printout(
+            full_parts, (*omitted_names, *unrun_names), _columns_outside_tables(results, plans_by_study)
+        ),
+    )
 
 
-def _printout(parts: Sequence[Part], unrun: tuple[str, ...], elsewhere: tuple[str, ...]) -> Printout:
+def _printout(
+    parts: Sequence[Part], unrun_names: tuple[str, ...], columns_outside_tables: tuple[str, ...]
+) -> Printout:
     studies = {
         part.study: PrintedStudy(
             part.title,
             len(run_origins(part.documents)),
             part.sentences,
             part.scores,
-            {document.name: terminal.printed(document) for document in part.documents},
+            {document.name: terminal.printed_document(document) for document in part.documents},
         )
         for part in parts
     }
     documents = [document for part in parts for document in part.documents]
-    shipped = Counter(sorted(origin for origin in run_origins(documents).values() if origin != OWN))
+    shipped_runs = Counter(sorted(origin for origin in run_origins(documents).values() if origin != OWN))
     figures = sum(len(document.figures) for document in documents)
-    return Printout(studies, unrun, elsewhere, dict(shipped), figures)
+    return Printout(studies, unrun_names, columns_outside_tables, dict(shipped_runs), figures)
 
 
 def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> None:
@@ -276,26 +301,30 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> Non
         RequestError: the folder holds other files than a report's, or cannot be written.
     """
     folder.check(out)
-    with replaced(out) as new:
+    with replacement(out) as new_folder:
         stems = {}
         for part in report.parts:
             for document in part.documents:
                 figures = {figure: part.file(document, figure.name) for figure in document.figures}
-                stems.update({figure: new / stem for figure, stem in figures.items()})
-                place = new / part.folder(document)
+                stems.update({figure: new_folder / stem for figure, stem in figures.items()})
+                place = new_folder / part.folder(document)
                 place.mkdir(parents=True)
-                named = {figure: stem.name for figure, stem in figures.items()}
-                for kind, text in (("md", render.markdown(document, named)), ("tex", render.latex(document))):
+                file_names = {figure: stem.name for figure, stem in figures.items()}
+                for kind, text in (
+                    ("md", render.markdown(document, file_names)),
+                    ("tex", render.latex(document)),
+                ):
                     (place / f"table.{kind}").write_text(text, encoding="utf-8", newline="\n")
                 frames.write(place / "table.csv", frames.frame(document.cells))
                 for name, rows in document.records.items():
                     frames.write(place / f"{name}.csv", rows)
         drawings.save(stems)
         frames.write(
-            new / "cells.csv", frames.frame(cell for each in report.documents for cell in each.primary)
+            new_folder / "cells.csv",
+            frames.frame(cell for document in report.documents for cell in document.primary_cells),
         )
-        page.save(report.parts, new)
-        folder.seal(new, stamp, report.printout)
+        page.save(report.parts, new_folder)
+        folder.seal(new_folder, stamp, report.printout)
 
 
 def build(
@@ -303,7 +332,7 @@ def build(
     request: Request,
     studies: dict[str, type[Study]],
     out: Path,
-    settings: Usual | None = None,
+    settings: UsualCells | None = None,
 ) -> Report:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
     with Drawings() as drawings:

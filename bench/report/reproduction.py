@@ -42,24 +42,24 @@ ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
 PRINTED = ("score", "placebos", "clients", "signs", "earlier")
 """Tables of the score that a terminal shows."""
 
-Judged = dict[Published, Cell]
+JudgedCells = dict[Published, Cell]
 """Published value -> the cell set beside it."""
 
 
-def judged(experiments: Iterable[Cells], drawn: bool = False) -> Judged:
+def judged_cells(experiments: Iterable[Cells], drawn_only: bool = False) -> JudgedCells:
     """Every published value beside its cell, once, under the primary reading and the usual setting.
 
     A value that several tables show is judged in the first of those that measured it, if possible in one
     where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse;
-    ``drawn`` leaves the latter out. Main tables come before experiments. A reduced experiment measures
+    ``drawn_only`` leaves the latter out. Main tables come before experiments. A reduced experiment measures
     something else, and never stands in for a whole one.
     """
-    cells: Judged = {}
+    cells: JudgedCells = {}
     for experiment in experiments:
-        for cell in experiment.primary:
-            if cell.target and not cell.line.setting and not (drawn and _papers_own(cell)):
-                first = cells.setdefault(cell.target, cell)
-                if _weight(cell) > _weight(first) and not experiment.experiment.reduced:
+        for cell in experiment.primary_cells:
+            if cell.target and not cell.line.setting and not (drawn_only and _papers_own(cell)):
+                chosen_cell = cells.setdefault(cell.target, cell)
+                if _weight(cell) > _weight(chosen_cell) and not experiment.experiment.reduced:
                     cells[cell.target] = cell
     return cells
 
@@ -75,16 +75,16 @@ def _papers_own(cell: Cell) -> bool:
     return cell.spread.source == SAME_CLIENTS
 
 
-def _on_both(values: Judged, experiments: Sequence[Cells]) -> pd.DataFrame:
+def _grades_on_both(values: JudgedCells, experiments: Sequence[Cells]) -> pd.DataFrame:
     """Grades of values that were measured on the paper's own clients and on drawn ones: columns paper,
     clients, grade; two rows a value.
     """
-    drawn = judged(experiments, drawn=True)
+    drawn_cells = judged_cells(experiments, drawn_only=True)
     rows = [
-        (value.paper, clients, each.verdict)
+        (value.paper, clients, judged_cell.verdict)
         for value, cell in values.items()
-        if _papers_own(cell) and value in drawn and drawn[value].measured
-        for clients, each in (("drawn", drawn[value]), ("the paper's own", cell))
+        if _papers_own(cell) and value in drawn_cells and drawn_cells[value].measured
+        for clients, judged_cell in (("drawn", drawn_cells[value]), ("the paper's own", cell))
     ]
     return pd.DataFrame(rows, columns=["paper", "clients", "grade"])
 
@@ -98,10 +98,12 @@ def agreements(tables: Iterable[Cells]) -> pd.DataFrame:
     rows = []
     for table in tables:
         cells = [
-            cell for cell in table.primary if cell.measure is table.measures[0] and not cell.line.setting
+            cell
+            for cell in table.primary_cells
+            if cell.measure is table.measures[0] and not cell.line.setting
         ]
-        beside = [comparison for comparison in table.experiment.comparisons if comparison.targets]
-        for comparison, column, point in product(beside, table.columns, table.experiment.points):
+        comparisons = [comparison for comparison in table.experiment.comparisons if comparison.targets]
+        for comparison, column, point in product(comparisons, table.columns, table.experiment.points):
             pairs = [
                 (cell.measured.mean, cell.target.mean)
                 for cell in cells
@@ -129,9 +131,9 @@ def earlier_rule(cell: Cell) -> str:
     if cell.evidence is None or cell.measured is None or cell.target is None:
         return cell.verdict
     spread = cell.spread.std if cell.spread.source == OWN else None
-    allowed = max(1.0, 2 * math.hypot(cell.target.std or 0.0, cell.measured.std or 0.0, spread or 0.0))
+    tolerance = max(1.0, 2 * math.hypot(cell.target.std or 0.0, cell.measured.std or 0.0, spread or 0.0))
     difference = cell.evidence.difference
-    return "reproduced" if abs(difference) <= allowed else "above" if difference > 0 else "below"
+    return "reproduced" if abs(difference) <= tolerance else "above" if difference > 0 else "below"
 
 
 def placebo(cell: Cell, values: Sequence[float]) -> str:
@@ -141,11 +143,13 @@ def placebo(cell: Cell, values: Sequence[float]) -> str:
     assert target.mean is not None
     assert evidence is not None
     runs = PublishedRuns(evidence.n_p)
-    other = weigh(target.mean, target.std, runs, values, cell.spread, evidence.margin, evidence.control)
-    return grade(other, target.mean, len(values))
+    placebo_evidence = weigh(
+        target.mean, target.std, runs, values, cell.spread, evidence.margin, evidence.control
+    )
+    return grade(placebo_evidence, target.mean, len(values))
 
 
-def _placebos(study: Study, values: Judged, results: Results) -> pd.DataFrame:
+def _placebos(study: Study, values: JudgedCells, results: Results) -> pd.DataFrame:
     """Grades of all graded cells, and those of the baseline's and the control's runs in the place of others':
     columns paper, runs, grade; a row a cell.
     """
@@ -155,15 +159,15 @@ def _placebos(study: Study, values: Judged, results: Results) -> pd.DataFrame:
             continue
         rows.append((value.paper, "the method's own", cell.verdict))
         baseline = cell.baseline and results.aggregate(cell.baseline, cell.stage, cell.rule, study.average)
-        for method, other in ((study.baseline, baseline), (study.control, cell.control)):
-            if other and other.n > 1 and method != cell.line.runs:
-                rows.append((value.paper, f"{study.title_of(method)}'s", placebo(cell, other.values)))
+        for method, aggregate in ((study.baseline, baseline), (study.control, cell.control)):
+            if aggregate and aggregate.n > 1 and method != cell.line.runs:
+                rows.append((value.paper, f"{study.title_of(method)}'s", placebo(cell, aggregate.values)))
     return pd.DataFrame(rows, columns=["paper", "runs", "grade"])
 
 
-def _counts(data: pd.DataFrame, by: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
+def _counts(data: pd.DataFrame, keys: list[str], verdict: str, order: Iterable[str]) -> pd.DataFrame:
     """Numbers of verdicts: a row a group in the order of the data, a column a verdict."""
-    counts = data.groupby([*by, verdict], sort=False).size().unstack(fill_value=0)
+    counts = data.groupby([*keys, verdict], sort=False).size().unstack(fill_value=0)
     return counts.reindex(columns=list(order), fill_value=0)
 
 
@@ -172,8 +176,8 @@ def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
     ``cells``, those ``below`` and ``above`` the published mean, the ``mean`` difference in points, and
     ``p`` of a two-sided binomial test, in which cells that differ by nothing do not count.
     """
-    graded = data[data["verdict"].isin(GRADES)]
-    signs = graded.groupby(["paper", "dataset"], sort=False).agg(
+    graded_rows = data[data["verdict"].isin(GRADES)]
+    signs = graded_rows.groupby(["paper", "dataset"], sort=False).agg(
         cells=("difference", "size"),
         below=("difference", lambda values: int((values < 0).sum())),
         above=("difference", lambda values: int((values > 0).sum())),
@@ -201,39 +205,41 @@ def _score(counts: pd.DataFrame, placebos: pd.DataFrame, taus: pd.DataFrame) -> 
     for paper in counts.index:
         verdicts = counts.loc[paper]
         total = int(verdicts.sum())
-        known = taus.loc[taus["paper"] == paper, "tau"].dropna()
-        own = placebos[placebos["paper"] == paper]
+        known_taus = taus.loc[taus["paper"] == paper, "tau"].dropna()
+        paper_placebos = placebos[placebos["paper"] == paper]
         score[paper] = {
             "published cells": str(total),
             **{str(name): f"{n} ({100 * n / total:.1f} %)" for name, n in verdicts.items()},
             **{
                 f"placebo: reproduced by {runs} runs": f"{(part == 'reproduced').sum()} of {len(part)}"
-                for runs, part in own.groupby("runs", sort=False)["grade"]
+                for runs, part in paper_placebos.groupby("runs", sort=False)["grade"]
                 if runs != "the method's own"
             },
-            "Kendall's tau, mean": f"{known.mean():+.2f}" if len(known) else "-",
-            "columns with tau": str(len(known)),
+            "Kendall's tau, mean": f"{known_taus.mean():+.2f}" if len(known_taus) else "-",
+            "columns with tau": str(len(known_taus)),
         }
     return pd.DataFrame(score).fillna("-")
 
 
 def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     """Tau of every column with an order to compare."""
-    shown = taus[taus["methods"] >= LEAST_METHODS]
-    names = shown[["beside", "dataset", "scenario", "clients", "point"]].itertuples(index=False, name=None)
+    shown_taus = taus[taus["methods"] >= LEAST_METHODS]
+    names = shown_taus[["beside", "dataset", "scenario", "clients", "point"]].itertuples(
+        index=False, name=None
+    )
     index = [
-        ", ".join(filter(None, (beside, Column(*column).described(study.title_of(column[0])), point)))
-        for beside, *column, point in names
+        ", ".join(filter(None, (comparison, Column(*column).description(study.title_of(column[0])), point)))
+        for comparison, *column, point in names
     ]
-    tau = ["-" if math.isnan(each) else f"{each:+.2f}" for each in shown["tau"]]
-    return pd.DataFrame({"Methods": shown["methods"].tolist(), "Kendall's tau": tau}, index)
+    tau = ["-" if math.isnan(value) else f"{value:+.2f}" for value in shown_taus["tau"]]
+    return pd.DataFrame({"Methods": shown_taus["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
 def reproduction(
     study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
 ) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
-    values = judged(experiments)
+    values = judged_cells(experiments)
     if len(values) < 2:
         return None
     data = frame(values.values()).assign(
@@ -244,18 +250,20 @@ def reproduction(
     counts = _counts(data, ["paper"], "verdict", ORDER)
     if selection == Selection():  # a filtered report leaves cells out on purpose
         counts[NO_TABLE] = [
-            sum(value.metric == "accuracy" and value not in values for value in every)
-            for every in (published(paper, study.published) for paper in counts.index)
+            sum(value.metric == "accuracy" and value not in values for value in paper_values)
+            for paper_values in (published(paper, study.published) for paper in counts.index)
         ]
     counts = counts[[name for name in ORDER if name in ALWAYS or counts[name].any()]]
     placebos = _placebos(study, values, results)
-    taus = agreements([each for each in experiments if each.experiment.competes or each.experiment.reduced])
+    taus = agreements(
+        [cells for cells in experiments if cells.experiment.competes or cells.experiment.reduced]
+    )
     signs = sign_tests(data)
     score = _table("score", "Reproduction score", "Verdict", _score(counts, placebos, taus))
     by_table = _counts(data, ["paper", "printed"], "verdict", counts.columns.drop(NO_TABLE, errors="ignore"))
     by_table.insert(0, "cells", by_table.sum(axis=1))
-    measured = data[data["earlier"].isin([*GRADES, NOT_COMPARABLE])]
-    rounded = signs.rename(study.title_of, level="dataset").assign(
+    measured_rows = data[data["earlier"].isin([*GRADES, NOT_COMPARABLE])]
+    rounded_signs = signs.rename(study.title_of, level="dataset").assign(
         mean=[f"{value:+.2f}" for value in signs["mean"]], p=[f"{value:.2g}" for value in signs["p"]]
     )
     views: tuple[Table, ...] = (
@@ -271,24 +279,26 @@ def reproduction(
             "clients",
             "Values measured on drawn clients and on the paper's own, of which the latter count",
             "Clients",
-            _counts(_on_both(values, experiments), ["paper", "clients"], "grade", [*GRADES, NOT_COMPARABLE]),
+            _counts(
+                _grades_on_both(values, experiments), ["paper", "clients"], "grade", [*GRADES, NOT_COMPARABLE]
+            ),
         ),
-        _table("signs", "Which side of the published value cells lie on", "Data set", rounded),
+        _table("signs", "Which side of the published value cells lie on", "Data set", rounded_signs),
         _table(
             "earlier",
             "Verdicts by the earlier rule (rows) and grades",
             "Earlier rule",
-            _counts(measured, ["paper", "earlier"], "verdict", [*GRADES, NOT_COMPARABLE]).sort_index(),
+            _counts(measured_rows, ["paper", "earlier"], "verdict", [*GRADES, NOT_COMPARABLE]).sort_index(),
         ),
         _table("tau", "Order of methods", "Column", _tau_table(study, taus)),
     )
     views = tuple(view for view in views if view.rows)
-    filtered = "" if selection == Selection() else " Only the cells that the report's filters leave."
+    filter_note = "" if selection == Selection() else " Only the cells that the report's filters leave."
     groups = [cell.group for cell in values.values() if cell.group]
     caption = (
         read_as(study, study.primary) + " Experiments are read as their own tables say.",
         "Every published value once, beside the runs in the usual setting; shares of all of a paper's "
-        f"published cells.{filtered}",
+        f"published cells.{filter_note}",
         *conditions(study, groups),
     )
     fine_print = (
@@ -302,7 +312,7 @@ def reproduction(
         "opposite. Its mean counts every column alike.",
         *origins(study, groups, results),
     )
-    long = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
+    long_counts = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
     return Document(
         name=f"{study.name}_reproduction",
         title=f"{study.title}: Reproduction score",
@@ -312,7 +322,7 @@ def reproduction(
         cells=tuple(values.values()),
         fine_print=fine_print,
         records={
-            "score": long,
+            "score": long_counts,
             "placebos": placebos.value_counts(sort=False).rename("cells").reset_index(),
             "signs": signs.reset_index(),
             "tau": taus.drop(columns="beside", errors="ignore"),

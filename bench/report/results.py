@@ -19,8 +19,8 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.metric_names import ACCURACY, Metric
 from bench.report.metric import client_values
-from bench.report.planned import PlannedCell, Usual, alike
-from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, settings_of, special
+from bench.report.planned import PlannedCell, UsualCells, settings_in_grid
+from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, is_special, settings_of
 from bench.report.source import OWN, Runs, Source, spec_by_cell
 from bench.report.tuned import Search, mark, search_of
 from bench.report.verdicts import between_partitions
@@ -57,8 +57,8 @@ class Aggregate:
 class Group:
     """The runs of one spec over its seeds.
 
-    ``setting`` says how it differs from the cell's usual spec, ``tuned`` which study found it, if one did,
-    ``kept`` which study found nothing better than the usual spec.
+    ``setting`` says how it differs from the cell's usual spec, ``search`` which study found it, if one did,
+    ``default_search`` which study found nothing better than the usual spec.
     """
 
     column: Column
@@ -66,8 +66,8 @@ class Group:
     settings: Settings
     setting: str
     runs: Runs = field(repr=False)
-    tuned: Search | None = None
-    kept: Search | None = None
+    search: Search | None = None
+    default_search: Search | None = None
 
     @cached_property
     def done(self) -> Runs:
@@ -87,21 +87,21 @@ class Group:
         return kind is None or kind.trains
 
     @property
-    def older(self) -> str:
+    def older_numerics(self) -> str:
         """Which runs were made by code of older numbers; empty where none was, or the method is unknown."""
         kind = METHODS.all().get(self.method)
-        found = []
-        for name, now in (("method", kind.numerics if kind else 0), ("engine", NUMERICS)):
-            made = self.done[f"{name}_numerics"]
-            if len(made) and made.min() < now:
-                found.append(f"{name} numerics {made.min()}, now {now}")
-        return " and ".join(found)
+        notes = []
+        for name, current in (("method", kind.numerics if kind else 0), ("engine", NUMERICS)):
+            versions = self.done[f"{name}_numerics"]
+            if len(versions) and versions.min() < current:
+                notes.append(f"{name} numerics {versions.min()}, now {current}")
+        return " and ".join(notes)
 
-    def alongside(self, other: Group) -> Group:
+    def common_runs(self, other: Group) -> Group:
         """Those of the runs that have numbers for the seeds of another group, on the same clients."""
-        here = set(other._samples)
-        same = [key in here for key in self._samples]
-        return self if all(same) and self.done is self.runs else replace(self, runs=self.done.take(same))
+        other_samples = set(other._samples)
+        mask = [key in other_samples for key in self._samples]
+        return self if all(mask) and self.done is self.runs else replace(self, runs=self.done.take(mask))
 
     @cached_property
     def _samples(self) -> list[tuple[int, str]]:
@@ -127,8 +127,8 @@ class Group:
     def origin(self) -> str:
         """Where the runs come from: ``shipped: NAME``, ``own``, ``bundle NAME: verified``."""
         origins = {
-            f"bundle {bundle}: {state}" if bundle else f"shipped: {shipped}" if shipped else "own"
-            for bundle, state, shipped in zip(
+            f"bundle {bundle}: {state}" if bundle else f"shipped: {origin}" if origin else "own"
+            for bundle, state, origin in zip(
                 self.runs["bundle"], self.runs["bundle_state"], self.runs["origin"], strict=True
             )
         }
@@ -139,8 +139,8 @@ class Group:
         states = self.runs["state"].tolist()
         counts = Counter(state for state in states if state != "done")
         state = min(counts, key=lambda name: (-counts[name], name))
-        first = states.index(state)
-        seed, lines = self.runs["seed"][first], str(self.runs["reason"][first]).strip().splitlines()
+        first_row = states.index(state)
+        seed, lines = self.runs["seed"][first_row], str(self.runs["reason"][first_row]).strip().splitlines()
         return state, f"seed {seed}: {lines[0]}" if lines else f"seed {seed}"
 
 
@@ -155,24 +155,24 @@ class Results:
     def __init__(
         self,
         source: Source,
-        usual: Usual,
-        apart: Collection[str] = (),
-        tuned: Configurations | None = None,
+        usual_cells: UsualCells,
+        experiment_hashes: Collection[str] = (),
+        tunings: Configurations | None = None,
         metric: Metric = ACCURACY,
     ) -> None:
         self.metric = metric
         self._source = source
-        self._usual = usual
-        self._grids = {column: cell.grid for (column, _), cell in usual.items() if cell.grid}
-        self._apart = frozenset(apart)
-        self._tuned = tuned or Configurations({})
+        self._usual_cells = usual_cells
+        self._grids = {column: cell.grid for (column, _), cell in usual_cells.items() if cell.grid}
+        self._experiment_hashes = frozenset(experiment_hashes)
+        self._tunings = tunings or Configurations({})
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str, Metric], pd.DataFrame] = {}
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
         self._pooled: dict[tuple[frozenset[Column], str, str, Average], tuple[float, int] | None] = {}
         self.runs = self._load()
-        self._every = Runs.of(self.runs)
-        self._samples, self._on_partition = self._by_partition()
+        self._all_runs = Runs.of(self.runs)
+        self._samples, self._run_by_partition = self._by_partition()
         self._rows = {digest: row for row, digest in enumerate(self.runs["spec_hash"])}
         self._groups = self._group()
 
@@ -181,29 +181,33 @@ class Results:
         if "origin" not in runs:
             runs = runs.assign(origin=OWN)
         runs = runs.sort_values(["dataset", "scenario", "clients", "method", "seed", "id"], ignore_index=True)
-        per_seed = {column for (column, _), cell in self._usual.items() if cell.per_seed}
-        where = [
+        per_seed = {column for (column, _), cell in self._usual_cells.items() if cell.per_seed}
+        columns = [
             Column(*names) for names in zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
         ]
         specs = spec_by_cell(runs)
         by_cell = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
-        anywhere = [by_cell[cell] for cell in runs["cell"]]
-        shared: dict[tuple[str, bool], Settings] = {}
+        cells_on_any_partition = [by_cell[cell] for cell in runs["cell"]]
+        settings_by_cell: dict[tuple[str, bool], Settings] = {}
         settings: list[Settings] = []
-        for column, cell, seed in zip(where, runs["cell"], runs["seed"].tolist(), strict=True):
-            own = column in per_seed and specs[cell].protocol.partition_seed == seed
-            if (cell, own) not in shared:
-                shared[cell, own] = settings_of(specs[cell].model_copy(update={"seed": seed}), own)
-            settings.append(shared[cell, own])
+        for column, cell, seed in zip(columns, runs["cell"], runs["seed"].tolist(), strict=True):
+            draws_partition = column in per_seed and specs[cell].protocol.partition_seed == seed
+            if (cell, draws_partition) not in settings_by_cell:
+                settings_by_cell[cell, draws_partition] = settings_of(
+                    specs[cell].model_copy(update={"seed": seed}), draws_partition
+                )
+            settings.append(settings_by_cell[cell, draws_partition])
         cells = [
-            merged if chosen[PARTITION] == PER_SEED else stored
-            for merged, chosen, stored in zip(anywhere, settings, runs["cell"], strict=True)
+            merged_cell if run_settings[PARTITION] == PER_SEED else stored_cell
+            for merged_cell, run_settings, stored_cell in zip(
+                cells_on_any_partition, settings, runs["cell"], strict=True
+            )
         ]
         return runs.assign(
             settings=pd.Series(settings, dtype=object),
-            column=pd.Series(where, dtype=object),
+            column=pd.Series(columns, dtype=object),
             cell=cells,
-            cell_on_any_partition=anywhere,
+            cell_on_any_partition=cells_on_any_partition,
         )
 
     def _by_partition(self) -> tuple[dict[str, dict[str, list[int]]], dict[tuple[Column, str, str], int]]:
@@ -211,61 +215,63 @@ class Results:
         run of honest, known clients for every column, method and partition.
         """
         samples: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        one: dict[tuple[Column, str, str], int] = {}
-        done = self.runs[self.runs["state"] == "done"]
+        run_by_partition: dict[tuple[Column, str, str], int] = {}
+        done_runs = self.runs[self.runs["state"] == "done"]
         names = ["id", "column", "method", "partition_hash", "cell_on_any_partition", "settings"]
-        for run, column, method, partition, cell, settings in done[names].itertuples(index=False):
+        for run, column, method, partition, cell, settings in done_runs[names].itertuples(index=False):
             samples[cell][partition].append(run)
-            if not special(settings):
-                one.setdefault((column, method, partition), run)
-        return samples, one
+            if not is_special(settings):
+                run_by_partition.setdefault((column, method, partition), run)
+        return samples, run_by_partition
 
     def _group(self) -> dict[tuple[Column, str], list[Group]]:
         rows: dict[tuple[Column, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for row, (column, method, cell, settings) in enumerate(
             self.runs[["column", "method", "cell", "settings"]].itertuples(index=False)
         ):
-            if not special(settings):
+            if not is_special(settings):
                 rows[column, method][cell].append(row)
         by_cell: dict[tuple[Column, str], list[Group]] = {}
         for (column, method), cells in rows.items():
-            parts = [self._every.take(cells[cell]) for cell in sorted(cells)]
+            parts = [self._all_runs.take(cells[cell]) for cell in sorted(cells)]
             if len(parts) > 1:
                 parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"][0], sort_keys=True)))
             reference = self._reference(column, method, parts[0]["settings"][0])
             by_cell[column, method] = [self._group_of(column, method, reference, part) for part in parts]
-        marked = _marked(by_cell)
-        return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked.items()}
+        marked_groups = _with_marks(by_cell)
+        return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked_groups.items()}
 
-    def _reference(self, column: Column, method: str, frequent: Settings) -> Settings:
+    def _reference(self, column: Column, method: str, frequent_settings: Settings) -> Settings:
         """The settings that a line need not name: those that the column's grid plans, or would plan.
 
         In a column without a grid: the method's own defaults, and the most frequent protocol.
         """
-        planned = self.usual(column, method)
-        if planned and planned.settings:
-            return planned.settings
+        planned_cell = self.usual_cell(column, method)
+        if planned_cell and planned_cell.settings:
+            return planned_cell.settings
         kind = METHODS.all().get(method)
         if kind is None:
-            return frequent
+            return frequent_settings
         if column in self._grids:
-            return alike(self._grids[column], column, method)
-        own = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
-        return {key: own.get(key, value) for key, value in frequent.items()}
+            return settings_in_grid(self._grids[column], column, method)
+        defaults = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
+        return {key: defaults.get(key, value) for key, value in frequent_settings.items()}
 
     def _group_of(self, column: Column, method: str, reference: Settings, runs: Runs) -> Group:
         settings = runs["settings"][0]
         setting = difference(settings, reference)
         if not setting:
-            return Group(column, method, settings, setting, runs, kept=search_of(runs, self._tuned.kept))
-        search = search_of(runs, self._tuned.behind)
+            return Group(
+                column, method, settings, setting, runs, default_search=search_of(runs, self._tunings.kept)
+            )
+        search = search_of(runs, self._tunings.behind)
         if search:  # the study stands for all but the partition, of which there may be several
             setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
         return Group(column, method, settings, setting, runs, search)
 
-    def usual(self, column: Column, method: str) -> PlannedCell | None:
+    def usual_cell(self, column: Column, method: str) -> PlannedCell | None:
         """What the grids plan for a cell; None where they do not name it."""
-        return self._usual.get((column, method))
+        return self._usual_cells.get((column, method))
 
     @property
     def columns(self) -> set[Column]:
@@ -274,8 +280,8 @@ class Results:
 
     def methods(self, column: Column) -> list[str]:
         """Methods with a stored run or planned by a grid, sorted."""
-        cells = {*self._groups, *self._usual}
-        return sorted({method for where, method in cells if where == column})
+        cells = {*self._groups, *self._usual_cells}
+        return sorted({method for cell_column, method in cells if cell_column == column})
 
     def groups(self, column: Column, method: str) -> list[Group]:
         """The specs that were run for a cell; the usual one, if it was, comes first."""
@@ -286,24 +292,24 @@ class Results:
         return [
             group
             for group in self.groups(column, method)
-            if not (group.setting and self._apart.issuperset(group.runs["spec_hash"]))
+            if not (group.setting and self._experiment_hashes.issuperset(group.runs["spec_hash"]))
         ]
 
-    def beside(self, columns: Collection[Column], methods: Collection[str]) -> int:
+    def unlisted_runs(self, columns: Collection[Column], methods: Collection[str]) -> int:
         """Number of runs of these columns and methods that have no line in a main table."""
-        shown = {
+        shown_runs = {
             int(run)
             for column in columns
             for method in methods
             for group in self.lines(column, method)
             for run in group.runs["id"]
         }
-        here = self.runs[self.runs["column"].isin(list(columns)) & self.runs["method"].isin(list(methods))]
-        return len(set(here["id"]) - shown)
+        runs = self.runs[self.runs["column"].isin(list(columns)) & self.runs["method"].isin(list(methods))]
+        return len(set(runs["id"]) - shown_runs)
 
-    def stored(self, hashes: Iterable[str]) -> Runs:
+    def stored_runs(self, hashes: Iterable[str]) -> Runs:
         """The stored runs among these spec hashes, in the order of ``runs``."""
-        return self._every.take(sorted(self._rows[digest] for digest in hashes if digest in self._rows))
+        return self._all_runs.take(sorted(self._rows[digest] for digest in hashes if digest in self._rows))
 
     def artefact(self, run: int, name: str) -> NDArray[Any] | None:
         """An array kept with a run; None where there is none."""
@@ -318,30 +324,30 @@ class Results:
         """What all clients of all runs score, indexed by run: by the report's metric or another."""
         key = (stage, rule, split, metric or self.metric)
         if key not in self._values:
-            done = self.runs.loc[self.runs["state"] == "done", "id"]
-            rows = client_values(self._source, [int(run) for run in done], key[-1], stage, split, rule)
+            run_ids = self.runs.loc[self.runs["state"] == "done", "id"]
+            rows = client_values(self._source, [int(run) for run in run_ids], key[-1], stage, split, rule)
             rows = rows[["run_id", "client", "value", "samples"]]
             self._values[key] = rows.set_index("run_id").sort_index(kind="stable")
         return self._values[key]
 
-    def under(self, metric: Metric) -> Results:
+    def with_metric(self, metric: Metric) -> Results:
         """The same runs with their clients scored by another metric."""
         if metric == self.metric:
             return self
-        other = copy(self)
-        other.metric = metric
-        other._means, other._clients, other._pooled = {}, {}, {}
-        return other
+        results = copy(self)
+        results.metric = metric
+        results._means, results._clients, results._pooled = {}, {}, {}
+        return results
 
-    def lacking(self, columns: Collection[Column] | None = None) -> tuple[int, int]:
+    def metric_coverage(self, columns: Collection[Column] | None = None) -> tuple[int, int]:
         """Number of runs in these columns (None: in all) that were taken to their end, and of those that no
         client has a score of.
         """
-        kept = self.runs["state"] == "done"
+        is_done = self.runs["state"] == "done"
         if columns is not None:
-            kept &= self.runs["column"].isin(columns)
-        done = set(self.runs.loc[kept, "id"])
-        return len(done), len(done - set(self._results("trained", "last").index))
+            is_done &= self.runs["column"].isin(columns)
+        run_ids = set(self.runs.loc[is_done, "id"])
+        return len(run_ids), len(run_ids - set(self._results("trained", "last").index))
 
     def clients(self, group: Group, stage: str, rule: str) -> pd.DataFrame:
         """Test results of the group's runs: run_id, seed, partition, client, value (0 to 1), samples."""
@@ -416,8 +422,8 @@ class Results:
                         if spread is not None:
                             spreads.append(spread)
                             freedom[column] = max(freedom.get(column, 0), partitions - 1)
-            pooled = float(np.sqrt(np.mean(np.square(spreads)))) if spreads else 0.0
-            self._pooled[key] = (pooled, sum(freedom.values())) if spreads else None
+            std = float(np.sqrt(np.mean(np.square(spreads)))) if spreads else 0.0
+            self._pooled[key] = (std, sum(freedom.values())) if spreads else None
         return self._pooled[key]
 
     def on_the_same_clients(
@@ -432,7 +438,7 @@ class Results:
             return None
         by_run = self._accuracies(stage, rule, "test", average)
         runs = (
-            self._on_partition.get((group.column, method, partition))
+            self._run_by_partition.get((group.column, method, partition))
             for partition in group.done["partition_hash"]
         )
         values = tuple(by_run[run] for run in runs if run in by_run)
@@ -443,13 +449,13 @@ class Results:
         results = self._results(stage, "last")
         every_client, every_size = results["client"].to_numpy(), results["samples"].to_numpy()
         runs = group.done["id"].tolist()
-        stored = self._source.curves(runs, "test")
+        stored_curves = self._source.curves(runs, "test")
         curves = []
         for run, start, stop in zip(runs, *_places(results, runs), strict=True):
-            if start == stop or (run, stage) not in stored:
+            if start == stop or (run, stage) not in stored_curves:
                 continue
             clients, sizes = every_client[start:stop], every_size[start:stop]
-            correct = stored[run, stage][:, clients]
+            correct = stored_curves[run, stage][:, clients]
             share = (
                 (correct / sizes).mean(axis=1) if average == "clients" else correct.sum(axis=1) / sizes.sum()
             )
@@ -469,8 +475,8 @@ class Results:
         if correct is None:
             return self._row_with_counts(run, stage)
         samples = np.zeros(correct.shape[1], np.int32)
-        held = _of_runs(self._results(stage, "last", "val", ACCURACY), [run])
-        samples[held["client"].to_numpy()] = held["samples"].to_numpy()
+        results = _of_runs(self._results(stage, "last", "val", ACCURACY), [run])
+        samples[results["client"].to_numpy()] = results["samples"].to_numpy()
         return int(client_mean(correct, samples).argmax())
 
     def _row_with_counts(self, run: int, stage: str) -> int | None:
@@ -478,43 +484,43 @@ class Results:
         correct = self._source.curves([run], "test").get((run, stage))
         if correct is None:
             return None
-        read = _of_runs(self._results(stage, "best_val", "test", ACCURACY), [run])
-        counts = np.rint((read["value"] * read["samples"]).to_numpy())
-        (rows,) = np.nonzero((correct[:, read["client"].to_numpy()] == counts).all(axis=1))
+        results = _of_runs(self._results(stage, "best_val", "test", ACCURACY), [run])
+        counts = np.rint((results["value"] * results["samples"]).to_numpy())
+        (rows,) = np.nonzero((correct[:, results["client"].to_numpy()] == counts).all(axis=1))
         return int(rows[0]) if len(rows) == 1 else None
 
     def environments(self, groups: list[Group]) -> list[dict[str, Any]]:
         """Descriptions of the environments in which the groups' runs were made, by id."""
-        used = {int(env) for group in groups for env in group.done["environment_id"] if pd.notna(env)}
+        used_ids = {int(env) for group in groups for env in group.done["environment_id"] if pd.notna(env)}
         rows = self._source.environments().sort_values("id")
-        found = zip(rows["id"], rows["description"], strict=True)
-        return [json.loads(text) for number, text in found if int(number) in used]
+        descriptions = zip(rows["id"], rows["description"], strict=True)
+        return [json.loads(text) for number, text in descriptions if int(number) in used_ids]
 
 
-def _marked(cells: Mapping[tuple[Column, str], Sequence[Group]]) -> dict[tuple[Column, str], list[Group]]:
+def _with_marks(cells: Mapping[tuple[Column, str], Sequence[Group]]) -> dict[tuple[Column, str], list[Group]]:
     """The cells with their tuned groups' settings marked so. Those of one method, one total and one origin
     have one mark, and with it one row over all columns, also where some of the studies used fewer trials.
     """
     counts: dict[tuple[str, int, bool], set[int]] = defaultdict(set)
     for (_, method), groups in cells.items():
         for group in groups:
-            if group.tuned:
-                counts[method, group.tuned.granted, group.tuned.own] |= group.tuned.counts
+            if group.search:
+                counts[method, group.search.trials, group.search.is_own] |= group.search.counts
 
-    def marked(group: Group) -> Group:
-        if group.tuned is None:
+    def with_mark(group: Group) -> Group:
+        if group.search is None:
             return group
-        same = counts[group.method, group.tuned.granted, group.tuned.own]
-        search = replace(group.tuned, counts=frozenset(same))
-        return replace(group, setting=";".join(filter(None, (mark(search), group.setting))), tuned=search)
+        trial_counts = counts[group.method, group.search.trials, group.search.is_own]
+        search = replace(group.search, counts=frozenset(trial_counts))
+        return replace(group, setting=";".join(filter(None, (mark(search), group.setting))), search=search)
 
-    return {key: [marked(group) for group in groups] for key, groups in cells.items()}
+    return {key: [with_mark(group) for group in groups] for key, groups in cells.items()}
 
 
 def _places(rows: pd.DataFrame, runs: Sequence[int]) -> tuple[list[int], list[int]]:
     """Where the rows of each of these runs start and stop; ``rows`` are sorted by their index, the run."""
-    index, wanted = rows.index.to_numpy(), np.asarray(runs)
-    return index.searchsorted(wanted, "left").tolist(), index.searchsorted(wanted, "right").tolist()
+    index, run_ids = rows.index.to_numpy(), np.asarray(runs)
+    return index.searchsorted(run_ids, "left").tolist(), index.searchsorted(run_ids, "right").tolist()
 
 
 def _of_runs(rows: pd.DataFrame, runs: Iterable[int]) -> pd.DataFrame:

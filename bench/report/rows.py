@@ -33,8 +33,8 @@ class Rows(Panel):
     @property
     def margins(self) -> Margins:
         """Room for the names."""
-        widest = max(text_width(mark.label, LABEL) for mark in self.marks)
-        return Margins()._replace(left=min(widest, NAME_ROOM) + 0.12)
+        widest_name = max(text_width(mark.label, LABEL) for mark in self.marks)
+        return Margins()._replace(left=min(widest_name, NAME_ROOM) + 0.12)
 
     def rows(self, axes: Axes) -> Iterator[tuple[int, Mark, pd.DataFrame]]:
         """Write the names and draw the limits; then every row's y, and what it shows."""
@@ -95,20 +95,20 @@ class Boxes(Rows):
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Rows):
-    """Means of two ``kinds``, the first filled, the second open, with intervals; ``joined`` by a line."""
+    """Means of two ``kinds``, first filled, second open, with intervals; ``is_joined``: by a line."""
 
     kinds: tuple[str, str] = ("measured", "published")
-    joined: bool = False
+    is_joined: bool = False
 
     def draw(self, axes: Axes) -> None:
         """Points with their bars; the axis need not start at zero, and says where it does."""
         for place, mark, rows in self.rows(axes):
             look = mark.look
-            if self.joined:
+            if self.is_joined:
                 axes.plot(
                     rows["mean"], [place] * len(rows), color=look.colour, linewidth=1.6, alpha=0.5, zorder=2
                 )
-            for kind, inside, size in zip(self.kinds[::-1], ("white", look.colour), (6.0, 4.2), strict=True):
+            for kind, fill, size in zip(self.kinds[::-1], ("white", look.colour), (6.0, 4.2), strict=True):
                 for mean, low, high in rows.loc[rows["kind"] == kind, ["mean", "low", "high"]].to_numpy(
                     float
                 ):
@@ -118,23 +118,23 @@ class Pairs(Rows):
                         xerr=None if math.isnan(low) else (high - low) / 2,
                         color=look.colour,
                         marker=look.marker,
-                        markerfacecolor=inside,
+                        markerfacecolor=fill,
                         markersize=size,
                         elinewidth=0.9,
                         zorder=3,
                     )
         # Bars may be wide: the axis shows all means, and bars as far as these are apart.
-        low, high = axis_of(self.data, room=1.0, least=2.0)
+        low, high = axis_of(self.data, room=1.0, min_room=2.0)
         start = max(0, math.floor((low - 1) / 5) * 5)
         axes.set_xlim(start, min(high, 100.0) + 0.03 * (high - start))
         axes.set_xlabel(ACCURACY if start == 0 else f"{ACCURACY}, from {start}")
 
     def legend(self) -> Iterator[Line2D]:
         """What filled and open points are, if there are some."""
-        for kind, inside, size in zip(self.kinds, ("0.2", "white"), (4.2, 6.0), strict=True):
+        for kind, fill, size in zip(self.kinds, ("0.2", "white"), (4.2, 6.0), strict=True):
             if (self.data["kind"] == kind).any():
                 point = Line2D([], [], linestyle="none", marker="o", color="0.2", label=kind.capitalize())
-                point.set(markerfacecolor=inside, markersize=size)
+                point.set(markerfacecolor=fill, markersize=size)
                 yield point
 
 

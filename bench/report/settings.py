@@ -37,7 +37,7 @@ class Column:
     scenario: str
     clients: int
 
-    def described(self, dataset: str) -> str:
+    def description(self, dataset: str) -> str:
         """``Cora, non-overlapping, 10 clients``, by the data set's title."""
         return f"{dataset}, {self.scenario}, {self.clients} client{'s' if self.clients > 1 else ''}"
 
@@ -63,7 +63,7 @@ def difference(settings: Settings, reference: Settings) -> str:
     )
 
 
-def special(settings: Settings) -> bool:
+def is_special(settings: Settings) -> bool:
     """Whether some clients attack, or are held out and join at the end."""
     return any(key.startswith(SPECIAL) for key in settings)
 

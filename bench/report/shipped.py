@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from bench import paths
 from bench.errors import RequestError
-from bench.report.source import Merged, Source
+from bench.report.source import MergedSource, Source
 from bench.report.table import Document
 from bench.store import connect, open_store
 from bench.store.bundle import shipped_bundles
@@ -24,16 +24,16 @@ def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Sour
     Raises:
         RequestError: a named database that cannot be read, one of searches, or nothing to read.
     """
-    bundles, damaged = ([], []) if own else shipped_bundles()
-    shipped = [(bundle.name, bundle) for bundle in bundles]
+    bundles, damage_errors = ([], []) if own else shipped_bundles()
+    named_bundles = [(bundle.name, bundle) for bundle in bundles]
     database = connect.database(url or paths.default_database())
-    alone = (url is None or not must_exist) and database.empty()
-    if alone and not shipped and damaged:
-        raise damaged[0]
-    for error in damaged:
+    without_database = (url is None or not must_exist) and database.empty()
+    if without_database and not named_bundles and damage_errors:
+        raise damage_errors[0]
+    for error in damage_errors:
         print(f"bench: warning: left out: {error}", file=sys.stderr)
-    if alone and shipped:
-        yield Merged(None, shipped)
+    if without_database and named_bundles:
+        yield MergedSource(None, named_bundles)
         return
     with open_store(url or paths.default_database(), create=False) as store:
         if not store.runs(state="searched").empty:
@@ -41,7 +41,7 @@ def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Sour
                 f"{database.name} is a database of searches, whose runs have no number of a test item: name "
                 "another one"
             )
-        yield Merged(store, shipped)
+        yield MergedSource(store, named_bundles)
 
 
 def run_origins(documents: Iterable[Document]) -> dict[int, str]:

@@ -63,16 +63,16 @@ class Runs:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name][self._rows]
 
-    def take(self, which: NDArray[np.bool_] | Sequence[int]) -> Runs:
+    def take(self, selection: NDArray[np.bool_] | Sequence[int]) -> Runs:
         """Those of the rows that a mask or their places among these name."""
-        return Runs(self._columns, self._rows[np.asarray(which, None if len(which) else np.intp)])
+        return Runs(self._columns, self._rows[np.asarray(selection, None if len(selection) else np.intp)])
 
 
 OWN = ""
 """``origin`` of the runs of the user's own database."""
 
 
-class Merged:
+class MergedSource:
     """Several sources as one: the user's own database first, then results that come with the suite.
 
     A cell (a spec apart from its seed, and from a partition seed that equals it) of which the own
@@ -83,30 +83,30 @@ class Merged:
     their ids.
     """
 
-    def __init__(self, own: Source | None, shipped: Sequence[tuple[str, Source]]) -> None:
-        self._sources: list[Source] = [] if own is None else [own]
-        self._sources += [source for _, source in shipped]
-        origins = ([] if own is None else [OWN]) + [name for name, _ in shipped]
+    def __init__(self, own_source: Source | None, bundles: Sequence[tuple[str, Source]]) -> None:
+        self._sources: list[Source] = [] if own_source is None else [own_source]
+        self._sources += [source for _, source in bundles]
+        origins = ([] if own_source is None else [OWN]) + [name for name, _ in bundles]
         self._environments, numbers = _environments(self._sources)
         frames = [source.runs() for source in self._sources]
-        chosen = _choose(frames) if own is not None else _choose([None, *frames])
+        chosen_runs = _choose(frames) if own_source is not None else _choose([None, *frames])
         parts = [
             runs.assign(environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place)
-            for place, (origin, runs) in enumerate(zip(origins, chosen, strict=True))
+            for place, (origin, runs) in enumerate(zip(origins, chosen_runs, strict=True))
         ]
-        filled = [part for part in parts if len(part)] or parts[:1]
-        whole = pd.concat(filled, ignore_index=True)
-        kept: list[int] = whole["id"].tolist()
-        places: list[int] = whole.pop("place").tolist()
-        mine = (whole["origin"] == OWN).tolist()
-        fresh = count(max(compress(kept, mine), default=0) + 1)
-        ids = [run if own_run else next(fresh) for run, own_run in zip(kept, mine, strict=True)]
-        self._home = dict(zip(ids, zip(places, kept, strict=True), strict=True))
+        full_parts = [part for part in parts if len(part)] or parts[:1]
+        all_runs = pd.concat(full_parts, ignore_index=True)
+        source_ids: list[int] = all_runs["id"].tolist()
+        places: list[int] = all_runs.pop("place").tolist()
+        is_own = (all_runs["origin"] == OWN).tolist()
+        new_ids = count(max(compress(source_ids, is_own), default=0) + 1)
+        ids = [run if own_run else next(new_ids) for run, own_run in zip(source_ids, is_own, strict=True)]
+        self._home = dict(zip(ids, zip(places, source_ids, strict=True), strict=True))
         # Reports take many small parts of this frame: of plain objects in one block that takes a third of
         # the time.
-        texts: list[str] = whole.select_dtypes("string").columns.tolist()
+        texts: list[str] = all_runs.select_dtypes("string").columns.tolist()
         self._runs: pd.DataFrame = (
-            whole.assign(id=pd.array(ids, dtype="int64")).astype(dict.fromkeys(texts, object)).copy()
+            all_runs.assign(id=pd.array(ids, dtype="int64")).astype(dict.fromkeys(texts, object)).copy()
         )
 
     def runs(self, **filters: Any) -> pd.DataFrame:
@@ -115,28 +115,28 @@ class Merged:
 
     def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """As ``Store.client_results``."""
-        return self._joined(run_ids, lambda source, ids: source.client_results(ids, **only))
+        return self._from_sources(run_ids, lambda source, ids: source.client_results(ids, **only))
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
         """As ``Queries.counts``, ordered so within each source."""
-        return self._joined(run_ids, lambda source, ids: source.counts(ids))
+        return self._from_sources(run_ids, lambda source, ids: source.counts(ids))
 
-    def _joined(
+    def _from_sources(
         self, run_ids: Iterable[int], answer: Callable[[Source, Iterable[int]], pd.DataFrame]
     ) -> pd.DataFrame:
         """What every source answers for its runs among these, under the ids here."""
         parts = []
-        for place, numbers in self._kept_as(run_ids).items():
+        for place, numbers in self._source_ids(run_ids).items():
             rows = answer(self._sources[place], numbers)
             parts.append(rows.assign(run_id=rows["run_id"].map(numbers)))
-        filled = [part for part in parts if len(part)] or parts[:1]
-        return pd.concat(filled, ignore_index=True)
+        full_parts = [part for part in parts if len(part)] or parts[:1]
+        return pd.concat(full_parts, ignore_index=True)
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """As ``Store.curves``."""
         return {
             (numbers[run], stage): counts
-            for place, numbers in self._kept_as(run_ids).items()
+            for place, numbers in self._source_ids(run_ids).items()
             for (run, stage), counts in self._sources[place].curves(numbers, split).items()
         }
 
@@ -144,18 +144,18 @@ class Merged:
         """As ``Store.confusions``."""
         return {
             (numbers[run], stage, rule): counts
-            for place, numbers in self._kept_as(run_ids).items()
+            for place, numbers in self._source_ids(run_ids).items()
             for (run, stage, rule), counts in self._sources[place].confusions(numbers).items()
         }
 
-    def _kept_as(self, run_ids: Iterable[int]) -> dict[int, dict[int, int]]:
+    def _source_ids(self, run_ids: Iterable[int]) -> dict[int, dict[int, int]]:
         """For each source, its ids of these runs -> those here."""
-        wanted: dict[int, dict[int, int]] = {place: {} for place in range(len(self._sources))}
+        source_ids: dict[int, dict[int, int]] = {place: {} for place in range(len(self._sources))}
         for number in run_ids:
             if int(number) in self._home:
                 place, run = self._home[int(number)]
-                wanted[place][run] = int(number)
-        return wanted
+                source_ids[place][run] = int(number)
+        return source_ids
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none."""
@@ -168,53 +168,55 @@ class Merged:
 
 
 def _choose(frames: Sequence[pd.DataFrame | None]) -> list[pd.DataFrame]:
-    """The runs to show, of the own database (None: there is none) and of each bundle; see ``Merged``."""
-    own, *shipped = frames
-    mine = set() if own is None else set().union(*_cells(own[_made_here(own)]))
-    chosen = []
-    taken: set[str] = set()
-    for runs in shipped:
+    """The runs to show, of the own database (None: there is none) and each bundle; see ``MergedSource``."""
+    own_runs, *bundle_runs = frames
+    own_cells = set() if own_runs is None else set().union(*_cells(own_runs[_is_made_here(own_runs)]))
+    chosen_runs = []
+    taken_specs: set[str] = set()
+    for runs in bundle_runs:
         assert runs is not None
-        cells = _cells(runs) if mine else [mine] * len(runs)
-        free = [
-            spec not in taken and mine.isdisjoint(ours)
-            for spec, ours in zip(runs["spec"], cells, strict=True)
+        cells = _cells(runs) if own_cells else [own_cells] * len(runs)
+        is_free = [
+            spec not in taken_specs and own_cells.isdisjoint(run_cells)
+            for spec, run_cells in zip(runs["spec"], cells, strict=True)
         ]
-        chosen.append(runs[np.array(free, bool)])
-        taken.update(chosen[-1]["spec"])
-    if own is None:
-        return chosen
-    theirs = {cell for runs in chosen for cells in _cells(runs) for cell in cells}
-    kept = _made_here(own) | np.array([theirs.isdisjoint(cells) for cells in _cells(own)], bool)
-    return [own[kept], *chosen]
+        chosen_runs.append(runs[np.array(is_free, bool)])
+        taken_specs.update(chosen_runs[-1]["spec"])
+    if own_runs is None:
+        return chosen_runs
+    bundle_cells = {cell for runs in chosen_runs for cells in _cells(runs) for cell in cells}
+    is_kept = _is_made_here(own_runs) | np.array(
+        [bundle_cells.isdisjoint(cells) for cells in _cells(own_runs)], bool
+    )
+    return [own_runs[is_kept], *chosen_runs]
 
 
-def _made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
+def _is_made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
     """Which runs of the own database were made here; a failed one was, one without data was not."""
-    made: NDArray[np.bool_] = ((runs["bundle"] == "") & (runs["state"] != "no_data")).to_numpy(bool)
-    return made
+    is_made_here: NDArray[np.bool_] = ((runs["bundle"] == "") & (runs["state"] != "no_data")).to_numpy(bool)
+    return is_made_here
 
 
 def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
     """Every environment once, and for each source its ids -> the new ones."""
-    found: dict[str, tuple[int, str]] = {}
+    by_hash: dict[str, tuple[int, str]] = {}
     numbers = []
     for source in sources:
-        own = {}
+        ids = {}
         for number, digest, text in source.environments()[["id", "hash", "description"]].itertuples(
             index=False
         ):
-            own[int(number)] = found.setdefault(digest, (len(found) + 1, text))[0]
-        numbers.append(own)
-    rows = [{"id": number, "hash": digest, "description": text} for digest, (number, text) in found.items()]
+            ids[int(number)] = by_hash.setdefault(digest, (len(by_hash) + 1, text))[0]
+        numbers.append(ids)
+    rows = [{"id": number, "hash": digest, "description": text} for digest, (number, text) in by_hash.items()]
     return pd.DataFrame(rows, columns=["id", "hash", "description"]), numbers
 
 
 def spec_by_cell(runs: pd.DataFrame) -> dict[str, RunSpec]:
     """Cell -> the spec of one of its runs, which differ in their seed alone."""
-    one = runs.drop_duplicates("cell")
+    rows = runs.drop_duplicates("cell")
     return {
-        cell: RunSpec.model_validate_json(text) for cell, text in zip(one["cell"], one["spec"], strict=True)
+        cell: RunSpec.model_validate_json(text) for cell, text in zip(rows["cell"], rows["spec"], strict=True)
     }
 
 
@@ -222,8 +224,8 @@ def _cells(runs: pd.DataFrame) -> list[set[str]]:
     """What every run is a sample of: its cell, and that on any partition where it draws its own."""
     specs = spec_by_cell(runs)
     seeds = {cell: spec.protocol.partition_seed for cell, spec in specs.items()}
-    anywhere = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
+    cells_on_any_partition = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
     return [
-        {cell, anywhere[cell]} if seeds[cell] == seed else {cell}
+        {cell, cells_on_any_partition[cell]} if seeds[cell] == seed else {cell}
         for cell, seed in zip(runs["cell"], runs["seed"].tolist(), strict=True)
     ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
-from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, Measure, Measured, Values
+from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, CellReading, Measure, Values
 from bench.report.results import Results
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
@@ -24,9 +24,9 @@ ACROSS = 4
 """Columns side by side on a terminal."""
 
 
-def _over_clients(of: Callable[[NDArray[np.float64]], float]) -> Callable[[Measured], Values]:
-    def values(cell: Measured) -> Values:
-        return tuple(map(of, cell.accuracies))
+def _over_clients(value_of: Callable[[NDArray[np.float64]], float]) -> Callable[[CellReading], Values]:
+    def values(cell: CellReading) -> Values:
+        return tuple(map(value_of, cell.accuracies))
 
     return values
 
@@ -51,41 +51,43 @@ def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
     """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
     assert cell.measured is not None
     assert cell.group is not None
-    measured = Measured(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
+    read_cell = CellReading(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
     low, high = t_interval(cell.measured.values) or (None, None)
     accuracy = {"n": cell.measured.n, "mean": cell.measured.mean, "std": cell.measured.std}
-    over = {each.name: fmean(values) if (values := each.of(measured)) else None for each in MEASURES}
-    return {**asdict(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **over}
+    means = {
+        measure.name: fmean(values) if (values := measure.of(read_cell)) else None for measure in MEASURES
+    }
+    return {**asdict(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **means}
 
 
-def _below(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
+def _below_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
     """Clients below the baseline, lines by federations."""
     columns = dict.fromkeys(cell.column for cell in cells)
-    below = zip(cells, numbers[BELOW_LOCAL.name], strict=True)
+    counts = zip(cells, numbers[BELOW_LOCAL.name], strict=True)
     return pivot(
         "below",
         f"Clients below {study.title_of(study.baseline)}, mean over seeds",
         "Method",
         {cell.line: cell.title for cell in cells},
         {column: (study.title_of(column.dataset), (f"of {column.clients}",)) for column in columns},
-        {(cell.line, cell.column): (Entry(_text(number)),) for cell, number in below},
+        {(cell.line, cell.column): (Entry(_text(number)),) for cell, number in counts},
     )
 
 
-def _every(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
+def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
     """Every number, a row a method and federation."""
     interval = [
         "-" if pd.isna(low) else f"{low:.2f} to {high:.2f}"
         for low, high in zip(numbers["low"], numbers["high"], strict=True)
     ]
-    shown = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
-    shown |= {each.name: each.title for each in MEASURES[:-1]}
-    shown[BELOW_LOCAL.name] = f"Below {study.title_of(study.baseline)}"
-    rows = numbers.assign(interval=interval)[list(shown)].map(_text).itertuples(index=False)
-    where = [cell.column.described(study.title_of(cell.column.dataset)) for cell in cells]
-    labels = [f"{cell.title}, {place}" for cell, place in zip(cells, where, strict=True)]
+    titles = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
+    titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
+    titles[BELOW_LOCAL.name] = f"Below {study.title_of(study.baseline)}"
+    rows = numbers.assign(interval=interval)[list(titles)].map(_text).itertuples(index=False)
+    places = [cell.column.description(study.title_of(cell.column.dataset)) for cell in cells]
+    labels = [f"{cell.title}, {place}" for cell, place in zip(cells, places, strict=True)]
     title = "Spread over clients and seeds"
-    return listing("spread", title, "Method", shown.values(), zip(labels, rows, strict=True))
+    return listing("spread", title, "Method", titles.values(), zip(labels, rows, strict=True))
 
 
 def _text(value: object) -> str:
@@ -97,20 +99,20 @@ def _text(value: object) -> str:
 def spread(board: Cells, results: Results) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
     study, baseline = board.study, board.study.title_of(board.study.baseline)
-    cells = [cell for cell in board.main if cell.measured and not cell.line.setting]
+    cells = [cell for cell in board.main_cells if cell.measured and not cell.line.setting]
     cells.sort(key=lambda cell: board.columns.index(cell.column))
     if len({cell.line for cell in cells}) < 2:
         return None
     numbers = pd.DataFrame([_numbers(study, cell, results) for cell in cells])
-    below = _below(study, cells, numbers)
+    below_table = _below_table(study, cells, numbers)
     groups = [cell.group for cell in cells if cell.group]
     return Document(
         name=f"{study.name}_{board.experiment.name}_spread",
         title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
         caption=(read_as(study, study.primary), *conditions(study, groups)),
-        views=(below,),
-        details=(_every(study, cells, numbers),),
-        printed=tuple(below.blocks(ACROSS)),
+        views=(below_table,),
+        details=(_numbers_table(study, cells, numbers),),
+        printed=tuple(below_table.blocks(ACROSS)),
         cells=tuple(cells),
         fine_print=(
             f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.report.cells import Cell
-from bench.report.measures import BELOW_LOCAL, Measured
+from bench.report.measures import BELOW_LOCAL, CellReading
 from bench.report.ranking import Ranking, Task
 from bench.report.results import Aggregate, Group, Results
 from bench.report.study import Study
@@ -18,7 +18,7 @@ from bench.statistics.paired import Comparison, Verdict
 class Standing:
     """A method in one task. ``pairs`` are its comparisons with every other method, itself first.
 
-    ``below`` is the mean number of clients below the baseline, where there is one.
+    ``clients_below`` is the mean number of clients below the baseline, where there is one.
     """
 
     task: Task
@@ -26,7 +26,7 @@ class Standing:
     accuracy: Aggregate
     group: Group
     pairs: dict[str, Comparison]
-    below: float | None
+    clients_below: float | None
 
     @property
     def rank(self) -> int:
@@ -36,7 +36,7 @@ class Standing:
     @property
     def best_other(self) -> str:
         """The other method of highest mean."""
-        return max(self.pairs, key=lambda other: self.task.means[other])
+        return max(self.pairs, key=lambda method: self.task.means[method])
 
     @property
     def tests(self) -> int:
@@ -45,80 +45,83 @@ class Standing:
 
     def against(self, verdict: Verdict) -> list[str]:
         """The methods of which the test says that it is better, worse, ... than they are."""
-        return [other for other, pair in self.pairs.items() if pair.verdict == verdict]
+        return [method for method, pair in self.pairs.items() if pair.verdict == verdict]
 
 
 def standings(study: Study, ranking: Ranking, method: str, results: Results) -> list[Standing]:
     """The method in every task that it has numbers of."""
-    found = []
+    all_standings = []
     for task in ranking.tasks:
         cell = task.cells.get(method)
         if cell and cell.measured and cell.group:
-            turned = (pair.turned() if pair.second == method else pair for pair in task.comparisons)
-            pairs = {pair.second: pair for pair in turned if pair.first == method}
-            how = cell.stage, cell.rule, study.average, cell.baseline, cell.point.label
-            below = BELOW_LOCAL.of(Measured(results, cell.group, *how))
-            mean_below = Aggregate(below).mean if below else None
-            found.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
-    return found
+            comparisons = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
+            pairs = {pair.second: pair for pair in comparisons if pair.first == method}
+            context = cell.stage, cell.rule, study.average, cell.baseline, cell.point.label
+            below_counts = BELOW_LOCAL.of(CellReading(results, cell.group, *context))
+            mean_below = Aggregate(below_counts).mean if below_counts else None
+            all_standings.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
+    return all_standings
 
 
-def table(study: Study, found: list[Standing], title: str) -> Table:
+def table(study: Study, all_standings: list[Standing], title: str) -> Table:
     """One row a task, in 80 columns.
 
     Better / worse count the methods that it is significantly better and worse than, of those it was tested
     against; Below the clients below the baseline; s and MB what a run takes and exchanges.
     """
-    below = f"Below\n{study.title_of(study.baseline)}"
-    columns = ("Test", "Place", "Better /\nworse", below, "s", "MB")
+    below_heading = f"Below\n{study.title_of(study.baseline)}"
+    columns = ("Test", "Place", "Better /\nworse", below_heading, "s", "MB")
     rows = []
-    for standing in found:
+    for standing in all_standings:
         column, group = standing.task.column, standing.group
-        better, worse = len(standing.against("better")), len(standing.against("worse"))
+        better_count, worse_count = len(standing.against("better")), len(standing.against("worse"))
         texts = (
             with_std(standing.accuracy.mean, standing.accuracy.std),
             f"{standing.rank}/{len(standing.task.means)}",
-            f"{better}/{worse} of {standing.tests}",
-            "-" if standing.below is None else f"{standing.below:.1f}",
+            f"{better_count}/{worse_count} of {standing.tests}",
+            "-" if standing.clients_below is None else f"{standing.clients_below:.1f}",
             f"{group.seconds:.1f}",
             f"{group.megabytes:.0f}",
         )
-        where = " ".join(filter(None, (column.scenario, str(column.clients), standing.task.point)))
-        rows.append((where, texts))
+        place = " ".join(filter(None, (column.scenario, str(column.clients), standing.task.point)))
+        rows.append((place, texts))
     return listing("standing", title, "Task", columns, rows)
 
 
-def sentences(study: Study, ranking: Ranking, method: str, found: list[Standing]) -> list[str]:
+def sentences(study: Study, ranking: Ranking, method: str, all_standings: list[Standing]) -> list[str]:
     """What the method has over the best other one, and who it is significantly better and worse than, by
     task; and its place over several tasks.
     """
     lines = []
-    for standing in found:
+    for standing in all_standings:
         column = standing.task.column
-        where = ", ".join(
-            filter(None, (column.described(study.title_of(column.dataset)), standing.task.point))
+        place = ", ".join(
+            filter(None, (column.description(study.title_of(column.dataset)), standing.task.point))
         )
-        lines.append(f"{where}: {_against_best(standing, ranking)}.")
+        lines.append(f"{place}: {_against_best(standing, ranking)}.")
         verdicts: tuple[Verdict, ...] = ("better", "worse")
         for verdict in verdicts:
-            if others := standing.against(verdict):
-                named = ", ".join(ranking.titles[other] for other in others)
-                lines.append(f"{where}: significantly {verdict} than {named}.")
-    if len(found) > 1:
-        lines.append(_overall(ranking, method, len(found)))
+            if other_methods := standing.against(verdict):
+                titles = ", ".join(ranking.titles[other_method] for other_method in other_methods)
+                lines.append(f"{place}: significantly {verdict} than {titles}.")
+    if len(all_standings) > 1:
+        lines.append(_overall(ranking, method, len(all_standings)))
     return lines
 
 
-def _against_best(found: Standing, ranking: Ranking) -> str:
-    pair, other = found.pairs[found.best_other], f"{ranking.titles[found.best_other]}, the best other"
+def _against_best(standing: Standing, ranking: Ranking) -> str:
+    pair, rival = (
+        standing.pairs[standing.best_other],
+        f"{ranking.titles[standing.best_other]}, the best other",
+    )
     if pair.difference is None:
-        return f"no seeds and partitions in common with {other}: no test"
-    text = f"{gap(pair.difference)} points against {other}"
+        return f"no seeds and partitions in common with {rival}: no test"
+    text = f"{gap(pair.difference)} points against {rival}"
     if pair.interval is None or pair.p is None or pair.corrected is None:
         return f"{text} ({pair.units} {pair.unit}): no test"
     low, high = map(gap, pair.interval)
-    tested = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected {pair.corrected:.2g}"
-    return f"{text} ({tested}, {pair.units} {pair.unit}s): {pair.verdict}"
+    test_text = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected {pair.corrected:.2g}"
+    return f"{text} ({test_text}, {pair.units} {pair.unit}s): {pair.verdict}"
 
 
 def _overall(ranking: Ranking, method: str, tasks: int) -> str:

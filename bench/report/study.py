@@ -11,7 +11,7 @@ from bench.registry import Kind
 from bench.report.claims import Claims
 from bench.report.dataset_tables import DataTable
 from bench.report.experiment import Experiment, Line, Target
-from bench.report.measures import TEST, Measure, another
+from bench.report.measures import TEST, Measure, accuracy_under
 from bench.report.published import FOLDER, Key, Published
 from bench.report.results import Average
 from bench.report.settings import Column, Reading, Settings, difference
@@ -67,7 +67,7 @@ class Study:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """What main tables measure: test accuracy as ``primary`` says, and by the other readings."""
-        return (TEST, *map(another, self.readings))
+        return (TEST, *map(accuracy_under, self.readings))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -78,7 +78,10 @@ class Study:
     def papers(self) -> tuple[str, ...]:
         """The papers whose tables its cells are set beside."""
         targets = (
-            target for table in self.experiments for each in table.comparisons for target in each.targets
+            target
+            for table in self.experiments
+            for comparison in table.comparisons
+            for target in comparison.targets
         )
         return tuple(dict.fromkeys(target.paper for target in targets))
 

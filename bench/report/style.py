@@ -72,10 +72,10 @@ class Look:
 
 def luminance(colour: str) -> float:
     """Relative luminance of a colour, 0 (black) to 1 (white)."""
-    linear = [
+    intensities = [
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colors.to_rgb(colour)
     ]
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), intensities, strict=True))
 
 
 def ink(colour: str) -> str:
@@ -98,28 +98,28 @@ def nth(place: int) -> Look:
     return Look(HUES[hue], DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
 
 
-def assign(studies: Collection[type[Study]], others: Iterable[str] = ()) -> dict[str, Look]:
-    """A look for every method of some studies, and for ``others`` that no study has; each has its own.
+def assign(studies: Collection[type[Study]], other_methods: Iterable[str] = ()) -> dict[str, Look]:
+    """A look for every method of some studies, and for ``other_methods`` that no study has; each has its own.
 
     Proposed methods, baselines and references have colours of their own. Another method has the hue that is
     rarest among those it is compared with; who shares a hue in a study differs in dashes and marker.
     """
     looks: dict[str, Look] = {}
-    special = (
+    named_looks = (
         (PROPOSED, [study.proposed for study in studies]),
         (BASELINE, [study.baseline for study in studies]),
         (REFERENCE, [name for study in studies for name in study.references]),
     )
-    for colour, names in special:
+    for colour, names in named_looks:
         for name in dict.fromkeys(names):
             if name and name not in looks:
                 looks[name] = _rarest(looks, looks, (colour,))
     lines = [[line.method for line in study.lines] for study in studies]
-    for method in dict.fromkeys(name for own in lines for name in own):
+    for method in dict.fromkeys(name for methods in lines for name in methods):
         if method not in looks:
-            rivals = {name for own in lines if method in own for name in own}
+            rivals = {name for methods in lines if method in methods for name in methods}
             looks[method] = _rarest(looks, rivals & looks.keys(), HUES)
-    for method in others:
+    for method in other_methods:
         if method not in looks:
             looks[method] = _rarest(looks, looks, HUES)
     return looks
@@ -127,18 +127,18 @@ def assign(studies: Collection[type[Study]], others: Iterable[str] = ()) -> dict
 
 def _rarest(looks: Mapping[str, Look], rivals: Iterable[str], hues: tuple[str, ...]) -> Look:
     """A look that no method has, as unlike those of the rivals as can be: by hue, then by dashes."""
-    beside = [looks[name] for name in rivals]
-    colour_count = Counter(look.colour for look in beside)
-    line_count = Counter((look.colour, look.dashes) for look in beside)
-    taken = set(looks.values())
+    rival_looks = [looks[name] for name in rivals]
+    colour_count = Counter(look.colour for look in rival_looks)
+    line_count = Counter((look.colour, look.dashes) for look in rival_looks)
+    taken_looks = set(looks.values())
     return min(
-        (look for look in _looks(hues) if look not in taken),
+        (look for look in _looks(hues) if look not in taken_looks),
         key=lambda look: (colour_count[look.colour], line_count[look.colour, look.dashes]),
     )
 
 
 @cache
-def _known() -> dict[str, Look]:
+def _known_looks() -> dict[str, Look]:
     # Here and not above: who draws finished panels needs neither studies nor methods.
     from bench.engine.methods import METHODS
     from bench.report.study import STUDIES
@@ -146,12 +146,12 @@ def _known() -> dict[str, Look]:
     return assign(STUDIES.all().values(), sorted(METHODS.all()))
 
 
-def of(method: str) -> Look:
+def look_of(method: str) -> Look:
     """The look of a method: always the same for the same name, also for one that no study or file has."""
-    known = _known()
-    if method in known:
-        return known[method]
-    taken = set(known.values())
-    free = [look for look in dict.fromkeys(_looks(HUES)) if look not in taken]
+    looks = _known_looks()
+    if method in looks:
+        return looks[method]
+    taken_looks = set(looks.values())
+    free_looks = [look for look in dict.fromkeys(_looks(HUES)) if look not in taken_looks]
     digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
-    return free[int.from_bytes(digest, "little") % len(free)]
+    return free_looks[int.from_bytes(digest, "little") % len(free_looks)]

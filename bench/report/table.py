@@ -20,7 +20,7 @@ GroupKey = TypeVar("GroupKey", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class Beside:
+class SideNote:
     """What stands under a measured number: the published one, measured minus published, and the verdict.
 
     ``hint`` is what else there is to say: seeds, intervals, why there is no grade.
@@ -38,7 +38,7 @@ class Entry:
 
     text: str
     place: int = 0
-    beside: Beside | None = None
+    beside: SideNote | None = None
 
 
 NOWHERE = Entry("")
@@ -74,10 +74,10 @@ class Table:
         start = 0
         block: list[tuple[str, int]] = []
         for part in parts:
-            taken = sum(span for _, span in block)
-            if block and taken + part[1] > width:
+            width_so_far = sum(span for _, span in block)
+            if block and width_so_far + part[1] > width:
                 yield self._cut(start, block)
-                start, block = start + taken, []
+                start, block = start + width_so_far, []
             block.append(part)
         yield self._cut(start, block)
 
@@ -91,18 +91,18 @@ class Table:
             rows=tuple(row for row in rows if any(entry is not NOWHERE for entry in row[1])),
         )
 
-    def apart(self, number: int) -> Table:
+    def column_table(self, number: int) -> Table:
         """One column, with what stands beside its numbers in columns of their own."""
         heads = ("Measured", "Published", "Diff.", "Verdict")
         rows = []
         for label, entries in self.rows:
             entry = entries[number]
             if entry is not NOWHERE:
-                beside = entry.beside or Beside()
-                texts = beside.published, beside.difference or "-", beside.verdict or "-"
+                side_note = entry.beside or SideNote()
+                texts = side_note.published, side_note.difference or "-", side_note.verdict or "-"
                 rows.append((label, (replace(entry, beside=None), *texts)))
-        apart = listing(self.name, self.headings[number], self.stub, heads, rows)
-        return replace(apart, references=self.references, together=self.together)
+        column_table = listing(self.name, self.headings[number], self.stub, heads, rows)
+        return replace(column_table, references=self.references, together=self.together)
 
     @property
     def headings(self) -> list[str]:
@@ -140,9 +140,9 @@ def pivot(
     rows: Mapping[RowKey, str],
     groups: Mapping[GroupKey, tuple[str, tuple[str, ...]]],
     entries: Mapping[tuple[RowKey, GroupKey], Iterable[Entry]],
-    blank: Entry = NOWHERE,
+    filler: Entry = NOWHERE,
 ) -> Table:
-    """A table of entries by row and group of columns; ``blank`` stands where there are none.
+    """A table of entries by row and group of columns; ``filler`` stands where there are none.
 
     ``rows`` are labels, ``groups`` headings with the columns below them.
     """
@@ -158,7 +158,7 @@ def pivot(
                 tuple(
                     entry
                     for group, (_, columns) in groups.items()
-                    for entry in entries.get((row, group), (blank,) * len(columns))
+                    for entry in entries.get((row, group), (filler,) * len(columns))
                 ),
             )
             for row, label in rows.items()
@@ -172,7 +172,7 @@ class Document:
 
     ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
     of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``headline``
-    says in a line what they come to. ``primary`` are the cells that verdicts rest on; ``cells`` are those
+    says in a line what they come to. ``primary_cells`` are those that verdicts rest on; ``cells`` are those
     under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of their
     CSV file; fractions get four decimals there, texts stand as they are.
     """
@@ -183,7 +183,7 @@ class Document:
     views: tuple[Table, ...]
     printed: tuple[Table, ...]
     cells: tuple[Cell, ...] = ()
-    primary: tuple[Cell, ...] = ()
+    primary_cells: tuple[Cell, ...] = ()
     details: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     fine_print: tuple[str, ...] = ()

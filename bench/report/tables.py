@@ -19,9 +19,9 @@ from bench.report.frame import frame
 from bench.report.measures import Measure
 from bench.report.results import Results
 from bench.report.settings import PARTITION, Column
-from bench.report.table import NOWHERE, Beside, Document, Entry, Row, Table, listing
+from bench.report.table import NOWHERE, Document, Entry, Row, SideNote, Table, listing
 from bench.report.verdicts import STATES
-from bench.report.wording import printed, signed, with_std
+from bench.report.wording import published_text, signed, with_std
 
 if TYPE_CHECKING:
     from bench.report.figures import Figure
@@ -40,9 +40,9 @@ Head = tuple[Column, Point, Measure]
 
 def places(values: Mapping[Name, float]) -> dict[Name, int]:
     """1 for the best, 2 for the second best, as printed with two decimals; ties share a place."""
-    rounded = {name: round(value, 2) for name, value in values.items()}
-    order = sorted(set(rounded.values()), reverse=True)[:2]
-    return {name: order.index(value) + 1 for name, value in rounded.items() if value in order}
+    rounded_values = {name: round(value, 2) for name, value in values.items()}
+    order = sorted(set(rounded_values.values()), reverse=True)[:2]
+    return {name: order.index(value) + 1 for name, value in rounded_values.items() if value in order}
 
 
 def compared_seeds(cells: Iterable[Cell]) -> tuple[int, ...]:
@@ -51,20 +51,20 @@ def compared_seeds(cells: Iterable[Cell]) -> tuple[int, ...]:
     They are those that most cells hold, and of equally frequent ones the more. Cells of one seed and
     cells that lost runs have no say beside others.
     """
-    every = [cell for cell in cells if cell.measured]
-    sound = [cell for cell in every if len(cell.seeds) > 1 and not cell.lost]
-    counts = Counter(cell.seeds for cell in sound or every)
+    measured_cells = [cell for cell in cells if cell.measured]
+    complete_cells = [cell for cell in measured_cells if len(cell.seeds) > 1 and not cell.lost_runs]
+    counts = Counter(cell.seeds for cell in complete_cells or measured_cells)
     return min(counts, key=lambda seeds: (-counts[seeds], -len(seeds), seeds), default=())
 
 
 def _entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
     """A column's entries: what its cells measure, with their places, and what stands beside that."""
-    competing = {line: cell for line, cell in cells.items() if line.competes and cell.measure.ranked}
-    seeds = compared_seeds(competing.values())
+    competing_cells = {line: cell for line, cell in cells.items() if line.competes and cell.measure.ranked}
+    seeds = compared_seeds(competing_cells.values())
     ranks = places(
         {
             line: cell.measured.mean
-            for line, cell in competing.items()
+            for line, cell in competing_cells.items()
             if cell.measured and cell.seeds == seeds
         }
     )
@@ -74,11 +74,11 @@ def _entries(cells: Mapping[Line, Cell]) -> dict[Line, Entry]:
         if cell.measured:
             text = with_std(cell.measured.mean, cell.measured.std, cell.measure.digits)
             text += f" (n={len(cell.seeds)})" if seeds and cell.seeds != seeds else ""
-        entries[line] = Entry(text, ranks.get(line, 0), _beside(cell))
+        entries[line] = Entry(text, ranks.get(line, 0), _side_note(cell))
     return entries
 
 
-def _beside(cell: Cell) -> Beside | None:
+def _side_note(cell: Cell) -> SideNote | None:
     """What is said of a cell besides its number; nothing of one that was neither published nor lost."""
     if cell.target is None and cell.measured:
         return None
@@ -87,15 +87,15 @@ def _beside(cell: Cell) -> Beside | None:
     evidence = cell.evidence
     interval = f"90 % interval {evidence.low:+.2f} to {evidence.high:+.2f}" if evidence else ""
     hint = "; ".join(filter(None, (seeds, interval, cell.reason)))
-    return Beside(printed(cell.target, cell.measure.digits), difference, cell.verdict, hint)
+    return SideNote(published_text(cell.target, cell.measure.digits), difference, cell.verdict, hint)
 
 
 def _table(
-    cells: Cells, name: str, title: str, heads: Sequence[Head], comparison: Comparison, apart: bool
+    cells: Cells, name: str, title: str, heads: Sequence[Head], comparison: Comparison, by_point: bool
 ) -> Table:
     """Lines by columns, points and measures; lines of which nothing was run or published are left out.
 
-    ``apart`` gives every point of a line a row of its own.
+    ``by_point`` gives every point of a line a row of its own.
     """
     entries: dict[tuple[Line, Head], Entry] = {}
     for head in heads:
@@ -107,33 +107,35 @@ def _table(
         }
         if any(cell.group or cell.target for cell in column_cells.values()):
             entries.update({(line, head): entry for line, entry in _entries(column_cells).items()})
-    shown = [line for line in cells.lines if _says_something(cells, line, heads, comparison)]
+    shown_lines = [line for line in cells.lines if _has_content(cells, line, heads, comparison)]
     points = list(dict.fromkeys(point for _, point, _ in heads))
-    filled = [head for head in heads if any((line, head) in entries for line in shown)]
-    across = list(
-        dict.fromkeys((column, None if apart else point, measure) for column, point, measure in filled)
+    filled_heads = [head for head in heads if any((line, head) in entries for line in shown_lines)]
+    head_columns = list(
+        dict.fromkeys(
+            (column, None if by_point else point, measure) for column, point, measure in filled_heads
+        )
     )
     rows: list[Row] = []
-    for line, down in product(shown, points if apart else [None]):
+    for line, row_point in product(shown_lines, points if by_point else [None]):
         row = tuple(
-            entries.get((line, (column, down or point or points[0], measure)), NOWHERE)
-            for column, point, measure in across
+            entries.get((line, (column, row_point or point or points[0], measure)), NOWHERE)
+            for column, point, measure in head_columns
         )
         if any(entry is not NOWHERE for entry in row):
             title_of = cells.title(line)
-            rows.append((f"{title_of}, {down.label}" if down else title_of, row))
+            rows.append((f"{title_of}, {row_point.label}" if row_point else title_of, row))
     return Table(
         name,
         title,
         "Method" if cells.by_method or cells.experiment.main else "Variant",
-        *_headings(cells, across),
+        *_headings(cells, head_columns),
         tuple(rows),
-        frozenset(cells.title(line) for line in shown if _is_reference(cells, line)),
-        len(points) if apart else 0,
+        frozenset(cells.title(line) for line in shown_lines if _is_reference(cells, line)),
+        len(points) if by_point else 0,
     )
 
 
-def _says_something(cells: Cells, line: Line, heads: Iterable[Head], comparison: Comparison) -> bool:
+def _has_content(cells: Cells, line: Line, heads: Iterable[Head], comparison: Comparison) -> bool:
     """Whether anything of a line was run or published."""
     line_cells = (cells.at(column, line, point, measure, comparison) for column, point, measure in heads)
     return any(cell is not None and (cell.group or cell.target) for cell in line_cells)
@@ -147,69 +149,81 @@ def _is_reference(cells: Cells, line: Line) -> bool:
 
 
 def _headings(
-    cells: Cells, across: Sequence[tuple[Column, Point | None, Measure]]
+    cells: Cells, head_columns: Sequence[tuple[Column, Point | None, Measure]]
 ) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     """Groups of columns and the columns' names: federations under data sets, or points and measures under
     federations where those are several.
     """
     study = cells.study
-    several = [len({part[1] for part in across}) > 1, len({part[2] for part in across}) > 1]
-    if any(several):
-        groups = groupby(across, lambda part: part[0].described(study.title_of(part[0].dataset)))
+    is_varied = [len({part[1] for part in head_columns}) > 1, len({part[2] for part in head_columns}) > 1]
+    if any(is_varied):
+        groups = groupby(head_columns, lambda part: part[0].description(study.title_of(part[0].dataset)))
         names = [
-            " ".join(filter(None, (point.label if point else "", measure.title if several[1] else "")))
-            for _, point, measure in across
+            " ".join(filter(None, (point.label if point else "", measure.title if is_varied[1] else "")))
+            for _, point, measure in head_columns
         ]
     else:
-        groups = groupby(across, lambda part: study.title_of(part[0].dataset))
-        names = [_where(cells, column) for column, _, _ in across]
+        groups = groupby(head_columns, lambda part: study.title_of(part[0].dataset))
+        names = [_place(cells, column) for column, _, _ in head_columns]
     return tuple((heading, len(list(part))) for heading, part in groups), tuple(names)
 
 
-def _where(cells: Cells, column: Column) -> str:
+def _place(cells: Cells, column: Column) -> str:
     """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
-    alike = len({other.scenario for other in cells.columns}) == 1
+    same_scenario = len({candidate.scenario for candidate in cells.columns}) == 1
     return (
-        f"{'' if alike else column.scenario + ', '}{column.clients} client{'s' if column.clients > 1 else ''}"
+        f"{'' if same_scenario else column.scenario + ', '}"
+        f"{column.clients} client{'s' if column.clients > 1 else ''}"
     )
 
 
 def _heads(cells: Cells, columns: Iterable[Column]) -> list[Head]:
-    own = [measure for measure in cells.measures if not measure.other]
-    return list(product(columns, cells.experiment.points, own))
+    measures = [measure for measure in cells.measures if not measure.is_extra]
+    return list(product(columns, cells.experiment.points, measures))
 
 
 def _is_apart(cells: Cells) -> bool:
     """Whether points stand below each other: where there are several of them and several measures."""
-    return len(cells.experiment.points) > 1 and sum(not measure.other for measure in cells.measures) > 1
+    return len(cells.experiment.points) > 1 and sum(not measure.is_extra for measure in cells.measures) > 1
 
 
 def views(cells: Cells) -> tuple[Table, ...]:
     """What was run beside the first published table."""
-    first, apart = cells.experiment.comparisons[0], _is_apart(cells)
-    named = ", ".join(target.label or target.table for target in first.targets)
-    title = f"Measured beside {named}" if named else "Measured"
-    table = _table(cells, "measured", title, _heads(cells, cells.ran), first, apart)
+    comparison, by_point = cells.experiment.comparisons[0], _is_apart(cells)
+    target_names = ", ".join(target.label or target.table for target in comparison.targets)
+    title = f"Measured beside {target_names}" if target_names else "Measured"
+    table = _table(cells, "measured", title, _heads(cells, cells.run_columns), comparison, by_point)
     return (table,) if table.rows else ()
 
 
 def details(cells: Cells) -> tuple[Table, ...]:
     """Further published tables beside the same runs, what is published and not run, and every number."""
-    first, *further = cells.experiment.comparisons
+    first_comparison, *other_comparisons = cells.experiment.comparisons
     tables = []
-    for comparison in further:
+    for comparison in other_comparisons:
         columns = [
             column
-            for column in cells.ran
-            if any(cell.column == column and cell.comparison is comparison for cell in cells.own)
+            for column in cells.run_columns
+            if any(cell.column == column and cell.comparison is comparison for cell in cells.own_cells)
         ]
         name = comparison.label.lower().replace(" ", "_")
         title = f"Measured beside {comparison.label}"
         tables.append(_table(cells, name, title, _heads(cells, columns), comparison, _is_apart(cells)))
-    published = {cell.column for cell in cells.own if cell.target and cell.comparison is first}
-    idle = [column for column in cells.columns if column in published and column not in cells.ran]
+    published_columns = {
+        cell.column for cell in cells.own_cells if cell.target and cell.comparison is first_comparison
+    }
+    idle_columns = [
+        column for column in cells.columns if column in published_columns and column not in cells.run_columns
+    ]
     tables.append(
-        _table(cells, "not_run", "Published, and not run yet", _heads(cells, idle), first, _is_apart(cells))
+        _table(
+            cells,
+            "not_run",
+            "Published, and not run yet",
+            _heads(cells, idle_columns),
+            first_comparison,
+            _is_apart(cells),
+        )
     )
     tables.append(every_number(cells))
     return tuple(table for table in tables if table.rows)
@@ -217,7 +231,7 @@ def details(cells: Cells) -> tuple[Table, ...]:
 
 def every_number(cells: Cells) -> Table:
     """Every measured cell under every reading with its seeds and intervals."""
-    rows = frame(cells.own).query("n > 0")
+    rows = frame(cells.own_cells).query("n > 0")
     heads = ["Where", "Measure", "Stage, rule", "Seeds", "Measured", "95 % interval", "s_d", "Partitions"]
     heads += ["Published", "Difference", "90 % interval of it", "Verdict", "Reason"]
     return listing(
@@ -231,14 +245,14 @@ def every_number(cells: Cells) -> Table:
 
 def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
     """A row of the frame as text."""
-    where = f"{row['dataset']} {row['scenario']} {row['clients']}"
-    published = pd.notna(row["published_mean"])
+    place = f"{row['dataset']} {row['scenario']} {row['clients']}"
+    is_published = pd.notna(row["published_mean"])
 
     def interval(low: str, high: str, form: str) -> str:
         return f"{row[low]:{form}} to {row[high]:{form}}" if pd.notna(row[low]) else "-"
 
     texts = [
-        f"{where}, {row['point']}" if row["point"] else where,
+        f"{place}, {row['point']}" if row["point"] else place,
         f"{row['table']}: {row['measure']}",
         f"{row['stage']}, {row['rule']}",
         f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
@@ -247,7 +261,7 @@ def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
         f"{row['s_d']:.2f}" if pd.notna(row["s_d"]) else "-",
         str(row["partitions"]) if pd.notna(row["partitions"]) else "-",
         with_std(row["published_mean"], row["published_std"] if pd.notna(row["published_std"]) else None)
-        if published
+        if is_published
         else "-",
         signed(row["difference"]) if pd.notna(row["difference"]) else "-",
         interval("low_difference", "high_difference", "+.2f"),
@@ -263,28 +277,30 @@ def notes(cells: Cells) -> tuple[str, ...]:
     """
 
     def name(column: Column, point: Point | None = None) -> str:
-        where = f"{cells.study.title_of(column.dataset)}, {_where(cells, column)}"
-        return f"{where} at {point.label}" if point and point.label else where
+        place = f"{cells.study.title_of(column.dataset)}, {_place(cells, column)}"
+        return f"{place} at {point.label}" if point and point.label else place
 
-    ran = cells.ran
-    own = [point for point in cells.experiment.points if not point.grid]
-    every = [name(column, point) for column in ran for point in own]
+    run_columns = cells.run_columns
+    own_points = [point for point in cells.experiment.points if not point.grid]
+    names = [name(column, point) for column in run_columns for point in own_points]
     by_head: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for cell in cells.primary:
-        if cell.column in ran and cell.comparison is cells.experiment.comparisons[0]:
+    for cell in cells.primary_cells:
+        if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
             for head in _remarkable(cell):
-                where = by_head[head][cells.title(cell.line)]
-                if name(cell.column, cell.point) not in where:
-                    where.append(name(cell.column, cell.point))
+                places = by_head[head][cells.title(cell.line)]
+                if name(cell.column, cell.point) not in places:
+                    places.append(name(cell.column, cell.point))
     lines = []
     for head, by_line in sorted(by_head.items()):
         by_cells: dict[str, list[str]] = defaultdict(list)
-        for title, where in by_line.items():
-            by_cells["all columns" if where == every and len(every) > 1 else "; ".join(where)].append(title)
-        lines.append(f"{head}: " + "; ".join(f"{', '.join(on)} ({at})" for at, on in by_cells.items()))
-    idle = [name(column) for column in cells.columns if column not in ran]
-    if idle:
-        lines.append(f"nothing run yet: {'; '.join(idle)}")
+        for title, places in by_line.items():
+            by_cells["all columns" if places == names and len(names) > 1 else "; ".join(places)].append(title)
+        lines.append(
+            f"{head}: " + "; ".join(f"{', '.join(titles)} ({key})" for key, titles in by_cells.items())
+        )
+    idle_names = [name(column) for column in cells.columns if column not in run_columns]
+    if idle_names:
+        lines.append(f"nothing run yet: {'; '.join(idle_names)}")
     if cells.other_runs:
         lines.append(
             f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, or "
@@ -299,15 +315,15 @@ def _remarkable(cell: Cell) -> Iterator[str]:
         # What is not implemented says so of itself, in other words for each.
         reason = "" if cell.verdict == STATES["not_implemented"] else cell.reason
         yield f"{cell.verdict} ({reason})" if reason else cell.verdict
-    if cell.group is not None and cell.group.older:
-        yield f"older numbers ({cell.group.older}; a sweep makes them again)"
+    if cell.group is not None and cell.group.older_numerics:
+        yield f"older numbers ({cell.group.older_numerics}; a sweep makes them again)"
 
 
-def _with_lines(cells: Cells, wanted: Callable[[Line], bool]) -> Cells:
+def _with_lines(cells: Cells, is_wanted: Callable[[Line], bool]) -> Cells:
     return replace(
         cells,
-        lines=tuple(line for line in cells.lines if wanted(line)),
-        by_key={key: cell for key, cell in cells.by_key.items() if wanted(cell.line)},
+        lines=tuple(line for line in cells.lines if is_wanted(line)),
+        by_key={key: cell for key, cell in cells.by_key.items() if is_wanted(cell.line)},
     )
 
 
@@ -319,24 +335,24 @@ def _on_its_own_partition(line: Line) -> bool:
 def verdict_map(cells: Cells) -> Table | None:
     """The lines of the usual settings that have verdicts; None where there are none."""
     for table in views(_with_lines(cells, lambda line: not line.setting)):
-        rows = tuple(row for row in table.rows if any(_graded(entry) for entry in row[1]))
+        rows = tuple(row for row in table.rows if any(_is_graded(entry) for entry in row[1]))
         if rows:
             return replace(table, title=cells.experiment.title, rows=rows)
     return None
 
 
-def _graded(entry: Entry) -> bool:
+def _is_graded(entry: Entry) -> bool:
     return entry.beside is not None and entry.beside.verdict in GRADES
 
 
 def _overview(table: Table) -> Table:
     """A table for narrow places: means without deviations, each with the mark of its verdict."""
 
-    def short(entry: Entry) -> Entry:
-        mark = grade_look(entry.beside.verdict).mark if entry.beside and _graded(entry) else " "
+    def with_mark(entry: Entry) -> Entry:
+        mark = grade_look(entry.beside.verdict).mark if entry.beside and _is_graded(entry) else " "
         return replace(entry, text=f"{entry.text.partition(' ±')[0]} {mark}", beside=None)
 
-    rows = [(label, tuple(map(short, entries))) for label, entries in table.rows]
+    rows = [(label, tuple(map(with_mark, entries))) for label, entries in table.rows]
     return replace(table, rows=tuple(rows))
 
 
@@ -345,7 +361,7 @@ def printed_tables(cells: Cells) -> tuple[Table, ...]:
     tables = views(_with_lines(cells, _on_its_own_partition))
     if sum(len(table.columns) for table in tables) > DETAILED:
         return tuple(_overview(tables[0]).blocks(WIDTH))
-    return tuple(table.apart(number) for table in tables for number in range(len(table.columns)))
+    return tuple(table.column_table(number) for table in tables for number in range(len(table.columns)))
 
 
 def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> Document:
@@ -358,9 +374,9 @@ def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> 
         notes=notes(cells),
         views=views(cells),
         details=details(cells),
-        printed=printed_tables(cells) if cells.ran else (),
-        primary=tuple(cells.primary),
-        cells=tuple(cells.own),
+        printed=printed_tables(cells) if cells.run_columns else (),
+        primary_cells=tuple(cells.primary_cells),
+        cells=tuple(cells.own_cells),
         fine_print=fine_print(cells, results),
         figures=tuple(figures),
     )

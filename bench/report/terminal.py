@@ -38,36 +38,36 @@ COLOURS = {
 """A terminal's own colours, legible on its own ground."""
 
 
-def printed(document: Document) -> PrintedDocument:
+def printed_document(document: Document) -> PrintedDocument:
     """What a terminal shows of a document."""
     notes = document.notes if any(cell.group for cell in document.cells) else ()
     lines = sum(len(table.rows) + 4 for table in document.printed) + len(notes)
     return PrintedDocument(
-        document.title, document.printed, notes, 0 < lines <= ROOM and bool(document.primary)
+        document.title, document.printed, notes, 0 < lines <= ROOM and bool(document.primary_cells)
     )
 
 
 def rich_table(table: Table) -> RichTable:
     """A table for rich; columns keep on one line where the terminal is wide enough."""
-    shown = RichTable(title=escape(table.title), title_justify="left", title_style="bold", padding=(0, 1))
-    longest = max((len(label) for label, _ in table.rows), default=0)
-    shown.add_column(table.stub, overflow="fold", no_wrap=longest <= LABEL)
+    rendered = RichTable(title=escape(table.title), title_justify="left", title_style="bold", padding=(0, 1))
+    longest_label = max((len(label) for label, _ in table.rows), default=0)
+    rendered.add_column(table.stub, overflow="fold", no_wrap=longest_label <= LABEL)
     groups = [heading for heading, span in table.groups for _ in range(span)]
     for heading, column in zip(groups, table.columns, strict=True):
-        shown.add_column(
+        rendered.add_column(
             escape(f"{heading}\n{column}" if heading else column), justify="right", overflow="fold"
         )
     for label, entries in table.rows:
         style = "dim" if label in table.references else None
-        shown.add_row(escape(label), *map(_styled, entries), style=style)
-    return shown
+        rendered.add_row(escape(label), *map(_markup, entries), style=style)
+    return rendered
 
 
-def _styled(entry: Entry) -> str:
+def _markup(entry: Entry) -> str:
     text = escape(entry.text)
-    styled = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(entry.place, text)
+    markup = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(entry.place, text)
     colour = COLOURS.get(entry.text)
-    return f"[{colour}]{styled}[/]" if colour else styled
+    return f"[{colour}]{markup}[/]" if colour else markup
 
 
 def show(document: PrintedDocument, console: Console) -> None:
@@ -93,8 +93,8 @@ def brief(printout: Printout, console: Console) -> None:
         console.print(_scores(study))
         for sentence in study.sentences[2 if study.scores else 1 :]:
             _line(console, sentence)
-        short = [document for document in study.documents.values() if document.short]
-        for document in short if len(short) == 1 else ():
+        short_documents = [document for document in study.documents.values() if document.short]
+        for document in short_documents if len(short_documents) == 1 else ():
             for table in document.tables:
                 console.print(rich_table(table))
         console.print()
@@ -107,14 +107,14 @@ def _scores(study: PrintedStudy) -> Group:
 
 def _bar(score: Score) -> Text:
     bar = Text()
-    taken, shown = 0, 0
+    count_so_far, width_so_far = 0, 0
     for place, (name, count) in enumerate(score.counts, 1):
-        taken += count
-        end = min(round(BAR * taken / max(score.published, 1)), BAR - len(score.counts) + place)
-        width = max(end - shown, 1)
-        shown += width
+        count_so_far += count
+        end = min(round(BAR * count_so_far / max(score.published, 1)), BAR - len(score.counts) + place)
+        width = max(end - width_so_far, 1)
+        width_so_far += width
         bar.append("█" * width, COLOURS.get(name, ""))
-    bar.append("░" * max(BAR - shown, 0), "dim")
+    bar.append("░" * max(BAR - width_so_far, 0), "dim")
     return bar.append(f" {score.title}: {score.measured} of {score.published}", "default")
 
 
@@ -129,22 +129,22 @@ def _counts(score: Score) -> Text:
 def closing(printout: Printout, out: Path, console: Console) -> None:
     """Print what is not in the report's tables, whose the runs are, and where everything lies."""
     if printout.unrun:
-        _line(console, f"Nothing run yet of {_listed(printout.unrun)}")
+        _line(console, f"Nothing run yet of {_first_names(printout.unrun)}")
     if printout.elsewhere:
-        _line(console, f"In no study's table: {_listed(printout.elsewhere)}")
+        _line(console, f"In no study's table: {_first_names(printout.elsewhere)}")
     if printout.shipped:
         runs = sum(printout.shipped.values())
         _line(console, f"{runs:,} of these runs come with the suite; --own leaves them out")
     # A path is not folded: people copy it.
     console.print(f"Report: {out / INDEX}", markup=False, highlight=False, soft_wrap=True)
     names = [name for study in printout.studies.values() for name in study.documents]
-    beside = f"Beside it: {len(names)} tables, {printout.figures} figures, cells.csv"
-    _line(console, f"{beside}; --print {names[0]} prints a table")
+    contents_text = f"Beside it: {len(names)} tables, {printout.figures} figures, cells.csv"
+    _line(console, f"{contents_text}; --print {names[0]} prints a table")
 
 
-def _listed(names: Sequence[str]) -> str:
-    rest = len(names) - LISTED
-    return "; ".join(names[:LISTED]) + (f"; and {rest} more" if rest > 0 else "")
+def _first_names(names: Sequence[str]) -> str:
+    rest_count = len(names) - LISTED
+    return "; ".join(names[:LISTED]) + (f"; and {rest_count} more" if rest_count > 0 else "")
 
 
 def _line(console: Console, text: str) -> None:

@@ -16,18 +16,18 @@ from bench.tune.tuning import Tuning
 class Search:
     """The study that found the configuration of a cell's runs.
 
-    ``own``: by the user, not one that comes with the suite. ``elsewhere`` says whether some of the runs were
-    made on other clients than the search. ``counts`` are the trials that the studies behind a row used: its
-    cells are those of one method, one total and one origin.
+    ``is_own``: by the user, not one that comes with the suite. ``on_other_clients``: some of the runs are on
+    other clients than the search. ``counts`` are the trials that the studies behind a row used: its cells are
+    those of one method, one total and one origin.
     """
 
     record: Record
-    own: bool
-    elsewhere: bool
+    is_own: bool
+    on_other_clients: bool
     counts: frozenset[int]
 
     @property
-    def granted(self) -> int:
+    def trials(self) -> int:
         """Trials that were asked for."""
         return self.record.budget.trials
 
@@ -49,22 +49,22 @@ def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Se
     None where a run has a seed of the search. Studies whose budget was not used up are none, nor are those
     by code of other numerics.
     """
-    found = (find(RunSpec.model_validate_json(spec)) for spec in runs["spec"])
-    first = next(found)
-    if first is None or any(each is not first for each in found):
+    configurations = (find(RunSpec.model_validate_json(spec)) for spec in runs["spec"])
+    configuration = next(configurations)
+    if configuration is None or any(candidate is not configuration for candidate in configurations):
         return None
-    record = first.record
-    elsewhere = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
-    return Search(record, first.own, elsewhere, frozenset({record.used.trials}))
+    record = configuration.record
+    on_other_clients = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
+    return Search(record, configuration.own, on_other_clients, frozenset({record.used.trials}))
 
 
 def mark(search: Search) -> str:
     """What rows of tuned cells say: the trials that were granted, and before them those used where they
     are fewer. ``tuned here``: by a search of the user's own.
     """
-    least, most = min(search.counts), max(search.counts)
-    used = "" if least == search.granted else f"{least} of " if least == most else f"{least} to {most} of "
-    return f"tuned{' here' if search.own else ''}, {used}{search.granted} trials"
+    low, high = min(search.counts), max(search.counts)
+    counts = "" if low == search.trials else f"{low} of " if low == high else f"{low} to {high} of "
+    return f"tuned{' here' if search.is_own else ''}, {counts}{search.trials} trials"
 
 
 def budget(search: Search) -> str:
@@ -75,7 +75,7 @@ def budget(search: Search) -> str:
         f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
         f"validation accuracy of seed{'s' if len(record.seeds) > 1 else ''} {seeds}"
     )
-    if not search.elsewhere:
+    if not search.on_other_clients:
         return text
     return (
         f"{text}, searched on the clients {record.clients[:8]} (partition "

@@ -11,7 +11,7 @@ import pandas as pd
 
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells, Selection
-from bench.report.published_spaces import published_settings, searched, winner
+from bench.report.published_spaces import published_settings, searched_values, winner
 from bench.report.ranking import Ranking, Task, competitors, scores
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.results import Results
@@ -37,7 +37,7 @@ class Pair:
     test: Comparison | None = None
 
     @property
-    def kept(self) -> bool:
+    def default_won(self) -> bool:
         """Whether the default configuration won."""
         return self.winner is self.default
 
@@ -56,17 +56,17 @@ Pairs = dict[Column, dict[str, Pair]]
 """The methods that have a pair by column, in the order of rows."""
 
 
-def _competing(study: Study, boards: Sequence[Cells], selection: Selection) -> dict[Column, BySetting]:
+def _competing_cells(study: Study, boards: Sequence[Cells], selection: Selection) -> dict[Column, BySetting]:
     """The competitors' cells in every setting, those of a column from the first table that has it."""
     columns: dict[Column, BySetting] = {}
     lines = competitors(study, boards, selection)
     for board in boards:
-        own: dict[Column, BySetting] = defaultdict(lambda: {method: {} for method in lines})
-        for cell in board.main:
+        board_cells: dict[Column, BySetting] = defaultdict(lambda: {method: {} for method in lines})
+        for cell in board.main_cells:
             if lines.get(cell.method) == replace(cell.line, setting=""):
-                own[cell.column][cell.method][cell.line.setting] = cell
+                board_cells[cell.column][cell.method][cell.line.setting] = cell
         for column in board.columns:
-            columns.setdefault(column, own[column])
+            columns.setdefault(column, board_cells[column])
     return columns
 
 
@@ -74,26 +74,26 @@ def _search(cell: Cell) -> Search | None:
     """The study whose winner a cell with numbers shows, on the search's own clients."""
     if cell.group is None or cell.measured is None:
         return None
-    search = cell.group.kept or cell.group.tuned
-    return None if search is None or search.elsewhere else search
+    search = cell.group.default_search or cell.group.search
+    return None if search is None or search.on_other_clients else search
 
 
 def _pairs(cells: BySetting, study: Study, results: Results) -> dict[str, Pair]:
     """The pairs of a column with their tests, Holm's correction over all; of two searches the user's own."""
     pairs = {}
-    for method, own in cells.items():
-        if (default := own.get("")) is not None and default.measured is not None:
-            tuned = [Pair(default, cell, search) for cell in own.values() if (search := _search(cell))]
-            if tuned:
-                pairs[method] = max(tuned, key=lambda pair: pair.search.own)
-    tested = [method for method, pair in pairs.items() if not pair.kept]
+    for method, row in cells.items():
+        if (default := row.get("")) is not None and default.measured is not None:
+            options = [Pair(default, cell, search) for cell in row.values() if (search := _search(cell))]
+            if options:
+                pairs[method] = max(options, key=lambda pair: pair.search.is_own)
+    tuned_methods = [method for method, pair in pairs.items() if not pair.default_won]
     values = {
         f"{method} {kind}": scores(cell, results, study.average)
-        for method in tested
+        for method in tuned_methods
         for kind, cell in (("tuned", pairs[method].winner), ("default", pairs[method].default))
     }
-    tests = compare(values, [(f"{method} tuned", f"{method} default") for method in tested])
-    by_method = dict(zip(tested, tests, strict=True))
+    tests = compare(values, [(f"{method} tuned", f"{method} default") for method in tuned_methods])
+    by_method = dict(zip(tuned_methods, tests, strict=True))
     return {method: replace(pair, test=by_method.get(method)) for method, pair in pairs.items()}
 
 
@@ -102,14 +102,14 @@ def _ranking(
 ) -> Ranking | None:
     """The ranking of the winners; None where no column has two."""
     tasks = []
-    for column, own in pairs.items():
-        winners = {method: pair.winner for method, pair in own.items()}
+    for column, by_method in pairs.items():
+        winners = {method: pair.winner for method, pair in by_method.items()}
         if len(winners) > 1:
             values = {method: scores(cell, results, study.average) for method, cell in winners.items()}
             tasks.append(Task(column, winners, tuple(compare(values))))
     titles = _titles(study, pairs)
-    planned = {method: sum(bool(cells[column][method]) for column in pairs) for method in titles}
-    return Ranking(tuple(tasks), titles, planned, study.baseline) if tasks else None
+    planned_tasks = {method: sum(bool(cells[column][method]) for column in pairs) for method in titles}
+    return Ranking(tuple(tasks), titles, planned_tasks, study.baseline) if tasks else None
 
 
 def _titles(study: Study, pairs: Pairs) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _titles(study: Study, pairs: Pairs) -> dict[str, str]:
 
 
 def _difference(pair: Pair) -> str:
-    if pair.kept:
+    if pair.default_won:
         return "default won"
     if pair.test is None or pair.test.difference is None:
         return "-"
@@ -128,9 +128,9 @@ def _difference(pair: Pair) -> str:
 def _table(study: Study, pairs: Pairs) -> Table:
     heads = ("Default", "Tuned", "Difference", "p")
     entries: dict[tuple[str, Column], list[Entry]] = {}
-    for column, own in pairs.items():
-        ranks = [places({method: pair.means[kind] for method, pair in own.items()}) for kind in (0, 1)]
-        for method, pair in own.items():
+    for column, by_method in pairs.items():
+        ranks = [places({method: pair.means[kind] for method, pair in by_method.items()}) for kind in (0, 1)]
+        for method, pair in by_method.items():
             p = pair.test.corrected if pair.test else None
             entries[method, column] = [
                 *(
@@ -146,17 +146,17 @@ def _table(study: Study, pairs: Pairs) -> Table:
         "Default and tuned",
         "Method",
         _titles(study, pairs),
-        {column: (column.described(study.title_of(column.dataset)), heads) for column in pairs},
+        {column: (column.description(study.title_of(column.dataset)), heads) for column in pairs},
         entries,
-        blank=Entry("-"),
+        filler=Entry("-"),
     )
 
 
 def _searches(study: Study, pairs: Pairs) -> Table:
     heads = ("Trials", "Client epochs", "Validation, default", "Validation, winner", "Winner's settings")
     rows = []
-    for column, own in pairs.items():
-        for method, pair in own.items():
+    for column, by_method in pairs.items():
+        for method, pair in by_method.items():
             record = pair.search.record
             default, winner = record.default_validation, record.winner.validation
             texts = (
@@ -164,29 +164,31 @@ def _searches(study: Study, pairs: Pairs) -> Table:
                 f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
                 "-" if default is None else f"{100 * default:.2f}",
                 f"{100 * winner:.2f}",
-                "the default's" if pair.kept else ", ".join(pair.search.changes),
+                "the default's" if pair.default_won else ", ".join(pair.search.changes),
             )
-            where = column.described(study.title_of(column.dataset))
-            rows.append((f"{study.title_of(method)}, {where}", texts))
+            place = column.description(study.title_of(column.dataset))
+            rows.append((f"{study.title_of(method)}, {place}", texts))
     return listing("searches", "The searches", "Method", heads, rows)
 
 
-def _published(study: Study, pairs: Pairs) -> Table | None:
+def _published_table(study: Study, pairs: Pairs) -> Table | None:
     """What the papers say that they searched, beside what was searched here and the winners; None where they
     say nothing of a tuned method.
     """
     rows = []
     for row in published_settings(study):
         records = {
-            column: own[row.method].search.record for column, own in pairs.items() if row.method in own
+            column: by_method[row.method].search.record
+            for column, by_method in pairs.items()
+            if row.method in by_method
         }
         if records:
             columns: dict[str, list[str]] = defaultdict(list)
             for column, record in records.items():
                 columns[winner(record, row.setting)].append(label(study, column))
-            winners = "; ".join(f"{value} ({', '.join(where)})" for value, where in columns.items())
+            winners = "; ".join(f"{value} ({', '.join(places)})" for value, places in columns.items())
             name = f"{study.title_of(row.method)}: {row.component}, {row.name}"
-            rows.append((name, (row.text, searched(records.values(), row.setting), winners)))
+            rows.append((name, (row.text, searched_values(records.values(), row.setting), winners)))
     heads = ("Published", "Searched here", "Winners")
     return (
         listing("published_space", "Settings in the paper and in the searches", "Setting", heads, rows)
@@ -195,27 +197,29 @@ def _published(study: Study, pairs: Pairs) -> Table | None:
     )
 
 
-def _equal(pairs: Mapping[str, Pair]) -> bool:
+def _is_fair(pairs: Mapping[str, Pair]) -> bool:
     """Whether all searches of a column were granted the same."""
     return len({pair.search.record.budget for pair in pairs.values()}) == 1
 
 
 def _notes(study: Study, pairs: Pairs, cells: Mapping[Column, BySetting]) -> Iterator[str]:
     """Competitors of which one of the two is missing, and searches that were granted unequal budgets."""
-    for column, own in sorted(pairs.items(), key=lambda item: label(study, item[0])):
-        alone = {method: by for method, by in cells[column].items() if method not in own}
-        default = [method for method, by in alone.items() if "" in by and by[""].measured]
-        tuned = [method for method, by in alone.items() if any(map(_search, by.values()))]
-        for lacking, methods in (("tuned", default), ("default", tuned)):
+    for column, by_method in sorted(pairs.items(), key=lambda item: label(study, item[0])):
+        singles = {method: settings for method, settings in cells[column].items() if method not in by_method}
+        default = [method for method, settings in singles.items() if "" in settings and settings[""].measured]
+        tuned_methods = [
+            method for method, settings in singles.items() if any(map(_search, settings.values()))
+        ]
+        for kind, methods in (("tuned", default), ("default", tuned_methods)):
             if methods:
-                named = ", ".join(map(study.title_of, methods))
-                yield f"without {lacking} runs in {label(study, column)}: {named}"
-        if not _equal(own):
-            granted = ", ".join(
+                titles = ", ".join(map(study.title_of, methods))
+                yield f"without {kind} runs in {label(study, column)}: {titles}"
+        if not _is_fair(by_method):
+            budgets = ", ".join(
                 f"{study.title_of(method)} {pair.search.record.budget.client_epochs:,.0f}"
-                for method, pair in own.items()
+                for method, pair in by_method.items()
             )
-            yield f"unequal budgets in {label(study, column)}, in client epochs: {granted}"
+            yield f"unequal budgets in {label(study, column)}, in client epochs: {budgets}"
 
 
 def _digits(value: float | None, digits: int) -> str:
@@ -251,33 +255,35 @@ def _record(column: Column, method: str, pair: Pair) -> dict[str, str | int | fl
 
 def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Document | None:
     """Default against tuned in every column of a study; None where no method was tuned."""
-    cells = _competing(study, boards, selection)
-    every = {column: _pairs(own, study, results) for column, own in cells.items()}
-    pairs = {column: own for column, own in every.items() if own}
+    cells = _competing_cells(study, boards, selection)
+    all_pairs = {column: _pairs(column_cells, study, results) for column, column_cells in cells.items()}
+    pairs = {column: by_method for column, by_method in all_pairs.items() if by_method}
     if not pairs:
         return None
-    flat = [(column, method, pair) for column, own in pairs.items() for method, pair in own.items()]
-    shown = [cell for _, _, pair in flat for cell in dict.fromkeys((pair.default, pair.winner))]
-    kept = [pair.search for _, _, pair in flat if pair.kept]
-    groups = [cell.group for cell in shown if cell.group]
+    pair_rows = [
+        (column, method, pair) for column, by_method in pairs.items() for method, pair in by_method.items()
+    ]
+    pair_cells = [cell for _, _, pair in pair_rows for cell in dict.fromkeys((pair.default, pair.winner))]
+    default_searches = [pair.search for _, _, pair in pair_rows if pair.default_won]
+    groups = [cell.group for cell in pair_cells if cell.group]
     ranking = _ranking(study, pairs, cells, results)
-    ranked, *further = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
+    view, *views = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
     table = _table(study, pairs)
-    equal = ", with the same budget for every method of a column" * all(map(_equal, pairs.values()))
+    note = ", with the same budget for every method of a column" * all(map(_is_fair, pairs.values()))
     return Document(
         name=f"{study.name}_tuned",
         title=f"{study.title}: Default against tuned",
         caption=(
             read_as(study, study.primary),
-            f"Tuned: the configuration that a search found by validation accuracy{equal} (bench tune). "
+            f"Tuned: the configuration that a search found by validation accuracy{note} (bench tune). "
             "'Default won': no configuration that was tried was better, and the tuned cell is the default's.",
-            *conditions(study, groups, kept),
+            *conditions(study, groups, default_searches),
         ),
         notes=tuple(_notes(study, pairs, cells)),
-        views=(table, ranked) if ranked else (table,),
-        details=tuple(filter(None, (_searches(study, pairs), _published(study, pairs), *further))),
+        views=(table, view) if view else (table,),
+        details=tuple(filter(None, (_searches(study, pairs), _published_table(study, pairs), *views))),
         printed=tuple(table.blocks(4)),
-        cells=tuple(shown),
+        cells=tuple(pair_cells),
         fine_print=(
             "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
             "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
@@ -285,7 +291,7 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
             f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
             "Ranking, groups and tests of all pairs are those of the tuned cells, made as in "
             f"{study.name}_ranking.",
-            *origins(study, groups, results, kept),
+            *origins(study, groups, results, default_searches),
         ),
-        records={"pairs": pd.DataFrame([_record(*part) for part in flat])},
+        records={"pairs": pd.DataFrame([_record(*part) for part in pair_rows])},
     )

@@ -139,25 +139,25 @@ def half_width(terms: Sequence[tuple[float, float]], level: float) -> float:
     total = math.fsum(part for part, _ in terms)
     if total == 0:
         return 0.0
-    spent = math.fsum((part / total) ** 2 / freedom for part, freedom in terms)
-    return math.sqrt(total) * float(stdtrit(1 / spent if spent else math.inf, (1 + level) / 2))
+    share_sum = math.fsum((part / total) ** 2 / freedom for part, freedom in terms)
+    return math.sqrt(total) * float(stdtrit(1 / share_sum if share_sum else math.inf, (1 + level) / 2))
 
 
 def weigh(
     p: float,
     s_p: float | None,
-    published: PublishedRuns,
-    measured: Sequence[float],
+    runs: PublishedRuns,
+    values: Sequence[float],
     spread: PartitionSpread,
     margin: float,
     control: float | None = None,
 ) -> Evidence:
     """What a published mean ``p`` (printed deviation ``s_p``) and at least two measured values say."""
-    error = _error_terms(stdev(measured), len(measured), s_p, published.n)
+    error = _error_terms(stdev(values), len(values), s_p, runs.n)
     draws = (spread.draws * (spread.std or 0.0) ** 2, spread.freedom)
-    half, difference = half_width(error, EQUIVALENCE_LEVEL), fmean(measured) - p
+    half, difference = half_width(error, EQUIVALENCE_LEVEL), fmean(values) - p
     tolerance = max(FLOOR, half_width([*error, draws], LEVEL))
-    return Evidence(difference, margin, difference - half, difference + half, tolerance, published.n, control)
+    return Evidence(difference, margin, difference - half, difference + half, tolerance, runs.n, control)
 
 
 def grade(evidence: Evidence, p: float, n: int) -> str:
@@ -165,51 +165,51 @@ def grade(evidence: Evidence, p: float, n: int) -> str:
     margin = evidence.margin + ROUNDING
     if n >= LEAST_RUNS and -margin <= evidence.low and evidence.high <= margin:
         return "reproduced"
-    allowed = evidence.tolerance + ROUNDING
-    if abs(evidence.difference) > allowed:
+    tolerance = evidence.tolerance + ROUNDING
+    if abs(evidence.difference) > tolerance:
         return "above" if evidence.difference > 0 else "below"
     control = evidence.control
-    return "uninformative" if control is not None and abs(control - p) <= allowed else "compatible"
+    return "uninformative" if control is not None and abs(control - p) <= tolerance else "compatible"
 
 
 def judge(
     target: Published | None,
-    published: PublishedRuns,
-    measured: Sequence[float],
+    runs: PublishedRuns,
+    values: Sequence[float],
     spread: PartitionSpread,
     margin: float,
     control: float | None = None,
-    barred: str = "",
+    not_comparable_reason: str = "",
 ) -> Verdict:
     """Verdict on a cell's measured values (one a seed, in the target's unit).
 
-    ``control`` is the mean of the method that learns nothing, None where it was not run. ``barred`` says why
-    the published value is no target for this cell, empty where it is one.
+    ``control`` is the mean of the method that learns nothing, None where it was not run.
+    ``not_comparable_reason`` says why the published value is no target for this cell, empty where it is one.
     """
     if target is None:
         return Verdict("not published")
     if target.mean is None:
         return Verdict(NOT_COMPARABLE, f"the paper reports {target.status} here")
-    if barred:
-        return Verdict(NOT_COMPARABLE, barred)
-    if len(measured) < 2:
-        return Verdict(NOT_COMPARABLE, f"{len(measured)} seed: a verdict needs at least two")
-    evidence = weigh(target.mean, target.std, published, measured, spread, margin, control)
-    name = grade(evidence, target.mean, len(measured))
-    unknown = name == "compatible" and control is None
-    return Verdict(name, "what learning nothing reaches is not known here" if unknown else "", evidence)
+    if not_comparable_reason:
+        return Verdict(NOT_COMPARABLE, not_comparable_reason)
+    if len(values) < 2:
+        return Verdict(NOT_COMPARABLE, f"{len(values)} seed: a verdict needs at least two")
+    evidence = weigh(target.mean, target.std, runs, values, spread, margin, control)
+    name = grade(evidence, target.mean, len(values))
+    is_unknown = name == "compatible" and control is None
+    return Verdict(name, "what learning nothing reaches is not known here" if is_unknown else "", evidence)
 
 
-def agreed(verdicts: dict[str, Verdict], first: str) -> Verdict:
+def agreed_verdict(verdicts: dict[str, Verdict], first_stage: str) -> Verdict:
     """The verdict on a value of which the paper does not say at which stage it was read: that of all the
-    stages where they agree, with the evidence of the ``first``; none is judged alone.
+    stages where they agree, with the evidence of the ``first_stage``; none is judged alone.
     """
     names = {verdict.name for verdict in verdicts.values()}
     if len(names) == 1:
-        return verdicts[first]
+        return verdicts[first_stage]
     readings = ", ".join(f"{stage} {verdict.name}" for stage, verdict in verdicts.items())
     reason = f"the paper does not say which model it reads: {readings}"
-    return Verdict(NOT_COMPARABLE, reason, verdicts[first].evidence)
+    return Verdict(NOT_COMPARABLE, reason, verdicts[first_stage].evidence)
 
 
 def between_partitions(partitions: Collection[Sequence[float]]) -> float | None:
@@ -222,11 +222,11 @@ def between_partitions(partitions: Collection[Sequence[float]]) -> float | None:
     freedom = sum(len(values) - 1 for values in partitions)
     if len(partitions) < LEAST_PARTITIONS or not freedom:
         return None
-    within = sum((len(values) - 1) * variance(values) for values in partitions if len(values) > 1) / freedom
+    noise = sum((len(values) - 1) * variance(values) for values in partitions if len(values) > 1) / freedom
     means = variance([fmean(values) for values in partitions])
-    return math.sqrt(max(0.0, means - within * fmean(1 / len(values) for values in partitions)))
+    return math.sqrt(max(0.0, means - noise * fmean(1 / len(values) for values in partitions)))
 
 
-def missing(state: str, reason: str = "") -> Verdict:
+def missing_verdict(state: str, reason: str = "") -> Verdict:
     """Verdict on a cell without numbers."""
     return Verdict(STATES[state], reason)

@@ -45,11 +45,11 @@ def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "") 
     if not matrices:
         return None
     label = f"{line.plain.label}, {name}" if name else line.plain.label
-    where = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
-    client, other = np.indices(square)
+    place = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
+    client, source = np.indices(square)
     mean = np.mean(matrices, axis=0)
-    values = {"n": len(matrices), "client": client.ravel(), "from": other.ravel(), "weight": mean.ravel()}
-    return Heat(f"{label}\n{where}", line.rows(**values))
+    values = {"n": len(matrices), "client": client.ravel(), "from": source.ravel(), "weight": mean.ravel()}
+    return Heat(f"{label}\n{place}", line.rows(**values))
 
 
 def _every_line(cells: Cells) -> list[LineRuns]:
@@ -58,10 +58,10 @@ def _every_line(cells: Cells) -> list[LineRuns]:
 
 def _best_round(results: Results, run: int, layer: int | None = None) -> NDArray[Any] | None:
     """The weights that a run's round of best validation began with, of all layers or one."""
-    kept, best = results.artefact(run, MIXED), results.best_round(run, "trained")
-    if kept is None or best is None or best >= len(kept):
+    weights_by_round, best_round = results.artefact(run, MIXED), results.best_round(run, "trained")
+    if weights_by_round is None or best_round is None or best_round >= len(weights_by_round):
         return None
-    weights: NDArray[Any] = kept[best]
+    weights: NDArray[Any] = weights_by_round[best_round]
     return weights if layer is None else weights[layer]
 
 
@@ -74,8 +74,8 @@ def collaboration(cells: Cells, results: Results) -> list[Figure]:
         "order, each panel has its own scale. No stage, rule or average plays a part."
     )
     heading = "Who learns from whom after the last round: mean over seeds"
-    last = partial(results.artefact, name=ARTEFACT)
-    panels = (_weights(cells.study, line, last) for line in _every_line(cells))
+    last_weights = partial(results.artefact, name=ARTEFACT)
+    panels = (_weights(cells.study, line, last_weights) for line in _every_line(cells))
     return figure_of(cells, "collaboration", heading, caption, panels)
 
 
@@ -87,8 +87,8 @@ def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
         "layers where each has its own. Each panel has its own scale."
     )
     heading = "Who learns from whom in the best round: mean over seeds"
-    best = partial(_best_round, results)
-    panels = (_weights(cells.study, line, best) for line in _every_line(cells))
+    best_weights = partial(_best_round, results)
+    panels = (_weights(cells.study, line, best_weights) for line in _every_line(cells))
     return figure_of(cells, "collaboration_best", heading, caption, panels)
 
 
@@ -96,9 +96,9 @@ def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
     """The same by layer, of methods that have a matrix for each: the first two layers and the last two."""
     panels = []
     for line in _every_line(cells):
-        kept = (_best_round(results, run) for run in line.group.done["id"].tolist())
-        first = next((weights for weights in kept if weights is not None), None)
-        count = 0 if first is None or first.ndim != 3 else len(first)
+        weights_by_run = (_best_round(results, run) for run in line.group.done["id"].tolist())
+        first_weights = next((weights for weights in weights_by_run if weights is not None), None)
+        count = 0 if first_weights is None or first_weights.ndim != 3 else len(first_weights)
         for layer in range(count):
             if min(layer, count - 1 - layer) < BORDER:
                 weights_of = partial(_best_round, results, layer=layer)

@@ -21,52 +21,52 @@ from bench.report.source import Source
 from bench.spec import RunSpec
 
 if TYPE_CHECKING:
-    from bench.report.collect import Collected
+    from bench.report.collect import CollectedStudies
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
 
 
-def whole(name: str, source: Source, metric: Metric = ACCURACY) -> pd.DataFrame:
+def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.DataFrame:
     """A frame with all its rows; cells and clients by a metric.
 
     Raises:
         RequestError: no run keeps what the metric needs.
     """
     if name in OF_STUDIES:
-        return OF_STUDIES[name](_collected(source, metric))
-    every = source.runs().rename(columns={"id": "run"})
+        return OF_STUDIES[name](_collect(source, metric))
+    all_runs = source.runs().rename(columns={"id": "run"})
     if name == "runs":
-        settings = [RunSpec.model_validate_json(text).settings() for text in every["spec"]]
-        return every.assign(settings=[json.dumps(some, sort_keys=True) for some in settings])
-    kept = every.loc[every["state"] == "done", PLACE]
-    texts = dict.fromkeys(kept.select_dtypes(["string", "object"]), "category")
-    kept = kept.astype(texts).set_index("run", drop=False)
+        settings = [RunSpec.model_validate_json(text).settings() for text in all_runs["spec"]]
+        return all_runs.assign(settings=[json.dumps(row, sort_keys=True) for row in settings])
+    done_runs = all_runs.loc[all_runs["state"] == "done", PLACE]
+    texts = dict.fromkeys(done_runs.select_dtypes(["string", "object"]), "category")
+    done_runs = done_runs.astype(texts).set_index("run", drop=False)
     rule = "last" if name == "curves" else None
-    rows = client_values(source, kept["run"].tolist(), metric, rule=rule)
+    rows = client_values(source, done_runs["run"].tolist(), metric, rule=rule)
     if metric != ACCURACY:
-        check_kept(metric, len(kept), len(kept) - rows["run_id"].nunique())
+        check_kept(metric, len(done_runs), len(done_runs) - rows["run_id"].nunique())
     rows = rows.rename(columns={"run_id": "run", "value": metric})
     rows[metric] = 100.0 * rows[metric]
     if name == "curves":
-        rows = _curves(kept["run"].tolist(), rows, source)
+        rows = _curves(done_runs["run"].tolist(), rows, source)
     rows = rows.astype(dict.fromkeys(rows.select_dtypes(["string", "object"]), "category"))
-    whose = kept.loc[rows["run"]].reset_index(drop=True)
-    return pd.concat([whose, rows.drop(columns="run").reset_index(drop=True)], axis=1)
+    run_columns = done_runs.loc[rows["run"]].reset_index(drop=True)
+    return pd.concat([run_columns, rows.drop(columns="run").reset_index(drop=True)], axis=1)
 
 
 def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame:
     """Every curve of the runs, averaged over clients with samples."""
-    last = rows.sort_values(["split", "run", "stage", "client"], kind="stable")
+    sorted_rows = rows.sort_values(["split", "run", "stage", "client"], kind="stable")
     parts = []
-    for split, there in last.groupby("split", sort=False):
-        clients, samples = there["client"].to_numpy(), there["samples"].to_numpy()
-        stops = there.groupby(["run", "stage"]).size().cumsum()
+    for split, split_rows in sorted_rows.groupby("split", sort=False):
+        clients, samples = split_rows["client"].to_numpy(), split_rows["samples"].to_numpy()
+        stops = split_rows.groupby(["run", "stage"]).size().cumsum()
         starts = stops.shift(fill_value=0)
-        held = {key: slice(*span) for key, *span in zip(stops.index, starts, stops, strict=True)}
+        spans = {key: slice(*span) for key, *span in zip(stops.index, starts, stops, strict=True)}
         for key, counts in source.curves(runs, str(split)).items():
-            if key in held:
-                span = held[key]
+            if key in spans:
+                span = spans[key]
                 parts.append((*key, split, 100.0 * (counts[:, clients[span]] / samples[span]).mean(axis=1)))
     run, stage, of_split, curves = zip(*parts, strict=True) if parts else ((), (), (), ())
     lengths = [len(curve) for curve in curves]
@@ -81,34 +81,34 @@ def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame
     )
 
 
-def _collected(source: Source, metric: Metric = ACCURACY) -> Collected:
+def _collect(source: Source, metric: Metric = ACCURACY) -> CollectedStudies:
     from bench.report.collect import collect  # torch
     from bench.report.study import STUDIES
 
     return collect(source, [study() for study in STUDIES.all().values()], metric)
 
 
-def _cells(found: Collected) -> pd.DataFrame:
+def _cells(collection: CollectedStudies) -> pd.DataFrame:
     """The cells of all studies; ``primary`` are those that verdicts rest on."""
     from bench.report.frame import frame
 
     parts = [
-        frame(cells.own).assign(primary=[not cell.measure.other for cell in cells.own])
-        for _, every in found.studies
-        for cells in every
+        frame(cells.own_cells).assign(primary=[not cell.measure.is_extra for cell in cells.own_cells])
+        for _, study_cells in collection.studies
+        for cells in study_cells
     ]
     return pd.concat(parts, ignore_index=True)
 
 
-def _ranks(found: Collected) -> pd.DataFrame:
+def _ranks(collection: CollectedStudies) -> pd.DataFrame:
     """The ranking of every study that has one."""
     from bench.report.cells import Selection
     from bench.report.ranking import TABLE, rank
 
     parts = [pd.DataFrame(columns=["study", *TABLE]).astype({"study": "string", **TABLE})]
-    for study, every in found.studies:
-        competing = [cells for cells in every if cells.experiment.competes]
-        ranking = rank(study, competing, found.results, Selection())
+    for study, study_cells in collection.studies:
+        competing_cells = [cells for cells in study_cells if cells.experiment.competes]
+        ranking = rank(study, competing_cells, collection.results, Selection())
         if ranking:
             parts.append(ranking.table.assign(study=study.name))
     return pd.concat(parts[1:] or parts, ignore_index=True)[["study", *TABLE]].astype({"study": "string"})
@@ -120,14 +120,14 @@ OF_STUDIES = {"cells": _cells, "ranks": _ranks}
 
 def of_studies(source: Source) -> dict[str, pd.DataFrame]:
     """The frames of what studies say, all rows of each, by name."""
-    found = _collected(source)
-    return {name: frame_of(found) for name, frame_of in OF_STUDIES.items()}
+    collection = _collect(source)
+    return {name: frame_of(collection) for name, frame_of in OF_STUDIES.items()}
 
 
 if __name__ == "__main__":
     try:
-        url, own, metric = json.loads(sys.argv[3])
-        with opened(url, own) as results:
-            whole(sys.argv[1], results, metric).to_parquet(sys.argv[2], index=False)
+        url, own_alone, metric = json.loads(sys.argv[3])
+        with opened(url, own_alone) as results:
+            whole_frame(sys.argv[1], results, metric).to_parquet(sys.argv[2], index=False)
     except RequestError as error:
         sys.exit(f"bench: {error}")

@@ -38,7 +38,7 @@ def gap(difference: float) -> str:
     return signed(round(difference, 2) + 0.0)
 
 
-def printed(target: Published | None, digits: int = 2) -> str:
+def published_text(target: Published | None, digits: int = 2) -> str:
     """A published value as text: its numbers, its status (``OOM``), or ``-``."""
     if target is None:
         return "-"

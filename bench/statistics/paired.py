@@ -76,7 +76,7 @@ class Comparison:
             return "better" if self.difference > 0 else "worse"
         return "undecided"
 
-    def turned(self) -> Comparison:
+    def opposite(self) -> Comparison:
         """The second method against the first."""
         return replace(
             self,
@@ -116,31 +116,31 @@ class Scores:
         of that partition.
         """
         difference = self.values[first] - self.values[second]
-        shared = ~np.isnan(difference)
-        difference = np.where(shared, difference, 0.0)
+        is_shared = ~np.isnan(difference)
+        difference = np.where(is_shared, difference, 0.0)
         if self.unit == "partition":
-            weights = np.where(shared, self.weights[first], 0.0)
-            runs = shared.any(axis=1)
+            weights = np.where(is_shared, self.weights[first], 0.0)
+            runs = is_shared.any(axis=1)
             by_run = (weights * difference).sum(axis=1)[runs] / weights.sum(axis=1)[runs]
             return _means(self.partitions[runs], by_run, np.ones(len(by_run)))
-        return _means(self.parts, difference.sum(axis=0), shared.sum(axis=0))
+        return _means(self.parts, difference.sum(axis=0), is_shared.sum(axis=0))
 
 
 def side_by_side(scores: Mapping[str, pd.DataFrame]) -> Scores:
     """The scores of methods by name, each a frame with the columns ``COLUMNS``."""
-    every = pd.concat(list(scores.values()), ignore_index=True)
+    rows = pd.concat(list(scores.values()), ignore_index=True)
     method = np.repeat(np.arange(len(scores)), [len(frame) for frame in scores.values()])
-    run, runs = pd.factorize(pd.MultiIndex.from_frame(every[["partition", "seed"]]))
-    client, clients = pd.factorize(every["client"], sort=True)
+    run, runs = pd.factorize(pd.MultiIndex.from_frame(rows[["partition", "seed"]]))
+    client, clients = pd.factorize(rows["client"], sort=True)
     parts = np.zeros(len(clients), np.int64)
-    parts[client] = every["part"]
-    filled = {}
+    parts[client] = rows["part"]
+    tables = {}
     for name in ("value", "weight"):
         table = np.full((len(scores), len(runs), len(clients)), np.nan)
-        table[method, run, client] = every[name]
-        filled[name] = dict(zip(scores, table, strict=True))
+        table[method, run, client] = rows[name]
+        tables[name] = dict(zip(scores, table, strict=True))
     partitions, _ = pd.factorize(runs.get_level_values(0), sort=True)
-    return Scores(filled["value"], filled["weight"], partitions, parts)
+    return Scores(tables["value"], tables["weight"], partitions, parts)
 
 
 def _means(
@@ -157,10 +157,10 @@ def t_tests(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Equal values have no spread to test against: 1 where they are zero, else 0, the limits of the test.
     """
-    equal = np.ptp(values, axis=1) == 0.0
+    is_constant = np.ptp(values, axis=1) == 0.0
     p = np.where(values[:, 0] == 0.0, 1.0, 0.0)
-    if not equal.all():
-        p[~equal] = scipy.stats.ttest_1samp(values[~equal], 0.0, axis=1).pvalue
+    if not is_constant.all():
+        p[~is_constant] = scipy.stats.ttest_1samp(values[~is_constant], 0.0, axis=1).pvalue
     return p
 
 
@@ -189,7 +189,7 @@ def compare(
     if not pairs:
         return []
     table = side_by_side(scores)
-    return _tested({pair: table.differences(*pair) for pair in pairs}, table.unit)
+    return _comparisons({pair: table.differences(*pair) for pair in pairs}, table.unit)
 
 
 def compare_tasks(scores: pd.DataFrame) -> list[Comparison]:
@@ -203,10 +203,10 @@ def compare_tasks(scores: pd.DataFrame) -> list[Comparison]:
         (first, second): (scores[first] - scores[second]).dropna().to_numpy(np.float64)
         for first, second in combinations(map(str, scores), 2)
     }
-    return _tested(values, "task")
+    return _comparisons(values, "task")
 
 
-def _tested(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[Comparison]:
+def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[Comparison]:
     """The comparison of each pair from its differences ``[units]``."""
     p_values = _p_values({pair: units for pair, units in values.items() if len(units) > 1})
     corrected = holm(np.array(list(p_values.values()), np.float64)).tolist()
@@ -229,9 +229,9 @@ def _p_values(values: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[tup
     """The p value of each pair, in their order; pairs of as many units are tested at once."""
     p_values = dict.fromkeys(values, 1.0)
     for size in {len(units) for units in values.values()}:
-        alike = [pair for pair, units in values.items() if len(units) == size]
-        tested = t_tests(np.stack([values[pair] for pair in alike]))
-        p_values.update(zip(alike, tested.tolist(), strict=True))
+        group = [pair for pair, units in values.items() if len(units) == size]
+        group_p_values = t_tests(np.stack([values[pair] for pair in group]))
+        p_values.update(zip(group, group_p_values.tolist(), strict=True))
     return p_values
 
 

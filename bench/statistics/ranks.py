@@ -52,10 +52,10 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
     generator = np.random.default_rng(SEED)
     times = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), DRAWS)
     total, count = np.zeros((2, DRAWS, len(methods)))
-    for task, drawn in zip(complete, times.T[:, :, None], strict=True):
+    for task, draws in zip(complete, times.T[:, :, None], strict=True):
         drawn_ranks = ranks(pd.DataFrame(_drawn_means(task.to_numpy(float), generator))).to_numpy()
-        total += drawn * np.nan_to_num(drawn_ranks)
-        count += drawn * ~np.isnan(drawn_ranks)
+        total += draws * np.nan_to_num(drawn_ranks)
+        count += draws * ~np.isnan(drawn_ranks)
     samples = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
     tail = 100 * (1 - LEVEL) / 2
     low, high = np.nanpercentile(samples, [tail, 100 - tail], axis=0)
@@ -71,39 +71,39 @@ def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) ->
     """
     runs = len(scores)
     times = generator.multinomial(runs, np.full(runs, 1 / runs), DRAWS).astype(float)
-    there = ~np.isnan(scores)
+    has_score = ~np.isnan(scores)
     values = np.nan_to_num(scores)
-    present = there.sum(axis=0)
-    plain = np.divide(values.sum(axis=0), present, out=np.full(len(present), np.nan), where=present > 0)
-    counts = times @ there
-    means = np.tile(plain, (DRAWS, 1))
+    sizes = has_score.sum(axis=0)
+    plain_means = np.divide(values.sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    counts = times @ has_score
+    means = np.tile(plain_means, (DRAWS, 1))
     np.divide(times @ values, counts, out=means, where=counts > 0)
     return means
 
 
-def tie_groups(order: Sequence[str], worse: Callable[[str, str], bool]) -> dict[str, int]:
-    """Group of each method of ``order`` (best first); ``worse(a, b)``: a is significantly worse than b.
+def tie_groups(order: Sequence[str], is_worse: Callable[[str, str], bool]) -> dict[str, int]:
+    """Group of each method of ``order`` (best first); ``is_worse(a, b)``: a is significantly worse than b.
 
     Group 1 is the best method and all that are not significantly worse than it; the next group is
     made alike of those that are left.
     """
     groups: dict[str, int] = {}
-    left = list(order)
+    candidates = list(order)
     number = 0
-    while left:
+    while candidates:
         number += 1
-        best = left[0]
-        groups |= {name: number for name in left if name == best or not worse(name, best)}
-        left = [name for name in left if name not in groups]
+        leader = candidates[0]
+        groups |= {name: number for name in candidates if name == leader or not is_worse(name, leader)}
+        candidates = [name for name in candidates if name not in groups]
     return groups
 
 
-def kendall(measured: Sequence[float], published: Sequence[float]) -> float | None:
+def kendall(measured_values: Sequence[float], published_values: Sequence[float]) -> float | None:
     """Kendall's tau-b of two values a method: 1 the same order, -1 the opposite one.
 
     None for fewer than ``LEAST_METHODS``, or where all values of one side tie. By scipy.
     """
-    if len(measured) < LEAST_METHODS:
+    if len(measured_values) < LEAST_METHODS:
         return None
-    tau = float(scipy.stats.kendalltau(measured, published).statistic)
+    tau = float(scipy.stats.kendalltau(measured_values, published_values).statistic)
     return None if np.isnan(tau) else tau

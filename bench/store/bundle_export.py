@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
-from bench.pages.folder import replaced
+from bench.pages.folder import replacement
 from bench.spec import sha256
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
@@ -68,7 +68,7 @@ def write_bundle(
     if runs.empty:
         raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
     _check_target(folder)
-    with replaced(folder) as fresh:
+    with replacement(folder) as fresh:
         _write(store, runs, fresh, largest_array)
         Bundle(fresh)  # what would be refused on reading is refused before it is in place
     return ExportInfo(

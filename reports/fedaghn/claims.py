@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.claims import Claim, Claims
 from bench.report.measures import TOTAL_MEGABYTES
 
@@ -25,7 +25,7 @@ PERSONALISED = (*TUNED, *OTHERS, "FedAGHN")
 RIVALS = (*SHARED, *ALONE, *TUNED, *OTHERS)
 """All but FedAGHN."""
 
-ABLATED = ("frozen p and q", "w/o p", "w/o q", "same p and q in all layers")
+ABLATIONS = ("frozen p and q", "w/o p", "w/o q", "same p and q in all layers")
 
 SELF = next(measure for measure in MEASURES if measure.name == "self")
 
@@ -34,9 +34,9 @@ DIRICHLET = "dirichlet0.1-released"
 CIFAR10 = ("cifar10", "cifar10-sample")
 NOT_CIFAR10 = ("cifar100", "cifar100-sample", "tiny-imagenet")
 
-_main = partial(Claim, tables=("table1",), reduced=("table1_reduced",))
-_table1 = partial(_main, source="Table 1")
-_best = partial(_table1, first=("FedAGHN",), second=RIVALS, each=True)
+_main_claim = partial(Claim, tables=("table1",), reduced=("table1_reduced",))
+_table1 = partial(_main_claim, source="Table 1")
+_best_claim = partial(_table1, first=("FedAGHN",), second=RIVALS, each=True)
 _ablation = partial(Claim, tables=("ablation",), reduced=("ablation_reduced",))
 _self_weight_falls = partial(
     Claim,
@@ -50,10 +50,10 @@ GROUPS = Claims(
     "groups",
     "Registered groups of methods",
     (
-        _main("Alone above shared", ALONE, SHARED),
-        _main("Personalised above alone", PERSONALISED, ALONE),
-        _main("FedAGHN above FedAvg-FT", ("FedAGHN",), ("FedAvg-FT",)),
-        _main("FedAMP above Local", ("FedAMP",), ("Local",)),
+        _main_claim("Alone above shared", ALONE, SHARED),
+        _main_claim("Personalised above alone", PERSONALISED, ALONE),
+        _main_claim("FedAGHN above FedAvg-FT", ("FedAGHN",), ("FedAvg-FT",)),
+        _main_claim("FedAMP above Local", ("FedAMP",), ("Local",)),
     ),
     (
         "Registered before any run: groups can be told apart, the order at the top can't. Shared: "
@@ -67,20 +67,21 @@ TEXT = Claims(
     "claims",
     "Claims of the text",
     (
-        _best(
+        _best_claim(
             "FedAGHN is best on CIFAR-10 with Dirichlet clients",
-            only=Only(dataset=CIFAR10, scenario=(DIRICHLET,)),
+            only=ColumnMatch(dataset=CIFAR10, scenario=(DIRICHLET,)),
         ),
-        _best(
-            "FedAGHN is best on CIFAR-100 and Tiny-ImageNet, by either model", only=Only(dataset=NOT_CIFAR10)
+        _best_claim(
+            "FedAGHN is best on CIFAR-100 and Tiny-ImageNet, by either model",
+            only=ColumnMatch(dataset=NOT_CIFAR10),
         ),
         _table1(
             "FedPAC is above FedAGHN on CIFAR-10 with pathological clients",
             ("FedPAC",),
             ("FedAGHN",),
-            only=Only(dataset=CIFAR10, scenario=(PATHOLOGICAL,)),
+            only=ColumnMatch(dataset=CIFAR10, scenario=(PATHOLOGICAL,)),
         ),
-        _best(
+        _best_claim(
             "FedAGHN is best however unequal the clients are",
             tables=("table2",),
             reduced=(),
@@ -95,12 +96,12 @@ TEXT = Claims(
         _ablation(
             "Every part of FedAGHN helps: the whole is above each ablation",
             ("FedAGHN",),
-            ("w/o p and q", *ABLATED),
+            ("w/o p and q", *ABLATIONS),
             source="Appendix Table 1",
             each=True,
         ),
         _ablation(
-            "It is worst without p and q", ABLATED, ("w/o p and q",), source="Appendix Table 1", each=True
+            "It is worst without p and q", ABLATIONS, ("w/o p and q",), source="Appendix Table 1", each=True
         ),
         _ablation("Lacking p costs more than lacking q", ("w/o q",), ("w/o p",), source="Appendix D.1"),
         _self_weight_falls(
@@ -118,7 +119,7 @@ TEXT = Claims(
             ("self_weight",),
             source="Appendix E.2",
         ),
-        _main(
+        _main_claim(
             "FedAGHN needs no more communication than FedAvg (megabytes)",
             ("FedAvg",),
             ("FedAGHN",),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.scenarios import parse
-from bench.report.measures import MIXED, Measure, Measured, Values
+from bench.report.measures import MIXED, CellReading, Measure, Values
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""
@@ -45,38 +45,38 @@ def shares(weights: NDArray[np.floating], groups: NDArray[np.int64]) -> Shares:
     matrix = np.asarray(weights, np.float64).reshape(-1, *weights.shape[-2:]).mean(axis=0)
     if not np.allclose(matrix.sum(axis=1), 1.0, atol=SLACK, rtol=0.0):
         raise ValueError("the weights of a client do not sum to 1")
-    together = groups[:, None] == groups[None, :]
-    alone = np.eye(len(groups), dtype=bool)
-    return Shares(*(float(matrix[where].mean()) for where in (alone, together & ~alone, ~together)))
+    same_group = groups[:, None] == groups[None, :]
+    diagonal = np.eye(len(groups), dtype=bool)
+    return Shares(*(float(matrix[mask].mean()) for mask in (diagonal, same_group & ~diagonal, ~same_group)))
 
 
-def stage_round(stage: str, best: int) -> int:
-    """The round of a stage, counted from 0, where ``best`` is the best one; 1 at least."""
+def stage_round(stage: str, best_round: int) -> int:
+    """The round of a stage, counted from 0, where ``best_round`` is the best one; 1 at least."""
     part = STAGES[stage]
-    return 1 if part is None else max(1, best // part)
+    return 1 if part is None else max(1, best_round // part)
 
 
-def _rounds(cell: Measured) -> list[tuple[int, int]]:
+def _rounds(cell: CellReading) -> list[tuple[int, int]]:
     """Each run of a cell that has a curve, and the round of the stage that is its point (else Final)."""
     stage = cell.point if cell.point in STAGES else "Final"
-    best = ((int(run), cell.results.best_round(int(run), "trained")) for run in cell.group.done["id"])
-    return [(run, stage_round(stage, row)) for run, row in best if row is not None]
+    best_rounds = ((int(run), cell.results.best_round(int(run), "trained")) for run in cell.group.done["id"])
+    return [(run, stage_round(stage, row)) for run, row in best_rounds if row is not None]
 
 
-def _shares(cell: Measured, layers: str) -> list[Shares]:
+def _shares(cell: CellReading, layers: str) -> list[Shares]:
     """The shares of every run that keeps its weights; one matrix for all layers is that of each."""
     groups = parse(cell.group.column.scenario).groups(cell.group.column.clients)
-    found = []
+    run_shares = []
     for run, round in _rounds(cell):
-        kept = cell.results.artefact(run, MIXED)
-        if kept is None or groups is None or len(kept) <= round:
+        artefact = cell.results.artefact(run, MIXED)
+        if artefact is None or groups is None or len(artefact) <= round:
             continue
-        weights = kept[round] if kept.ndim == 3 else kept[round][LAYERS[layers]]
+        weights = artefact[round] if artefact.ndim == 3 else artefact[round][LAYERS[layers]]
         try:
-            found.append(shares(weights, groups))
+            run_shares.append(shares(weights, groups))
         except ValueError as error:
             raise RequestError(f"run {run}: {MIXED}: {error}") from None
-    return found
+    return run_shares
 
 
 PAIRS = {
@@ -87,19 +87,19 @@ PAIRS = {
 
 
 def _share(pair: str, layers: str) -> Measure:
-    def values(cell: Measured) -> Values:
-        return tuple(getattr(found, pair) for found in _shares(cell, layers))
+    def values(cell: CellReading) -> Values:
+        return tuple(getattr(share, pair) for share in _shares(cell, layers))
 
-    where = "" if layers == "all" else f", {layers}"
+    suffix = "" if layers == "all" else f", {layers}"
     return Measure(
         pair if layers == "all" else f"{pair}_{layers}",
-        f"{pair.capitalize()}{where}",
+        f"{pair.capitalize()}{suffix}",
         f"{PAIRS[pair]}, mean over clients and {layers} layers, at the round of the stage",
         values,
         metric="collaboration_weight",
         printed=f"layers={layers};pair={pair}",
         digits=4,
-        barred="a share of a mixture: tolerances are made for accuracies",
+        not_comparable_reason="a share of a mixture: tolerances are made for accuracies",
         by_reading=False,
     )
 

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import math
 
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.claims import Claim, Claims
 
 from .measures import MEASURES
 
 LOCAL, TRIMMED, COMPLETED = ("Local HGNN",), ("FedHGN w/o HC, released",), ("FedHGN with HC",)
-GLOBAL, WHOLE = ("Global HGNN",), 1
-FEDERATED = Only(clients=(3, 6, 9))
+GLOBAL, ONE_CLIENT = ("Global HGNN",), 1
+FEDERATIONS = ColumnMatch(clients=(3, 6, 9))
 TABLE2, TABLE3 = ("table2",), ("table3",)
-EXPOSED = {measure.name: measure for measure in MEASURES}
+MEASURES_BY_NAME = {measure.name: measure for measure in MEASURES}
 
 MARGIN = 2.0
 """Points off at which an average counts as the stated one, as for a verdict."""
 
 
-def _average(text: str, first: tuple[str, ...], second: tuple[str, ...], stated: float) -> Claim:
+def _average(text: str, first: tuple[str, ...], second: tuple[str, ...], difference: float) -> Claim:
     """A difference that the text states as a mean over Table 2."""
     return Claim(
-        f"{text} by {abs(stated)} points on average, within {MARGIN:.0f}",
+        f"{text} by {abs(difference)} points on average, within {MARGIN:.0f}",
         first,
         second,
         TABLE2,
         source="text on Table 2",
-        range=(stated - MARGIN, stated + MARGIN),
+        range=(difference - MARGIN, difference + MARGIN),
         average=True,
-        only=FEDERATED,
-        second_clients=WHOLE if second == GLOBAL else None,
+        only=FEDERATIONS,
+        second_clients=ONE_CLIENT if second == GLOBAL else None,
     )
 
 
@@ -50,7 +50,7 @@ CLAIMS = (
                 TABLE2,
                 source="Table 2",
                 each=True,
-                only=FEDERATED,
+                only=FEDERATIONS,
             ),
             Claim("FedHGN without completion is above Local HGNN", TRIMMED, LOCAL, TABLE2, source="Table 2"),
             Claim("Completion helps Local HGNN", ("Local HGNN with HC",), LOCAL, TABLE2, source="Table 2"),
@@ -60,7 +60,7 @@ CLAIMS = (
                 ("FedHGN w/o HC, worded",),
                 TABLE2,
                 source="text",
-                only=FEDERATED,
+                only=FEDERATIONS,
             ),
             Claim(
                 "FedHGN with completion is above all methods for simple graphs",
@@ -83,7 +83,7 @@ CLAIMS = (
                 TRIMMED,
                 TABLE3,
                 source="text on Table 3",
-                only=Only(dataset=("citeseer-whole",)),
+                only=ColumnMatch(dataset=("citeseer-whole",)),
             ),
             Claim(
                 "With completion FedHGN ends above FedHGN without it and Local HGNN",
@@ -100,20 +100,20 @@ CLAIMS = (
                 TABLE2,
                 source="Fig. 3",
                 range=(-math.inf, 0.0),
-                only=Only(dataset=("coraca",), clients=(6,)),
-                second_clients=WHOLE,
+                only=ColumnMatch(dataset=("coraca",), clients=(6,)),
+                second_clients=ONE_CLIENT,
             ),
             *(
                 Claim(
-                    f"{who}: it can compute the features of at most 1 percent of the border nodes",
+                    f"{statement}: it can compute the features of at most 1 percent of the border nodes",
                     ("HC, every part sent",),
                     (),
                     ("privacy",),
                     source="text",
                     range=(-math.inf, 1.0),
-                    measure=EXPOSED[name],
+                    measure=MEASURES_BY_NAME[name],
                 )
-                for who, name in (
+                for statement, name in (
                     ("The server learns no node's features", "recoverable"),
                     ("No other client learns them", "recoverable_by_peers"),
                 )

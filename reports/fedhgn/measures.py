@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.report import measures
-from bench.report.measures import Measure, Measured, Values
+from bench.report.measures import CellReading, Measure, Values
 
 
-def _exchanged(layer: int, coding: int) -> Measure:
-    what = ("dense", "as non-zeros")[coding]
+def _exchange_measure(layer: int, coding: int) -> Measure:
+    form = ("dense", "as non-zeros")[coding]
     return Measure(
         f"layer{layer + 1}_{('dense', 'coded')[coding]}",
         f"Layer {layer + 1}, {('MB', 'MB coded')[coding]}",
-        f"megabytes of exchange {layer + 1} before training, both directions, ids included, {what}",
+        f"megabytes of exchange {layer + 1} before training, both directions, ids included, {form}",
         measures.exchanged_megabytes(layer, coding),
         metric=f"exchanged_{layer}_{coding}",
         digits=1,
@@ -33,16 +33,16 @@ EXPOSURE = (
 """What the numbers of a run's artefact ``exposure`` count, in order; older runs have the first few alone."""
 
 
-def _exposures(cell: Measured, name: str) -> Iterator[tuple[float, float]]:
+def _exposures(cell: CellReading, name: str) -> Iterator[tuple[float, float]]:
     """A number of every audited run that has it, and its border nodes."""
     for run in cell.group.done["id"]:
-        found = cell.results.artefact(int(run), "exposure")
-        if found is not None and len(found) > EXPOSURE.index(name):
-            yield float(found[EXPOSURE.index(name)]), float(found[EXPOSURE.index("border")])
+        counts = cell.results.artefact(int(run), "exposure")
+        if counts is not None and len(counts) > EXPOSURE.index(name):
+            yield float(counts[EXPOSURE.index(name)]), float(counts[EXPOSURE.index("border")])
 
 
-def _exposed(name: str, title: str, meaning: str) -> Measure:
-    def values(cell: Measured) -> Values:
+def _exposure_measure(name: str, title: str, meaning: str) -> Measure:
+    def values(cell: CellReading) -> Values:
         return tuple(100.0 * nodes / border for nodes, border in _exposures(cell, name))
 
     return Measure(
@@ -57,16 +57,18 @@ def _exposed(name: str, title: str, meaning: str) -> Measure:
 
 
 MEASURES = (
-    *(_exchanged(layer, coding) for layer in (0, 1) for coding in (0, 1)),
-    _exposed("alone", "Alone", "that a client uploads alone at least once"),
-    _exposed("recoverable", "Server", "that the server can compute from the clients' uploads"),
-    _exposed(
+    *(_exchange_measure(layer, coding) for layer in (0, 1) for coding in (0, 1)),
+    _exposure_measure("alone", "Alone", "that a client uploads alone at least once"),
+    _exposure_measure("recoverable", "Server", "that the server can compute from the clients' uploads"),
+    _exposure_measure(
         "recoverable_from_sums",
         "Server, masked",
         "that it can compute from the sums over clients, all that secure aggregation shows it",
     ),
-    _exposed("peer", "Peer, one sum", "that another client learns from one returned sum less its own part"),
-    _exposed(
+    _exposure_measure(
+        "peer", "Peer, one sum", "that another client learns from one returned sum less its own part"
+    ),
+    _exposure_measure(
         "recoverable_by_peers",
         "Peer",
         "that another client can compute from all the sums that it gets",

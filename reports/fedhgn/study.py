@@ -17,10 +17,10 @@ from bench.report.verdicts import PublishedRuns
 from .claims import CLAIMS
 from .measures import MEASURES
 
-WHOLE = 1
+ONE_CLIENT = 1
 """Number of clients of the column in which one client holds everything (the paper's Global)."""
 
-COPIED = "the published cell copies IMDB4k, 9 clients, with completion (mean and deviation)"
+COPY = "the published cell copies IMDB4k, 9 clients, with completion (mean and deviation)"
 
 TRAINING_SHARE = {
     "coraca": 10.0,
@@ -128,7 +128,7 @@ class FedHGN(Study):
     def key(self, source: Target, column: Column, row: Line) -> Key:
         """The paper prints Global once, for the whole data set."""
         key = super().key(source, column, row)
-        return key._replace(scenario="global", clients=None) if column.clients == WHOLE else key
+        return key._replace(scenario="global", clients=None) if column.clients == ONE_CLIENT else key
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Twenty in the released code, each with clients and a split of its own; the paper does not say."""
@@ -136,12 +136,12 @@ class FedHGN(Study):
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """The one cell of Table 2 that repeats another."""
-        return COPIED if (target.dataset, target.clients, target.method) == ("imdb4k", 3, "fedhgn") else ""
+        return COPY if (target.dataset, target.clients, target.method) == ("imdb4k", 3, "fedhgn") else ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs and split of the released code."""
         return {
-            "protocol.rounds": 600 if column.clients == WHOLE else 200,
+            "protocol.rounds": 600 if column.clients == ONE_CLIENT else 200,
             "protocol.local_epochs": 3,
             "protocol.split": [TRAINING_SHARE.get(column.dataset, 10.0), 20.0, 40.0],
         }

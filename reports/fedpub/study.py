@@ -50,7 +50,7 @@ LINES = (
 EXPERIMENTS = ("fedpub_protocol", "fedpub_protocol_large", "fedpub_learning_rate")
 """Files of experiments, in the order of their documents."""
 
-COMMITTED = "committed runs"
+COMMITTED_RUNS = "committed runs"
 """Table of the runs that FedAux's repository holds, of FedAux and of FED-PUB, seed 42 each."""
 
 SPLIT: Mapping[str, Any] = {"protocol.split": [20.0, 40.0, 40.0]}
@@ -97,14 +97,14 @@ class FedPubProtocol(Study):
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Three behind the values that are FED-PUB's own; of FedAux's the number is not known."""
-        taken_over = target.table != COMMITTED and target.method != "fedaux"
-        return PublishedRuns(3 if taken_over else 1)
+        is_taken_over = target.table != COMMITTED_RUNS and target.method != "fedaux"
+        return PublishedRuns(3 if is_taken_over else 1)
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """The released loop; of FedAux also its width, of the committed run of FED-PUB its sharpness."""
         if target.method == "fediih":
             return {**SPLIT, "protocol.initial": "common", **FEDIIH.get(target.dataset, {})}
-        stated: dict[str, Any] = {
+        protocol: dict[str, Any] = {
             **SPLIT,
             "protocol.rounds": 100,
             "protocol.local_epochs": 1,
@@ -112,7 +112,7 @@ class FedPubProtocol(Study):
             "client.weight_decay": 1e-6,
         }
         if target.method == "fedaux":
-            stated["client.hidden"] = 256
-        if target.method == "fedpub" and target.table == COMMITTED:
-            stated["method.tau"] = 10.0
-        return stated
+            protocol["client.hidden"] = 256
+        if target.method == "fedpub" and target.table == COMMITTED_RUNS:
+            protocol["method.tau"] = 10.0
+        return protocol

@@ -6,7 +6,7 @@ import math
 from functools import partial
 from itertools import pairwise
 
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.claims import Claim, Claims
 from bench.report.measures import (
     PEAK_MEMORY,
@@ -34,19 +34,19 @@ PARTS = (
 )
 """Table 4: every part is added to those before it."""
 
-WITHOUT = ("FedSheafHN w/o sheaf collaboration",)
+WITHOUT_SHEAF = ("FedSheafHN w/o sheaf collaboration",)
 NEWCOMERS = ("FedSheafHN (50 + 3 epochs)",)
 SAME_EPOCHS = ("Local (53 epochs)", "FedAvg (53 epochs)")
 TWO = 2.0
 TAUS = (5, 20)
 
 
-def attacked(method: str, tau: int) -> tuple[str, ...]:
+def attack_lines(method: str, tau: int) -> tuple[str, ...]:
     """The lines of a method under both attacks."""
     return tuple(f"{method} ({kind}, tau {tau})" for kind in ("same", "gaussian"))
 
 
-_best = partial(Claim, first=OWN, second=RIVALS, each=True, most=True)
+_best_claim = partial(Claim, first=OWN, second=RIVALS, each=True, most=True)
 _variance = partial(Claim, tables=("variance",))
 _ablation = partial(Claim, tables=("ablation",), source="Table 4")
 _costs_more = partial(Claim, first=OWN, relative=True)
@@ -56,12 +56,14 @@ _new_lose_two = partial(_new_clients, source="Fig. 5; earlier Fig. 4", range=(-T
 _malicious = partial(Claim, tables=("malicious",), source="Fig. 7; earlier Tables 6, 7")
 
 MAIN = (
-    _best(
+    _best_claim(
         "FedSheafHN is above every other method in most federations",
         tables=("table1", "table2"),
         source="Tables 1, 2",
     ),
-    _best("the same on the paper's own clients of Cora", tables=("table1_published",), source="Table 1"),
+    _best_claim(
+        "the same on the paper's own clients of Cora", tables=("table1_published",), source="Table 1"
+    ),
     Claim("FedSheafHN is above Local", OWN, ("Local",), ("table1", "table2"), source="Tables 1, 2"),
     _variance(
         "Accuracy varies less over clients than under pFedGraph, FED-PUB and Flow (standard deviation)",
@@ -71,10 +73,10 @@ MAIN = (
         each=True,
         measure=STD_OVER_CLIENTS,
     ),
-    _variance("Sheaf collaboration makes clients more accurate", OWN, WITHOUT, source="Fig. 1 (b)"),
+    _variance("Sheaf collaboration makes clients more accurate", OWN, WITHOUT_SHEAF, source="Fig. 1 (b)"),
     _variance(
         "Sheaf collaboration makes clients more alike (standard deviation over clients)",
-        WITHOUT,
+        WITHOUT_SHEAF,
         OWN,
         source="Fig. 1 (b)",
         measure=STD_OVER_CLIENTS,
@@ -83,7 +85,7 @@ MAIN = (
 
 ABLATION = (
     _ablation(f"{PARTS[1]} is above the base as received", PARTS[1:2], ("Base received (FedAvg)",)),
-    *(_ablation(f"{part} is above {before}", (part,), (before,)) for before, part in pairwise(PARTS)),
+    *(_ablation(f"{part} is above {base}", (part,), (base,)) for base, part in pairwise(PARTS)),
     Claim(
         "Sheaf diffusion is above GCN, GAT and none",
         ("w/ Sheaf diffusion",),
@@ -97,16 +99,16 @@ ABLATION = (
 COST = (
     *(
         _costs_more(
-            f"From 20 to 100 clients {takes}",
+            f"From 20 to 100 clients {statement}",
             second=OWN,
             tables=("server_cost",),
             source=source,
             range=(-math.inf, 5.0),
-            only=Only(clients=(100,)),
+            only=ColumnMatch(clients=(100,)),
             second_clients=20,
             measure=measure,
         )
-        for takes, source, measure in (
+        for statement, source, measure in (
             ("the server takes at most 5 % more seconds a round", "Table 6, text: +4.42 %", SERVER_SECONDS),
             ("it takes at most 5 % more memory", "Table 6", PEAK_MEMORY),
         )
@@ -160,10 +162,10 @@ NEW_CLIENTS = (
     ),
     *(
         _new_clients(
-            f"New clients are above those of {other}: not the paper's claim, but as many local epochs",
-            second=(other,),
+            f"New clients are above those of {rival}: not the paper's claim, but as many local epochs",
+            second=(rival,),
         )
-        for other in SAME_EPOCHS
+        for rival in SAME_EPOCHS
     ),
 )
 
@@ -171,13 +173,13 @@ MALICIOUS = (
     *(
         _malicious(
             f"With 80 % malicious clients {method} loses {loss} under either attack (tau {tau})",
-            attacked(method, tau),
-            attacked(method, tau),
-            range=(least, math.inf),
+            attack_lines(method, tau),
+            attack_lines(method, tau),
+            range=(minimum, math.inf),
             each=True,
             points=points,
         )
-        for method, loss, least, points in (
+        for method, loss, minimum, points in (
             ("FedSheafHN", "less than a point", -1.0, ("0.8", "0")),
             ("FED-PUB", "more than a point", 1.0, ("0", "0.8")),
         )
@@ -186,14 +188,14 @@ MALICIOUS = (
     *(
         _malicious(
             f"FedSheafHN is above FED-PUB at every share of malicious clients, mean over attacks (tau {tau})",
-            attacked("FedSheafHN", tau),
-            attacked("FED-PUB", tau),
+            attack_lines("FedSheafHN", tau),
+            attack_lines("FED-PUB", tau),
         )
         for tau in TAUS
     ),
 )
 
-VARIED = ("Local", "FedAvg", "FedPer", *PERSONAL, "FGGP", *OWN)
+VARIED_LINES = ("Local", "FedAvg", "FedPer", *PERSONAL, "FGGP", *OWN)
 
 SETTINGS = tuple(
     Claim(
@@ -204,10 +206,10 @@ SETTINGS = tuple(
         points=(setting, "as in the main tables"),
     )
     for setting, methods in (
-        ("decay 0", VARIED),
-        ("decay 1e-6", VARIED),
+        ("decay 0", VARIED_LINES),
+        ("decay 1e-6", VARIED_LINES),
         ("common initial model", ("Local", "FedPer", *OWN)),
-        ("new optimiser each round", VARIED),
+        ("new optimiser each round", VARIED_LINES),
     )
     for method in methods
 )

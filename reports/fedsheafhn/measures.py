@@ -7,7 +7,7 @@ from operator import sub
 
 import numpy as np
 
-from bench.report.measures import TEST, Measure, Measured, Values
+from bench.report.measures import TEST, CellReading, Measure, Values
 from bench.report.settings import Reading
 
 WARM_UP = "method.warm_up_epochs"
@@ -17,18 +17,18 @@ SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
 
 
-def _epochs_to_level(cell: Measured) -> Values:
+def _epochs_to_level(cell: CellReading) -> Values:
     if cell.baseline is None:
         return ()
     curves = cell.results.curves(cell.group, cell.stage, cell.average)
-    alone = cell.results.aggregate(cell.baseline, cell.stage, cell.rule, cell.average)
-    if alone is None or len(curves) != alone.n:
+    baseline = cell.results.aggregate(cell.baseline, cell.stage, cell.rule, cell.average)
+    if baseline is None or len(curves) != baseline.n:
         return ()
     settings = cell.group.settings
     step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
-    levels = SHARE * np.array(alone.values)[:, None]
-    reached = curves >= levels
-    rows = np.where(reached.any(axis=1), reached.argmax(axis=1) + 1, curves.shape[1])
+    levels = SHARE * np.array(baseline.values)[:, None]
+    is_reached = curves >= levels
+    rows = np.where(is_reached.any(axis=1), is_reached.argmax(axis=1) + 1, curves.shape[1])
     return tuple((int(settings.get(WARM_UP, 0)) + step * rows).astype(float).tolist())
 
 
@@ -43,11 +43,11 @@ EPOCHS_TO_LEVEL = Measure(
 )
 
 
-def _honest(cell: Measured) -> Values:
+def _honest(cell: CellReading) -> Values:
     values = []
-    attacked = any(key.startswith("attack.") for key in cell.group.settings)
+    is_attacked = any(key.startswith("attack.") for key in cell.group.settings)
     for _, part in cell.rows.groupby("seed", sort=True):
-        if attacked:
+        if is_attacked:
             malicious = cell.results.artefact(int(part["run_id"].iloc[0]), "malicious")
             if malicious is None:
                 continue
@@ -84,14 +84,14 @@ TRAINED_CLIENTS = "trained_clients"
 """Name under which a run with newcomers keeps ``bench.engine.newcomers.last_shares``."""
 
 
-def _of_trained_clients(cell: Measured) -> Values:
-    kept = (cell.results.artefact(int(run), TRAINED_CLIENTS) for run in cell.group.done["id"])
-    return tuple(100.0 * float(np.nanmean(shares)) for shares in kept if shares is not None)
+def _of_trained_clients(cell: CellReading) -> Values:
+    artefacts = (cell.results.artefact(int(run), TRAINED_CLIENTS) for run in cell.group.done["id"])
+    return tuple(100.0 * float(np.nanmean(shares)) for shares in artefacts if shares is not None)
 
 
-def _behind(cell: Measured) -> Values:
-    new, trained = NEWCOMERS_TRAINED.of(cell), _of_trained_clients(cell)
-    return tuple(map(sub, new, trained)) if len(new) == len(trained) else ()
+def _newcomers_less_trained(cell: CellReading) -> Values:
+    newcomers, trained_clients = NEWCOMERS_TRAINED.of(cell), _of_trained_clients(cell)
+    return tuple(map(sub, newcomers, trained_clients)) if len(newcomers) == len(trained_clients) else ()
 
 
 OF_TRAINED_CLIENTS = Measure(
@@ -106,7 +106,7 @@ NEW_LESS_TRAINED = Measure(
     "new_less_trained",
     "New less train",
     "new clients after their last local epoch less those, in points",
-    _behind,
+    _newcomers_less_trained,
     metric="new_less_trained",
     reading=NEWCOMERS_TRAINED.reading,
 )

@@ -31,34 +31,34 @@ ROUNDS = {
 LOCAL_EPOCHS = dict(zip(DATASETS, (3, 3, 15, 10, 10, 10), strict=True))
 """Local epochs of the final version; the earlier one lists none."""
 
-TAKEN_OVER = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
+TAKEOVER = "published value taken over from the FED-PUB paper (20/40/40 split, 3 runs)"
 """Why a cell is no target: it equals FED-PUB's table digit for digit, and so has its protocol."""
 
-EVERYWHERE = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
+ALL_FEDERATIONS = frozenset((dataset, clients) for dataset in DATASETS for clients in (10, 20, 30, 50))
 
-FOREIGN: Mapping[tuple[str, str], frozenset[tuple[str, int]]] = {
-    ("fedsheafhn_final", "fedprox"): EVERYWHERE,
-    ("fedsheafhn_final", "fedsage_plus"): EVERYWHERE,
+FOREIGN_VALUES: Mapping[tuple[str, str], frozenset[tuple[str, int]]] = {
+    ("fedsheafhn_final", "fedprox"): ALL_FEDERATIONS,
+    ("fedsheafhn_final", "fedsage_plus"): ALL_FEDERATIONS,
     # Local and FED-PUB were run anew for the final version except where the earlier value stayed.
     ("fedsheafhn_final", "local"): frozenset(
         {(dataset, n) for dataset in ("citeseer", "pubmed", "ogbn-arxiv") for n in (10, 20, 30, 50)}
         | {("cora", 30)}
     ),
     ("fedsheafhn_final", "fedpub"): frozenset({("photo", 30)}),
-    ("fedsheafhn_earlier", "local"): EVERYWHERE,
-    ("fedsheafhn_earlier", "fedper"): EVERYWHERE - {("pubmed", 30), ("pubmed", 50)},
-    ("fedsheafhn_earlier", "fedsage_plus"): EVERYWHERE,
-    ("fedsheafhn_earlier", "fedpub"): EVERYWHERE,
+    ("fedsheafhn_earlier", "local"): ALL_FEDERATIONS,
+    ("fedsheafhn_earlier", "fedper"): ALL_FEDERATIONS - {("pubmed", 30), ("pubmed", 50)},
+    ("fedsheafhn_earlier", "fedsage_plus"): ALL_FEDERATIONS,
+    ("fedsheafhn_earlier", "fedpub"): ALL_FEDERATIONS,
 }
 """Paper and method -> data sets and numbers of clients whose value is another paper's."""
 
 
-def foreign(target: Published, column: Column) -> bool:
+def is_foreign(target: Published, column: Column) -> bool:
     """Whether the value that the paper prints is FED-PUB's, which knows no attack."""
-    printed_for = dict(part.split("=") for part in target.setting.split(";") if part)
-    if float(printed_for.get("ratio", 0)) > 0:
+    printed_setting = dict(part.split("=") for part in target.setting.split(";") if part)
+    if float(printed_setting.get("ratio", 0)) > 0:
         return False
-    return (column.dataset, column.clients) in FOREIGN.get((target.paper, target.method), frozenset())
+    return (column.dataset, column.clients) in FOREIGN_VALUES.get((target.paper, target.method), frozenset())
 
 
 def fed_pub_protocol(dataset: str) -> dict[str, Any]:
@@ -167,21 +167,21 @@ class FedSheafHN(Study):
 
     def published_runs(self, target: Published, column: Column) -> PublishedRuns:
         """Five runs on one partition (captions of Tables 1 and 2); three behind FED-PUB's values."""
-        return PublishedRuns(3 if foreign(target, column) else 5)
+        return PublishedRuns(3 if is_foreign(target, column) else 5)
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
         """A value that the paper took over, unless the runs have the split that it came from."""
-        own = settings.get("protocol.split") == fed_pub_protocol(column.dataset)["protocol.split"]
-        return TAKEN_OVER if foreign(target, column) and not own else ""
+        has_split = settings.get("protocol.split") == fed_pub_protocol(column.dataset)["protocol.split"]
+        return TAKEOVER if is_foreign(target, column) and not has_split else ""
 
     def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
         """Rounds, local epochs (final version only) and split of section 4.1; FED-PUB's for its values."""
-        if foreign(target, column):
+        if is_foreign(target, column):
             return fed_pub_protocol(column.dataset)
-        stated: dict[str, Any] = {
+        protocol: dict[str, Any] = {
             "protocol.rounds": ROUNDS[target.paper][column.dataset],
             "protocol.split": [40.0, 30.0, 30.0],
         }
         if target.paper == "fedsheafhn_final":
-            stated["protocol.local_epochs"] = LOCAL_EPOCHS[column.dataset]
-        return stated
+            protocol["protocol.local_epochs"] = LOCAL_EPOCHS[column.dataset]
+        return protocol

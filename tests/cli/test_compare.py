@@ -66,7 +66,7 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert (standing.rank, len(standing.task.means), standing.tests) == (1, 3, 2)
     assert standing.against("better") == ["local"]
     assert standing.against("worse") == []  # one client outweighs nine: the mean difference to FedAvg is +0.6
-    assert standing.below == 0
+    assert standing.clients_below == 0
     assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
     assert sentences(study, ranking, method, found) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
@@ -92,7 +92,7 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
         database.add("local", each.seed, [60] * 10)
     ranking, found = compare(database, study, method, runs)
     (standing,) = found
-    assert (standing.tests, standing.against("better"), standing.below) == (0, [], None)
+    assert (standing.tests, standing.against("better"), standing.clients_below) == (0, [], None)
     assert sentences(study, ranking, method, found) == [
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
         "no test."

@@ -58,10 +58,10 @@ def test_every_study_that_describes_such_data_has_a_table(use_toy: Callable[...,
     elsewhere = Once("fedsheafhn_final", names={"toy": "cora"})
     both = dataset_tables("toy", [Once("fedhgn"), elsewhere])
     assert [table.statistics[0].published for table in both] == [None, 2485]
-    assert all(table.statistics[0].measured == 7 and not table.missing for table in both)
+    assert all(table.statistics[0].measured == 7 and not table.missing_reason for table in both)
     (none,) = dataset_tables("toy", [])
     assert (none.statistics, none.rows) == ((), [])
-    assert none.missing
+    assert none.missing_reason
 
 
 def test_stats_as_json_sets_published_beside_measured(

@@ -21,7 +21,7 @@ from sqlalchemy import insert
 
 from bench.engine.methods import METHODS
 from bench.leaderboard.build import build
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.report.study import STUDIES
 from bench.resolve import resolve
 from bench.spec import RunSpec
@@ -158,7 +158,7 @@ def main(database: Path, site: Path) -> None:
         print(f"filled in {time.perf_counter() - start:.0f} s, {database.stat().st_size / 1e6:,.0f} MB")
     start = time.perf_counter()
     with open_store(url, create=False) as store:
-        made = build(Merged(store, []), STUDIES.all(), METHODS.all(), site)
+        made = build(MergedSource(store, []), STUDIES.all(), METHODS.all(), site)
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     pages = sorted((path.stat().st_size, str(path.relative_to(site))) for path in site.rglob("*.html"))

@@ -20,7 +20,7 @@ from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
 from bench.report.experiment import Comparison, Experiment, Line, Target
 from bench.report.settings import Column, Reading
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.report.study import Study
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, open_store
@@ -164,7 +164,7 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
 def build_site(url: str, out: Path, release: str = "", today: date = date(2026, 1, 1)) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
-        return build(Merged(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today)
+        return build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today)
 
 
 def means(column: Column, method: str) -> list[float]:

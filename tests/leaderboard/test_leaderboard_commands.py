@@ -77,7 +77,7 @@ def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: 
 
 def written(out: Path, text: str, fails: bool = False) -> None:
     """A site of one page; with ``fails`` something goes wrong after it was written."""
-    with folder.replaced(out) as made:
+    with folder.replacement(out) as made:
         (made / "index.html").write_text(text)
         if fails:
             raise ZeroDivisionError

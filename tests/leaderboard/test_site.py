@@ -44,7 +44,7 @@ from bench.leaderboard.build import build
 from bench.leaderboard.charts import call, script_json
 from bench.leaderboard.methods import about
 from bench.leaderboard.pictures import Scale
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.store import open_store
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
@@ -263,7 +263,7 @@ def test_runs_are_found_by_the_first_hash_of_each_shard(
     monkeypatch.setattr(run_shards, "SHARD", 4000)
     monkeypatch.setattr(run_shards, "BLOCK", 4)
     with open_store(database, create=False) as store:
-        shards, runs = run_shards.write(Merged(store, []), tmp_path, {}, {})
+        shards, runs = run_shards.write(MergedSource(store, []), tmp_path, {}, {})
         hashes = store.runs()["spec_hash"].tolist()
     assert len(shards) > 2
     assert runs == len(hashes)
@@ -286,7 +286,7 @@ def test_all_curves_at_once_are_those_asked_for_one_by_one(database: str) -> Non
         assert set(found) == {(run, stage) for run in ids for stage in ("received", "trained")}
         for (run, stage), counts in found.items():
             assert (counts == store.curves([run], "val")[run, stage]).all()
-        merged = Merged(None, [("a", store), ("b", store)])
+        merged = MergedSource(None, [("a", store), ("b", store)])
         assert len(merged.curves(merged.runs()["id"], "test")) == len(found)
 
 
@@ -485,5 +485,5 @@ def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:
         open_store(url, create=False) as store,
         pytest.raises(RequestError, match="the database has no runs yet"),
     ):
-        build(Merged(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
+        build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
     assert not (tmp_path / "deep").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.report.cell_builder import cells_of
 from bench.report.cells import Cells, Selection
-from bench.report.collect import selected
+from bench.report.collect import selected_cells
 from bench.report.experiment import Experiment, Plan
 from bench.report.report import Report, build
 from bench.report.request import Request
@@ -56,7 +56,7 @@ def report_of(
 def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:
     """The cells of every table that compares methods."""
     plans = [Plan(each, study.lines) for each in tables(type(study))]
-    return selected(study, plans, results, selection or Selection())
+    return selected_cells(study, plans, results, selection or Selection())
 
 
 def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:

@@ -13,8 +13,8 @@ from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.frame import frame
 from bench.report.grading import grade
-from bench.report.measures import TEST, Measured
-from bench.report.planned import PlannedCell, Usual
+from bench.report.measures import TEST, CellReading
+from bench.report.planned import PlannedCell, UsualCells
 from bench.report.published import published
 from bench.report.results import Results
 from bench.report.settings import PER_SEED, Column, difference, settings_of
@@ -22,7 +22,7 @@ from bench.report.tables import notes
 from bench.report.verdicts import PublishedRuns
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
-from bench.reports.fedsheafhn.study import DATASETS, FOREIGN
+from bench.reports.fedsheafhn.study import DATASETS, FOREIGN_VALUES
 from bench.spec import Protocol, RunSpec
 
 CORA_10 = Column("cora", "non-overlapping", 10)
@@ -36,7 +36,7 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> PlannedCell:
     return PlannedCell(settings_of(spec))
 
 
-def board(database: FakeDatabase, expected: Usual | None = None, **selection: frozenset[Any]) -> Cells:
+def board(database: FakeDatabase, expected: UsualCells | None = None, **selection: frozenset[Any]) -> Cells:
     results = Results(database, expected or {})
     return main_tables(FedSheafHN(), results, Selection(**selection))[0]
 
@@ -109,9 +109,9 @@ def test_difference_and_verdict_against_both_versions() -> None:
 
 
 def test_the_earlier_version_has_only_its_own_cells() -> None:
-    made = board(FakeDatabaseWithOneRun())
-    assert find(made, "fedprox") != []
-    assert find(made, "fedprox", table="earlier Table 1") == []
+    cells = board(FakeDatabaseWithOneRun())
+    assert find(cells, "fedprox") != []
+    assert find(cells, "fedprox", table="earlier Table 1") == []
 
 
 class FakeDatabaseWithOneRun(FakeDatabase):
@@ -121,7 +121,9 @@ class FakeDatabaseWithOneRun(FakeDatabase):
 
 
 def test_values_taken_over_from_another_paper_are_no_targets() -> None:
-    final = {method: cells for (paper, method), cells in FOREIGN.items() if paper == "fedsheafhn_final"}
+    final = {
+        method: cells for (paper, method), cells in FOREIGN_VALUES.items() if paper == "fedsheafhn_final"
+    }
     own = {"fedavg", "fedper", "pfedhn", "pfedgraph", "fggp", "flow", "fedsheafhn"}
     assert not own & set(final)
     assert len(final["fedprox"]) == len(final["fedsage_plus"]) == 24
@@ -145,7 +147,7 @@ def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> 
             for place, value in numbers["fedsheafhn_final"].items()
             if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
         }
-        assert FOREIGN["fedsheafhn_final", method] == unchanged
+        assert FOREIGN_VALUES["fedsheafhn_final", method] == unchanged
 
 
 def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
@@ -154,12 +156,12 @@ def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
         database.add(
             "fedavg", seed, [70, 74], shift={("trained", "best_test"): 2, ("received", "best_val"): -30}
         )
-    made = board(database)
+    cells = board(database)
     means = {
-        reading: one(made, "fedavg", stage=reading[0], rule=reading[1]).measured
+        reading: one(cells, "fedavg", stage=reading[0], rule=reading[1]).measured
         for reading in (("trained", "best_val"), ("trained", "best_test"), ("received", "best_val"))
     }
-    assert [round(found.mean, 6) for found in means.values() if found] == [72.0, 74.0, 42.0]
+    assert [round(aggregate.mean, 6) for aggregate in means.values() if aggregate] == [72.0, 74.0, 42.0]
 
 
 def test_cells_that_older_numbers_went_into_say_so() -> None:
@@ -170,11 +172,11 @@ def test_cells_that_older_numbers_went_into_say_so() -> None:
         database.add("fedavg", seed, [70, 74], numerics={"engine": NUMERICS - seed})
         database.add("fggp", seed, [70, 74], numerics={"method": now - 1, "engine": NUMERICS - 1})
     database.add("fedper", 0, None, state="failed", reason="x", numerics={"method": 0})
-    made = board(database, columns=frozenset({CORA_10}))
-    found = [note for note in notes(made) if note.startswith("older numbers")]
+    cells = board(database, columns=frozenset({CORA_10}))
+    older_notes = [note for note in notes(cells) if note.startswith("older numbers")]
     engine = f"engine numerics {NUMERICS - 1}, now {NUMERICS}"
     tail = "; a sweep makes them again)"
-    assert found == [
+    assert older_notes == [
         f"older numbers ({engine}{tail}: FedAvg, FedAvg + fine-tuning (Cora, 10 clients)",
         f"older numbers (method numerics {now - 1}, now {now} and {engine}{tail}: FGGP (Cora, 10 clients)",
     ]
@@ -184,18 +186,18 @@ def test_fedavg_ft_reads_fedavgs_own_runs_after_training() -> None:
     database = FakeDatabase()
     for seed in (0, 1):
         database.add("fedavg", seed, [70, 74], shift={("received", "best_val"): -30})
-    made = board(database)
-    assert one(made, "fedavg_ft").measured == one(made, "fedavg").measured
-    assert find(made, "fedavg_ft", stage="received") == []
+    cells = board(database)
+    assert one(cells, "fedavg_ft").measured == one(cells, "fedavg").measured
+    assert find(cells, "fedavg_ft", stage="received") == []
 
 
 def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> None:
     database = FakeDatabase()
     database.add("fedsheafhn_released", 0, [80, 82])
-    made = board(database)
-    assert [line.method for line in made.lines][-1] == "fedsheafhn_released"
-    assert one(made, "fedsheafhn_released").verdict == "not published"
-    assert find(made, "fedsheafhn_released", CORA_20) == []
+    cells = board(database)
+    assert [line.method for line in cells.lines][-1] == "fedsheafhn_released"
+    assert one(cells, "fedsheafhn_released").verdict == "not published"
+    assert find(cells, "fedsheafhn_released", CORA_20) == []
 
 
 def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> None:
@@ -209,11 +211,11 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
         (CORA_10, "fggp"): PlannedCell(reason="method 'fggp' is not implemented"),
         (CORA_10, "fedprox"): usual(),
     }
-    made = board(database, expected)
-    assert one(made, "local").reason == "1 seed: a verdict needs at least two"
+    cells = board(database, expected)
+    assert one(cells, "local").reason == "1 seed: a verdict needs at least two"
     reasons = {
         (cell.method, cell.column.dataset, cell.column.clients): (cell.verdict, cell.reason)
-        for cell in made
+        for cell in cells
         if cell.measured is None
         and cell.table == "Table 1"
         and (cell.stage, cell.rule) == ("trained", "best_val")
@@ -251,9 +253,9 @@ def test_runs_of_different_specs_are_never_mixed() -> None:
     for seed in (0, 1):
         database.add("fedavg", seed, [72, 72], hyper={})
         database.add("fedavg", seed, [40, 40], protocol=short)
-    made = board(database, {(CORA_10, "fedavg"): usual()})
-    assert [cell.setting for cell in find(made, "fedavg")] == ["", "protocol.rounds=8"]
-    full, eight = find(made, "fedavg")
+    cells = board(database, {(CORA_10, "fedavg"): usual()})
+    assert [cell.setting for cell in find(cells, "fedavg")] == ["", "protocol.rounds=8"]
+    full, eight = find(cells, "fedavg")
     assert full.measured is not None
     assert eight.measured is not None
     assert (full.measured.mean, eight.measured.mean) == (pytest.approx(72), pytest.approx(40))
@@ -264,8 +266,8 @@ def test_runs_of_different_specs_are_never_mixed() -> None:
 def test_only_unusual_runs_leave_the_usual_cell_unrun() -> None:
     database = FakeDatabase()
     database.add("fedprox", 0, [70], hyper={"mu": 0.1})
-    made = board(database, {(CORA_10, "fedprox"): usual(mu=0.01)})
-    cells = {cell.setting: cell.verdict for cell in find(made, "fedprox")}
+    table_cells = board(database, {(CORA_10, "fedprox"): usual(mu=0.01)})
+    cells = {cell.setting: cell.verdict for cell in find(table_cells, "fedprox")}
     assert cells == {"": "not run", "method.mu=0.1": "not comparable"}
 
 
@@ -315,13 +317,13 @@ def test_cells_without_partitions_have_the_pooled_spread_of_their_scenario() -> 
         database.add("majority", seed, [20], **on_partition(123))  # trains nothing: has no say
         database.add("flow", seed, [70], **on_partition(123))
         database.add("flow", seed, [70], scenario="overlapping", clients=30)
-    made = main_tables(FedSheafHN(), Results(database, {}), Selection())
-    flow = one(made[0], "flow")
+    main_boards = main_tables(FedSheafHN(), Results(database, {}), Selection())
+    flow = one(main_boards[0], "flow")
     # Local 70, 73, 76: 3 points; FedPer 70, 74, 78: 4.
     assert (flow.spread.source, flow.spread.std) == ("pooled", pytest.approx(math.sqrt((9 + 16) / 2)))
     assert flow.spread.freedom == 2  # the three partitions of one column
     # No partitions of this scenario were run: all of the study's.
-    (elsewhere,) = find(made[1], "flow", Column("cora", "overlapping", 30), table="Table 2")
+    (elsewhere,) = find(main_boards[1], "flow", Column("cora", "overlapping", 30), table="Table 2")
     assert (elsewhere.spread.source, elsewhere.spread.std) == ("pooled", flow.spread.std)
 
 
@@ -332,10 +334,10 @@ def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
             database.add("local", seed, [70 + partition % 4], scenario="published", **on_partition(partition))
     results = Results(database, {})
     column = Column("cora", "published", 10)
-    (group,) = (each for each in results.groups(column, "local") if not each.setting)
+    (group,) = (candidate for candidate in results.groups(column, "local") if not candidate.setting)
     target = next(value for value in published("fedsheafhn_final") if value.metric == "accuracy")
     reading = FedSheafHN.primary
-    read = Measured(results, group, reading.stage, reading.rule, FedSheafHN.average)
+    read = CellReading(results, group, reading.stage, reading.rule, FedSheafHN.average)
     graded = grade(FedSheafHN(), TEST, [read], target)
     assert (graded.spread.source, graded.spread.std, graded.spread.draws) == ("same clients", None, 0)
 
@@ -392,8 +394,8 @@ def test_the_spread_between_partitions_stands_in_details() -> None:
             database.add("local", seed, [70 + 3 * place], **on_partition(partition))
         database.add("fedavg", seed, [70], **on_partition(123))
     results = Results(database, expected)
-    made = main_tables(FedSheafHN(), results, Selection())[0]
-    table = tables.every_number(made)
+    cells = main_tables(FedSheafHN(), results, Selection())[0]
+    table = tables.every_number(cells)
     texts = {
         title: dict(zip(table.columns, (entry.text for entry in entries), strict=True))
         for title, entries in table.rows
@@ -417,11 +419,11 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
             protocol=protocol.model_copy(update={"partition_seed": seed}),
         )
     settings = {**usual(protocol).settings, "protocol.partition_seed": PER_SEED}
-    made = main_tables(FedHGN(), Results(database, {(column, "fedhgn"): PlannedCell(settings)}), Selection())[
-        0
-    ]
+    cells = main_tables(
+        FedHGN(), Results(database, {(column, "fedhgn"): PlannedCell(settings)}), Selection()
+    )[0]
     (cell,) = [
-        cell for cell in made if cell.method == "fedhgn" and cell.rule == "client_best_val" and cell.measured
+        cell for cell in cells if cell.method == "fedhgn" and cell.rule == "client_best_val" and cell.measured
     ]
     assert cell.setting == ""
     assert cell.measured is not None
@@ -442,10 +444,10 @@ def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
             clients=1,
             protocol=Protocol(rounds=600, local_epochs=3, split=(10, 20, 40)),
         )
-    made = main_tables(FedHGN(), Results(database, {}), Selection())[0]
+    table_cells = main_tables(FedHGN(), Results(database, {}), Selection())[0]
     cells = [
         cell
-        for cell in made
+        for cell in table_cells
         if (cell.method, cell.column.dataset, cell.rule) == ("global_hgnn", "coraca", "client_best_val")
     ]
     (cell,) = cells
@@ -477,5 +479,5 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_pat
     for seed, bundle, state in ((0, "", ""), (1, "theirs", "unverified"), (2, "theirs", "unverified")):
         database.add("local", seed, [80] * 10, bundle=bundle, bundle_state=state)
     built = report_of(database, tmp_path)
-    table = next(each for each in built.documents if each.name == "fedsheafhn_table1")
+    table = next(document for document in built.documents if document.name == "fedsheafhn_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.fine_print

@@ -12,7 +12,7 @@ from scipy import stats
 from study_cells import cells_in, plan_of
 
 from bench.grids import expand, load_grid
-from bench.grids.grid import Only
+from bench.grids.grid import ColumnMatch
 from bench.report.cells import Cells, Selection
 from bench.report.claim_views import FAILS, HOLDS, OPEN, UNMEASURED, Answer, Finding, answer, claims
 from bench.report.claims import Claim, Claims
@@ -52,7 +52,7 @@ def tables(
                     bytes_up=more.get(line.runs, 0),
                 )
     results = Results(database, {})
-    return {each: cells_in(FedAGHN, each, results) for each in (REDUCED, WHOLE)}, results
+    return {name: cells_in(FedAGHN, name, results) for name in (REDUCED, WHOLE)}, results
 
 
 @cache
@@ -80,17 +80,17 @@ def test_a_difference_above_zero_holds_below_does_not_and_around_it_cannot_be_to
     ditto: list[int], expected: str
 ) -> None:
     here, results = tables({"ditto": ditto, "local": (50 + WAVE).tolist()})
-    found = answer(FedAGHN(), above("Ditto", "Local"), here, results)
-    (ran,) = found.measured
-    assert (ran.answer, found.verdict) == (expected, expected)
+    claim_answer = answer(FedAGHN(), above("Ditto", "Local"), here, results)
+    (ran,) = claim_answer.measured_findings
+    assert (ran.answer, claim_answer.verdict) == (expected, expected)
     assert ran.difference == pytest.approx(np.mean(ditto) - 50)
-    assert found.reduced
+    assert claim_answer.is_reduced
 
 
 def test_the_interval_is_students_over_clients_of_the_mean_of_seeds() -> None:
     ditto, local = (60 + 3 * WAVE).tolist(), flat(55)
     here, results = tables({"ditto": ditto, "local": local}, seeds=2)
-    (ran,) = answer(FedAGHN(), above("Ditto", "Local"), here, results).measured
+    (ran,) = answer(FedAGHN(), above("Ditto", "Local"), here, results).measured_findings
     half = stats.t.ppf(0.975, CLIENTS - 1) * np.std(3 * WAVE, ddof=1) / np.sqrt(CLIENTS)
     assert len(ran.differences) == CLIENTS
     assert ran.interval == pytest.approx((5 - half, 5 + half))
@@ -99,7 +99,7 @@ def test_the_interval_is_students_over_clients_of_the_mean_of_seeds() -> None:
 def test_groups_are_compared_by_their_means() -> None:
     here, results = tables({"local": flat(60), "fedamp": flat(50), "pfedhn": flat(40), "ditto": flat(45)})
     claim = Claim("", ("Local", "FedAMP", "pFedHN"), ("Ditto",), (WHOLE,), (REDUCED,))
-    (ran,) = answer(FedAGHN(), claim, here, results).measured
+    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
     assert ran.difference == pytest.approx((60 + 50 + 40) / 3 - 45)
     # CIFAR-10, Dirichlet 0.1, of Table 1: the published means of the same lines
     assert ran.published == pytest.approx((85.00 + 85.07 + 83.60) / 3 - 86.77)
@@ -108,25 +108,25 @@ def test_groups_are_compared_by_their_means() -> None:
 def test_each_compares_the_lowest_of_the_first_with_the_highest_of_the_second() -> None:
     here, results = tables({"local": flat(60), "fedamp": flat(50), "ditto": flat(52), "cfl": flat(40)})
     claim = Claim("", ("Local", "FedAMP"), ("Ditto", "CFL"), (WHOLE,), (REDUCED,), each=True)
-    (ran,) = answer(FedAGHN(), claim, here, results).measured
+    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
     assert [cell.title for cell in (*ran.first, *ran.second)] == ["FedAMP", "Ditto"]
     assert ran.difference == pytest.approx(-2)
 
 
 def test_a_place_where_a_line_was_not_run_says_nothing() -> None:
     here, results = tables({"local": flat(60)})
-    found = answer(FedAGHN(), above("Ditto", "Local"), here, results)
-    assert (found.verdict, found.measured) == (UNMEASURED, [])
-    assert len(found.findings) > 1
+    claim_answer = answer(FedAGHN(), above("Ditto", "Local"), here, results)
+    assert (claim_answer.verdict, claim_answer.measured_findings) == (UNMEASURED, [])
+    assert len(claim_answer.findings) > 1
 
 
 @pytest.mark.parametrize("most", [False, True])
 @pytest.mark.parametrize(("ditto", "expected"), [(60, HOLDS), (40, FAILS)])
 def test_places_that_were_not_run_have_no_say(ditto: int, expected: str, most: bool) -> None:
     here, results = tables({"ditto": flat(ditto), "local": flat(50)})
-    found = answer(FedAGHN(), above("Ditto", "Local", most=most), here, results)
-    assert found.verdict == expected
-    assert len(found.findings) > len(found.measured) == 1
+    claim_answer = answer(FedAGHN(), above("Ditto", "Local", most=most), here, results)
+    assert claim_answer.verdict == expected
+    assert len(claim_answer.findings) > len(claim_answer.measured_findings) == 1
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_every_place_decides_or_most_of_them(answers: Sequence[str], every: str,
     values = {HOLDS: [1.0, 1.1], FAILS: [-1.0, -1.1], OPEN: [-1.0, 1.0], UNMEASURED: []}
     for claim, expected in ((above("", ""), every), (above("", "", most=True), most)):
         findings = [
-            Finding(claim, "", "", (), (), pd.Series(values[each], dtype=float), np.nan) for each in answers
+            Finding(claim, "", "", (), (), pd.Series(values[name], dtype=float), np.nan) for name in answers
         ]
         assert [finding.answer for finding in findings] == list(answers)
         assert Answer(claim, findings).verdict == expected
@@ -182,11 +182,11 @@ def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None
         ("FedSheafHN",),
         ("server_cost",),
         relative=True,
-        only=Only(clients=(100,)),
+        only=ColumnMatch(clients=(100,)),
         second_clients=20,
         measure=SERVER_SECONDS,
     )
-    (ran,) = answer(FedSheafHN(), claim, here, results).measured
+    (ran,) = answer(FedSheafHN(), claim, here, results).measured_findings
     assert ran.differences.tolist() == pytest.approx([50.0, 0.0])
     assert np.isnan(ran.published)  # the paper has another graph
     assert answer(FedSheafHN(), claim, *server_seconds({20: (0.1, 0.2)})).verdict == UNMEASURED
@@ -210,9 +210,9 @@ def test_without_a_second_side_the_first_lies_in_the_range_itself() -> None:
 
 def test_runs_of_the_whole_protocol_come_before_reduced_ones() -> None:
     here, results = tables({"ditto": flat(60), "local": flat(50)}, WHOLE, ("cifar10", PLACE[1], "CNN"))
-    found = answer(FedAGHN(), above("Ditto", "Local"), here, results)
-    assert not found.reduced
-    assert {finding.table for finding in found.findings} == {WHOLE}
+    claim_answer = answer(FedAGHN(), above("Ditto", "Local"), here, results)
+    assert not claim_answer.is_reduced
+    assert {finding.table for finding in claim_answer.findings} == {WHOLE}
 
 
 @pytest.mark.parametrize(("ditto", "expected"), [(5_000_000, HOLDS), (6_000_000, FAILS)])
@@ -220,7 +220,7 @@ def test_numbers_without_spread_are_compared_as_they_are(ditto: int, expected: s
     counts = {"ditto": flat(60), "local": flat(50)}
     here, results = tables(counts, ditto=ditto, local=5_000_000)
     claim = above("Local", "Ditto", exact=True, measure=TOTAL_MEGABYTES)
-    (ran,) = answer(FedAGHN(), claim, here, results).measured
+    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
     assert ran.difference == pytest.approx((5_000_000 - ditto) / 1e6)
     assert ran.answer == expected
 
@@ -228,9 +228,9 @@ def test_numbers_without_spread_are_compared_as_they_are(ditto: int, expected: s
 def test_a_document_lists_every_claim_and_there_is_none_without_runs() -> None:
     listed = Claims("few", "few", (above("Ditto", "Local"), above("FedPAC", "Local")))
     here, results = tables({"ditto": flat(60), "local": flat(50)})
-    made = claims(FedAGHN(), listed, tuple(here.values()), results)
-    assert made is not None
-    (listing,), (places,) = made.views, made.details
+    document = claims(FedAGHN(), listed, tuple(here.values()), results)
+    assert document is not None
+    (listing,), (places,) = document.views, document.details
     assert [entries[0].text for _, entries in listing.rows] == [HOLDS, UNMEASURED]
     assert [entries[0].text for _, entries in places.rows].count(HOLDS) == 1
     here, results = tables({"ditto": flat(60)})
@@ -240,9 +240,9 @@ def test_a_document_lists_every_claim_and_there_is_none_without_runs() -> None:
 def test_a_claim_without_runs_names_its_grid_and_one_of_another_table_is_left_out() -> None:
     listed = Claims("few", "few", (above("Ditto", "Local"), above("FedPAC", "Local")))
     here, results = tables({"ditto": flat(60), "local": flat(50)})
-    made = claims(FedAGHN(), listed, (here[REDUCED],), results)
-    assert made is not None
-    (table,) = made.views
+    document = claims(FedAGHN(), listed, (here[REDUCED],), results)
+    assert document is not None
+    (table,) = document.views
     assert "fedaghn_reduced" in " ".join(entry.text for entry in table.rows[1][1])
     elsewhere = Claims(
         "few", "few", (*listed.claims, replace(listed.claims[0], tables=("table2",), reduced=()))
@@ -258,9 +258,9 @@ def test_a_claim_about_methods_that_a_filter_leaves_out_is_not_answered_with_the
     listed = Claims("few", "few", (best, above("Ditto", "Local")))
     for methods, shown in ((("ditto", "local", "cfl"), 2), (("ditto", "local"), 1)):
         cells = cells_in(FedAGHN, REDUCED, results, Selection(methods=frozenset(methods)))
-        made = claims(FedAGHN(), listed, (cells,), results)
-        assert made is not None
-        assert len(made.views[0].rows) == shown
+        document = claims(FedAGHN(), listed, (cells,), results)
+        assert document is not None
+        assert len(document.views[0].rows) == shown
 
 
 @pytest.mark.parametrize("study", [FedAGHN, FedHGN, FedSheafHN])

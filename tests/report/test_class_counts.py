@@ -39,7 +39,7 @@ def test_clients_of_a_sample_are_those_of_the_complete_set() -> None:
 def test_the_numbers_behind_a_panel_are_all_counts_and_the_largest_is_shared() -> None:
     figure = class_figure(sample(), ("case-study", "pathological"), 20)
     largest = max(panel.data["items"].max() for panel in figure.panels)
-    assert {panel.largest for panel in figure.panels if isinstance(panel, Dots)} == {largest}
+    assert {panel.most_items for panel in figure.panels if isinstance(panel, Dots)} == {largest}
     # Two own classes a group: a quarter of 80 % of 6000, and a twentieth of the other 20 %, for each client.
     rows = figure.panels[0].data
     assert len(rows) == 200

@@ -14,14 +14,14 @@ from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.experiment import Experiment
-from bench.report.measures import Measured
-from bench.report.planned import usual
+from bench.report.measures import CellReading
+from bench.report.planned import usual_cells
 from bench.report.published import Published
 from bench.report.report import build
-from bench.report.reproduction import judged
+from bench.report.reproduction import judged_cells
 from bench.report.request import Request
 from bench.report.results import Results
-from bench.report.settings import Column, settings_of, special
+from bench.report.settings import Column, is_special, settings_of
 from bench.report.table import Document
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -30,26 +30,26 @@ from bench.resolve import resolve
 from bench.spec import Attack, Newcomers, Protocol, RunSpec
 
 EXPERIMENTS = experiments(FedSheafHN)
-PLANS = {each.name: plan_of(FedSheafHN, each.name) for each in EXPERIMENTS}
+PLANS = {experiment.name: plan_of(FedSheafHN, experiment.name) for experiment in EXPERIMENTS}
 NON, OVER = "non-overlapping", "overlapping"
 CORA_20 = Column("cora", NON, 20)
 CORA_20_NAMES = ("cora", NON, 20)
 PUBLISHED_20 = Column("cora", "published", 20)
 ARXIV_20 = Column("ogbn-arxiv", NON, 20)
 
-names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda each: each.name)
+names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
 
 
 def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:
     """The one run of a grid with these parts (``attack``, ``newcomers``, a hyper-parameter, ...)."""
-    found = []
-    for each in expand(load_grid(grid)):
-        if each.spec and each.names == (column.dataset, column.scenario, column.clients, method, seed):
-            flat = {**each.spec.hyper, **each.spec.model_dump()["protocol"]}
-            flat |= {"attack": each.spec.attack, "newcomers": each.spec.newcomers}
+    specs = []
+    for run in expand(load_grid(grid)):
+        if run.spec and run.names == (column.dataset, column.scenario, column.clients, method, seed):
+            flat = {**run.spec.hyper, **run.spec.model_dump()["protocol"]}
+            flat |= {"attack": run.spec.attack, "newcomers": run.spec.newcomers}
             if all(flat.get(key) == value for key, value in wanted.items()):
-                found.append(each.spec)
-    (only,) = found
+                specs.append(run.spec)
+    (only,) = specs
     return only
 
 
@@ -57,26 +57,26 @@ def out(name: str, database: FakeDatabase, **selection: frozenset[Any]) -> Cells
     return cells_in(FedSheafHN, name, Results(database, {}), Selection(**selection))
 
 
-def cell(found: Cells, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
+def cell(cells: Cells, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
     (only,) = [
-        each
-        for each in found
-        if (each.column, found.title(each.line), each.point.label) == (column, title, point)
-        and each.measure.name == (measure or found.measures[0].name)
+        entry
+        for entry in cells
+        if (entry.column, cells.title(entry.line), entry.point.label) == (column, title, point)
+        and entry.measure.name == (measure or cells.measures[0].name)
     ]
     return only
 
 
-def mean(found: Cell) -> float:
-    assert found.measured is not None
-    return found.measured.mean
+def mean(measured_cell: Cell) -> float:
+    assert measured_cell.measured is not None
+    return measured_cell.measured.mean
 
 
 @names
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
     plan = PLANS[experiment.name]
     own = {digest for (_, _, point), runs in plan.runs.items() if not point.grid for digest in runs.hashes}
-    assert own == {each.spec.hash for each in expand(load_grid(experiment.grid)) if each.spec}
+    assert own == {run.spec.hash for run in expand(load_grid(experiment.grid)) if run.spec}
     assert {line for _, line, _ in plan.runs} == set(plan.lines)
     assert {point for _, _, point in plan.runs} == set(experiment.points)
 
@@ -87,8 +87,8 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
 
     if not experiment.comparisons[0].targets:
         pytest.skip("the paper prints no numbers of this experiment")
-    found = out(experiment.name, FakeDatabase())
-    shown = {(id(each.target)) for each in found if each.target}
+    cells = out(experiment.name, FakeDatabase())
+    shown = {(id(entry.target)) for entry in cells if entry.target}
     main = {
         (target.paper, target.table)
         for table in FedSheafHN.experiments
@@ -122,16 +122,16 @@ def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -
             spec=spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0),
         )
     database.add("fedsheafhn", 0, [1, 1], clients=20, hyper={"warm_up_epochs": 7})
-    found = out("ablation", database)
-    row = cell(found, "+ Hypernetwork")
+    cells = out("ablation", database)
+    row = cell(cells, "+ Hypernetwork")
     assert row.measured is not None
     assert row.measured.n == 2
     assert row.measured.mean == pytest.approx(67)
     assert row.measured.std == pytest.approx(math.sqrt(8))
     assert row.verdict == "not comparable"
     assert row.reason == "published on ogbn-arxiv; 2 of 3 planned seeds"
-    assert mean(cell(found, "+ Sheaf diffusion")) == pytest.approx(10)
-    assert cell(found, "+ Attention").verdict == "not run"
+    assert mean(cell(cells, "+ Sheaf diffusion")) == pytest.approx(10)
+    assert cell(cells, "+ Attention").verdict == "not run"
     assert row.setting == "method.attention=none;method.collaboration=none;method.inputs=one-hot"
     assert row.table == "Table 4"
 
@@ -144,15 +144,15 @@ def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
         database.add("", 0, [50], spec=spec("ablation", "fedavg", seed, ARXIV_20))  # printed: 36.56
     full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
     database.add("", 0, None, state="no_data", reason="the edges are missing", spec=full)
-    found = out("ablation", database)
-    row = cell(found, "+ Hypernetwork", ARXIV_20)
+    cells = out("ablation", database)
+    row = cell(cells, "+ Hypernetwork", ARXIV_20)
     assert row.verdict == "compatible"
     assert row.reason.endswith("2 of 3 planned seeds")
     assert row.difference == pytest.approx(62 - 61.26)
-    base = cell(found, "Base model (FedAvg)", ARXIV_20)
+    base = cell(cells, "Base model (FedAvg)", ARXIV_20)
     assert base.verdict == "above"
     assert base.difference == pytest.approx(50 - 36.56)
-    missing = cell(found, "+ Dynamic embedding", ARXIV_20)
+    missing = cell(cells, "+ Dynamic embedding", ARXIV_20)
     assert (missing.verdict, missing.reason) == ("no data", "seed 0: the edges are missing")
     assert missing.target is not None
     assert missing.target.mean == 71.87
@@ -163,12 +163,12 @@ def test_spread_over_clients_and_clients_below_local() -> None:
     database.add("", 0, [50, 60, 70], spec=spec("variance", "local", 0))
     database.add("", 0, [50, 59, 90], spec=spec("variance", "flow", 0))
     database.add("", 0, [10, 20, 90], spec=spec("variance", "flow", 1))  # no Local of this seed
-    found = out("variance", database)
-    assert mean(cell(found, "Local", measure="std_over_clients")) == pytest.approx(10)  # sample
-    below = cell(found, "Flow", measure="below_local").measured
+    cells = out("variance", database)
+    assert mean(cell(cells, "Local", measure="std_over_clients")) == pytest.approx(10)  # sample
+    below = cell(cells, "Flow", measure="below_local").measured
     assert below is not None
     assert below.values == (1.0,)
-    assert cell(found, "Local", measure="std_over_clients").table == "Table 3 (Std over clients)"
+    assert cell(cells, "Local", measure="std_over_clients").table == "Table 3 (Std over clients)"
 
 
 def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
@@ -182,21 +182,21 @@ def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
         artefacts={"malicious": [1, 0, 0, 1]},
     )
     database.add("", 0, [80, 82], spec=spec("malicious", "fedpub", 0, attack=None))
-    found = out("malicious", database)
+    cells = out("malicious", database)
     title = "FED-PUB (gaussian, tau 20)"
-    assert mean(cell(found, title, point="0.4")) == pytest.approx(67.5)
-    assert mean(cell(found, title, point="0.4", measure="honest")) == pytest.approx(65)
+    assert mean(cell(cells, title, point="0.4")) == pytest.approx(67.5)
+    assert mean(cell(cells, title, point="0.4", measure="honest")) == pytest.approx(65)
     for kind in ("same", "gaussian"):  # nobody attacks: one run for every kind
         for measure in ("accuracy", "honest"):
-            plain = cell(found, f"FED-PUB ({kind}, tau 5)", point="0", measure=measure)
+            plain = cell(cells, f"FED-PUB ({kind}, tau 5)", point="0", measure=measure)
             assert mean(plain) == pytest.approx(81)
 
 
 def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
-    found = out("malicious", FakeDatabase())
+    cells = out("malicious", FakeDatabase())
     overlapping = Column("ogbn-arxiv", OVER, 30)
     for column, printed in ((ARXIV_20, 61.25), (overlapping, 59.40)):
-        target = cell(found, "FED-PUB (gaussian, tau 5)", column, "0.4").target
+        target = cell(cells, "FED-PUB (gaussian, tau 5)", column, "0.4").target
         assert target is not None
         assert target.mean == printed
 
@@ -204,15 +204,15 @@ def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
 def test_server_seconds_are_a_rounds_share() -> None:
     database = FakeDatabase()
     for seed, seconds in ((0, 2.0), (1, 3.0)):
-        made = spec("server_cost", "fedavg", seed, rounds=10)
-        database.add("", 0, [50], spec=made, seconds_server=seconds, peak_memory=300 * 2**20)
-    found = out("server_cost", database)
-    assert mean(cell(found, "Base model (FedAvg)")) == pytest.approx(0.25)
-    assert mean(cell(found, "Base model (FedAvg)", measure="peak_memory")) == pytest.approx(300)
-    large = cell(found, "FedSheafHN", Column("ogbn-arxiv", NON, 100))
+        run_spec = spec("server_cost", "fedavg", seed, rounds=10)
+        database.add("", 0, [50], spec=run_spec, seconds_server=seconds, peak_memory=300 * 2**20)
+    cells = out("server_cost", database)
+    assert mean(cell(cells, "Base model (FedAvg)")) == pytest.approx(0.25)
+    assert mean(cell(cells, "Base model (FedAvg)", measure="peak_memory")) == pytest.approx(300)
+    large = cell(cells, "FedSheafHN", Column("ogbn-arxiv", NON, 100))
     assert large.target is not None
     assert large.target.mean == 0.614
-    assert (CORA_20.dataset, 50) in {(each.column.dataset, each.column.clients) for each in found}
+    assert (CORA_20.dataset, 50) in {(entry.column.dataset, entry.column.clients) for entry in cells}
 
 
 def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
@@ -223,12 +223,12 @@ def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
     late = Newcomers(ratio=0.2, epochs=3)
     refused = spec("new_clients", "fedsheafhn", 0, newcomers=late, initial="own")
     database.add("", 0, None, spec=refused, state="not_applicable", reason="tied to client numbers")
-    found = out("new_clients", database)
-    assert mean(cell(found, "Local (53 epochs)", point="0.2")) == pytest.approx(80)
-    assert mean(cell(found, "Local (53 epochs)", point="0.2", measure="zero_shot")) == pytest.approx(30)
-    unknown = cell(found, "Local (53 epochs)", point="0.2", measure="trained_clients")
+    cells = out("new_clients", database)
+    assert mean(cell(cells, "Local (53 epochs)", point="0.2")) == pytest.approx(80)
+    assert mean(cell(cells, "Local (53 epochs)", point="0.2", measure="zero_shot")) == pytest.approx(30)
+    unknown = cell(cells, "Local (53 epochs)", point="0.2", measure="trained_clients")
     assert unknown.verdict == "not applicable"  # a run made before these were kept
-    none = cell(found, "FedSheafHN (50 + 3 epochs)", point="0.2")
+    none = cell(cells, "FedSheafHN (50 + 3 epochs)", point="0.2")
     assert (none.verdict, none.reason) == ("not applicable", "seed 0: tied to client numbers")
 
 
@@ -237,13 +237,13 @@ def test_new_clients_are_set_beside_those_that_trained() -> None:
     for seed, shares in ((0, [0.9, np.nan, 0.7]), (1, [0.6, 0.6, 0.6])):
         run = spec("new_clients", "fedavg", seed, newcomers=Newcomers(ratio=0.2, epochs=53))
         database.add("", 0, [50, 52], spec=run, artefacts={"trained_clients": shares})
-    found = out("new_clients", database)
-    trained = cell(found, "FedAvg (53 epochs)", point="0.2", measure="trained_clients").measured
+    cells = out("new_clients", database)
+    trained = cell(cells, "FedAvg (53 epochs)", point="0.2", measure="trained_clients").measured
     assert trained is not None
     assert trained.values == pytest.approx((80, 60))
-    new = cell(found, "FedAvg (53 epochs)", point="0.2")
+    new = cell(cells, "FedAvg (53 epochs)", point="0.2")
     assert new.group is not None
-    read = Measured(Results(database, {}), new.group, "trained", "last", "clients")
+    read = CellReading(Results(database, {}), new.group, "trained", "last", "clients")
     assert NEW_LESS_TRAINED.of(read) == pytest.approx((51 - 80, 51 - 60))
 
 
@@ -256,7 +256,7 @@ def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
     database.add("", 0, [60], spec=spec("convergence", "fedsheafhn", 1), curve=[[50], [60], [60]])
     group = cell(out("convergence", database), "FedSheafHN")
     assert group.group is not None
-    read = Measured(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
+    read = CellReading(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
     before, step = int(slow.hyper["warm_up_epochs"]), slow.protocol.local_epochs
     assert EPOCHS_TO_LEVEL.of(read) == (before + 2 * step, before + 3 * step)
 
@@ -266,37 +266,39 @@ def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
     for seed, fixed, redrawn in ((0, 76, 70), (1, 77, 76), (2, 78, 82)):
         database.add("", 0, [fixed], spec=spec("paper_tables", "pfedgraph", seed, partition_seed=123))
         database.add("", 0, [redrawn], spec=spec("robust", "pfedgraph", seed, partition_seed=seed))
-    found = out("robust", database)
-    one, many = (cell(found, "pFedGraph", point=point).measured for point in ("one partition", "one a seed"))
+    table_cells = out("robust", database)
+    one, many = (
+        cell(table_cells, "pFedGraph", point=point).measured for point in ("one partition", "one a seed")
+    )
     assert one is not None
     assert many is not None
     assert [one.mean, one.std] == pytest.approx([77, 1])
     assert [many.mean, many.std] == pytest.approx([76, 6])
-    assert cell(found, "pFedGraph", point="one a seed").verdict == "compatible"  # printed: 76.61
-    assert cell(found, "pFedGraph", point="one partition").target is None
+    assert cell(table_cells, "pFedGraph", point="one a seed").verdict == "compatible"  # printed: 76.61
+    assert cell(table_cells, "pFedGraph", point="one partition").target is None
     # The main table takes the spread over partitions from these runs, and gives them no lines.
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    board = main_tables(FedSheafHN(), Results(database, usual(["paper_tables"]), apart), Selection())[0]
-    cells = [each for each in board if each.method == "pfedgraph" and each.measured]
-    assert {each.setting for each in cells} == {""}
+    board = main_tables(FedSheafHN(), Results(database, usual_cells(["paper_tables"]), apart), Selection())[0]
+    cells = [entry for entry in board if entry.method == "pfedgraph" and entry.measured]
+    assert {entry.setting for entry in cells} == {""}
     assert board.other_runs == 3
 
 
 def test_choices_show_validation_beside_test() -> None:
     database = FakeDatabase()
     column = Column("cora", OVER, 30)
-    made = spec("fedsheafhn_choices", "fedsheafhn", 0, column, stalk=2)
-    database.add("", 0, [80], spec=made, validation=[90])
-    found = out("choices", database)
+    run_spec = spec("fedsheafhn_choices", "fedsheafhn", 0, column, stalk=2)
+    database.add("", 0, [80], spec=run_spec, validation=[90])
+    cells = out("choices", database)
     title = "FedSheafHN [method.stalk=2]"
-    assert mean(cell(found, title, column)) == pytest.approx(90)
-    assert mean(cell(found, title, column, measure="accuracy")) == pytest.approx(80)
+    assert mean(cell(cells, title, column)) == pytest.approx(90)
+    assert mean(cell(cells, title, column, measure="accuracy")) == pytest.approx(80)
 
 
 def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
     """Text and place of the entries of the main table's rows."""
     (view,) = document.views
-    return {name: [(each.text, each.place) for each in entries] for name, entries in view.rows}
+    return {name: [(entry.text, entry.place) for entry in entries] for name, entries in view.rows}
 
 
 def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
@@ -305,8 +307,8 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
     where = Column("cora", OVER, 50)
 
     def add(method: str, seed: int, right: int | None) -> None:
-        made = spec("robust", method, seed, where)
-        database.add("", 0, right and [right], spec=made, state="done" if right else "diverged")
+        run_spec = spec("robust", method, seed, where)
+        database.add("", 0, right and [right], spec=run_spec, state="done" if right else "diverged")
 
     for seed in range(4):
         add("local", seed, 80)
@@ -316,8 +318,8 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
             add("flow", seed, 85)
     add("majority", 0, 90)
     results = Results(database, {})
-    found = cells_in(FedSheafHN, "robust", results)
-    document = tables.document(found, results)
+    cells = cells_in(FedSheafHN, "robust", results)
+    document = tables.document(cells, results)
     entries = {name: row[0] for name, row in marks(document).items() if row[0][0] != "-"}
     assert entries == {
         "Local": ("80.00 ± 0.00", 1),
@@ -326,9 +328,9 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
         "Flow": ("85.00 ± 0.00 (n=3)", 0),
         "Majority class": ("90.00 (n=1)", 0),
     }
-    lost = cell(found, "FED-PUB", where, "one a seed")
+    lost = cell(cells, "FED-PUB", where, "one a seed")
     assert lost.reason.endswith("4 of 5 planned seeds; 1 of 4 runs without numbers (diverged, seed 0)")
-    assert cell(found, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
+    assert cell(cells, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
 
 
 def test_attacks_of_unequal_seeds_say_so() -> None:
@@ -338,8 +340,8 @@ def test_attacks_of_unequal_seeds_say_so() -> None:
         database.add("", 0, [60], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
         if seed:
             database.add("", 0, [70], spec=spec("malicious", "fedpub", seed, attack=attack))
-    found = out("malicious", database)
-    document = tables.document(found, Results(database, {}))
+    cells = out("malicious", database)
+    document = tables.document(cells, Results(database, {}))
     entries = marks(document)
     assert entries["FedSheafHN (same, tau 5), 0.2"][0] == ("60.00 ± 0.00", 1)
     assert entries["FED-PUB (same, tau 5), 0.2"][0] == ("70.00 ± 0.00 (n=2)", 0)
@@ -352,10 +354,10 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
     database = FakeDatabase()
     attack = Attack(kind="same", ratio=0.2, tau=5.0)
     for seed in (0, 1):
-        for each in (None, attack):
-            database.add("", 0, [60], spec=spec("malicious", "fedpub", seed, ARXIV_20, attack=each))
-    found = out("malicious", database)
-    reasons = {ratio: cell(found, "FED-PUB (same, tau 5)", ARXIV_20, ratio).reason for ratio in ("0", "0.2")}
+        for run_attack in (None, attack):
+            database.add("", 0, [60], spec=spec("malicious", "fedpub", seed, ARXIV_20, attack=run_attack))
+    cells = out("malicious", database)
+    reasons = {ratio: cell(cells, "FED-PUB (same, tau 5)", ARXIV_20, ratio).reason for ratio in ("0", "0.2")}
     assert "taken over from the FED-PUB paper" in reasons["0"]
     assert "taken over" not in reasons["0.2"]
     assert "the paper has protocol.rounds=200" in reasons["0.2"]
@@ -364,7 +366,7 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
 
 def main_table(database: FakeDatabase) -> Any:
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
-    expected = usual(FedSheafHN.grids)
+    expected = usual_cells(FedSheafHN.grids)
     return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
 
 
@@ -379,28 +381,30 @@ def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() ->
     for seed in (0, 1, 2):
         add(database, seed, 90, output_scale=0.3)
     expected = {"method.output_scale=0.3": 90}
-    for results in (Results(database, usual(FedSheafHN.grids)), Results(database, {})):
+    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
         assert settings_measured(results, "fedsheafhn_released") == expected
     add(database, 0, 80)
-    for results in (Results(database, usual(FedSheafHN.grids)), Results(database, {})):
+    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
         assert settings_measured(results, "fedsheafhn_released") == {**expected, "": 80}
 
 
 def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() -> None:
     database, names = FakeDatabase(), ("coraca", "label-dirichlet", 3, "fedcog")
     for seed in (0, 1):
-        made = plan(load_grid("fedhgn_tables"), *names, {}, seed).spec
-        database.add("", 0, [60] * 3, spec=made)
+        run_spec = plan(load_grid("fedhgn_tables"), *names, {}, seed).spec
+        database.add("", 0, [60] * 3, spec=run_spec)
         short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
         database.add("", 0, [50] * 3, spec=short)
-    results = Results(database, usual(FedHGN.grids))
+    results = Results(database, usual_cells(FedHGN.grids))
     groups = results.groups(Column(*names[:3]), "fedcog")
     assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
 
 
 def settings_measured(results: Results, method: str) -> dict[str, float]:
     board = main_tables(FedSheafHN(), results, Selection())[0]
-    return {each.setting: mean(each) for each in board.main if each.method == method and each.measured}
+    return {
+        entry.setting: mean(entry) for entry in board.main_cells if entry.method == method and entry.measured
+    }
 
 
 def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
@@ -410,7 +414,7 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
         database.add("", 0, [60], spec=spec("paper_tables", "fedavg", seed))
         database.add("", 0, [90], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed))
     database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
-    results = Results(database, usual(FedSheafHN.grids))
+    results = Results(database, usual_cells(FedSheafHN.grids))
 
     def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
         board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
@@ -442,7 +446,7 @@ def test_main_tables_count_the_planned_seeds() -> None:
         database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
         if seed < 3:
             database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
-    results = Results(database, usual(FedSheafHN.grids))
+    results = Results(database, usual_cells(FedSheafHN.grids))
     board = main_tables(FedSheafHN(), results, Selection())[0]
     table = tables.every_number(board)
     place = table.columns.index("Seeds")
@@ -461,8 +465,8 @@ def test_the_grid_asked_for_says_how_many_seeds_there_are_to_be(
 ) -> None:
     database = FakeDatabase()
     for seed in (0, 1):
-        made = resolve("cora", NON, 10, "local", seed)
-        database.add("", 0, [71 + seed], spec=made)
+        run_spec = resolve("cora", NON, 10, "local", seed)
+        database.add("", 0, [71 + seed], spec=run_spec)
     request = Request(grid=grid, datasets=("cora",), clients=(10,), methods=("local",))
     build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
     (local,) = [row for row in rows(tmp_path / "cells.csv") if row["table"] == "Table 1"]
@@ -483,7 +487,7 @@ def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
         short = mine.model_copy(update={"protocol": mine.protocol.model_copy(update={"rounds": 8})})
         database.add("", 0, [40], spec=short)
     board = main_table(database)
-    shown = {(each.method, each.setting) for each in board if each.measured}
+    shown = {(entry.method, entry.setting) for entry in board if entry.measured}
     assert shown == {("fedsheafhn", ""), ("local", "protocol.rounds=8")}
     assert board.other_runs == 6
 
@@ -498,29 +502,29 @@ def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol()
             database.add("", 0, [48 + seed], spec=spec("paper_tables", method, seed))
     board = main_table(database)
     usual = {
-        each.method: (each.verdict, each.reason)
-        for each in board.main
-        if each.measured and each.column == CORA_20
+        entry.method: (entry.verdict, entry.reason)
+        for entry in board.main_cells
+        if entry.measured and entry.column == CORA_20
     }
     assert usual["fedprox"][0] == "not comparable"
     assert "taken over" in usual["fedprox"][1]
-    found = out("fedpub_tables", database)
+    cells = out("fedpub_tables", database)
     rows = {
-        (each.method, each.comparison.label): each
-        for each in found
-        if each.measure is found.measures[0] and each.column == PUBLISHED_20 and each.measured
+        (entry.method, entry.comparison.label): entry
+        for entry in cells
+        if entry.measure is cells.measures[0] and entry.column == PUBLISHED_20 and entry.measured
     }
-    received = [each for each in found if each.measure.name == "received" and each.method == "fedprox"]
-    assert {round(mean(each), 6) for each in received if each.measured} == {30.5}
+    received = [entry for entry in cells if entry.measure.name == "received" and entry.method == "fedprox"]
+    assert {round(mean(entry), 6) for entry in received if entry.measured} == {30.5}
     # FedProx is printed as 48.22 ± 6.81 in the final version alone, FedPer as 78.01 ± 0.32 in the earlier
     # one: both are FED-PUB's. The final FedPer and FedAvg's are the authors' own.
-    first, second = (each.label for each in found.experiment.comparisons)
-    judged_there = {key: each.verdict for key, each in rows.items()}
+    first, second = (entry.label for entry in cells.experiment.comparisons)
+    judged_there = {key: entry.verdict for key, entry in rows.items()}
     for key in (("fedprox", first), ("fedprox", second), ("fedper", first)):
         assert judged_there[key] in ("reproduced", "compatible", "uninformative")
     assert judged_there["fedper", second] == "not comparable"
     assert "protocol differs" in rows["fedavg", first].reason
-    assert judged([board, found])[taken(rows["fedprox", first])] is rows["fedprox", first]
+    assert judged_cells([board, cells])[taken(rows["fedprox", first])] is rows["fedprox", first]
 
 
 def taken(cell: Cell) -> Published:
@@ -538,15 +542,15 @@ def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() ->
         "attack.target": "extras",
         "attack.tau": 5.0,
     }
-    assert (special(more), special(settings_of(plain))) == (True, False)
+    assert (is_special(more), is_special(settings_of(plain))) == (True, False)
 
 
 def filled() -> FakeDatabase:
     database = FakeDatabase()
     for seed in (0, 1):
         database.add("", 0, [80, 81], spec=spec("convergence", "local", seed), curve=[[10, 20], [80, 81]])
-        made = spec("convergence", "fedsheafhn", seed)
-        database.add("", 0, [82, 81], spec=made, curve=[[50, 50 + 4 * seed], [82, 81]])
+        run_spec = spec("convergence", "fedsheafhn", seed)
+        database.add("", 0, [82, 81], spec=run_spec, curve=[[50, 50 + 4 * seed], [82, 81]])
         for kind in ("same", "gaussian"):
             for ratio in (0.2, 0.4):
                 attack = Attack(kind=kind, ratio=ratio, tau=5.0)
@@ -590,14 +594,14 @@ def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -
         files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
         digests.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
     assert digests[0] == digests[1]
-    made = {document.name.removeprefix("fedsheafhn_") for document in built.documents}
-    assert {"table1", "convergence", "malicious"} <= made
+    names = {document.name.removeprefix("fedsheafhn_") for document in built.documents}
+    assert {"table1", "convergence", "malicious"} <= names
     assert "fedsheafhn server_cost" in built.printout.unrun
-    found = rows(tmp_path / "one" / "cells.csv")
-    assert {row["dataset"] for row in found} == {"cora"}
+    csv_rows = rows(tmp_path / "one" / "cells.csv")
+    assert {row["dataset"] for row in csv_rows} == {"cora"}
     (attacked,) = [
         row
-        for row in found
+        for row in csv_rows
         if row["setting"] == "attack.kind=same;attack.ratio=0.2;attack.tau=5.0"
         and row["scenario"] == NON
         and row["method"] == "fedpub"
@@ -630,7 +634,7 @@ def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
     (document,) = built.documents
     assert document.printed == ()
     assert "Nothing of this table has been run yet." in document.caption
-    assert {each.verdict for each in document.cells} == {"not run"}
+    assert {entry.verdict for entry in document.cells} == {"not run"}
     assert document.notes == (
         "nothing run yet: ogbn-arxiv, non-overlapping, 20 clients; ogbn-arxiv, overlapping, 30 clients",
     )
@@ -654,5 +658,5 @@ def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: P
     request = Request(grid="quickstart", datasets=("cora",), clients=(10,), methods=("fedprox",))
     built = build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
     (document,) = built.documents
-    found = {each.setting: each.measured.mean for each in document.primary if each.measured}
-    assert found == {"": pytest.approx(60), "protocol.rounds=8": pytest.approx(50)}
+    means = {entry.setting: entry.measured.mean for entry in document.primary_cells if entry.measured}
+    assert means == {"": pytest.approx(60), "protocol.rounds=8": pytest.approx(50)}

@@ -11,9 +11,9 @@ from study_cells import cells_in, plan_of
 from bench.errors import RequestError
 from bench.grids import expand, load_grid
 from bench.report.published import published
-from bench.report.reproduction import judged
+from bench.report.reproduction import judged_cells
 from bench.report.results import Results
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle
@@ -102,7 +102,7 @@ def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_coun
 
 
 def test_results_that_ship_have_the_stages_of_the_case_study() -> None:
-    results = Results(Merged(None, [("shipped", Bundle(SHIPPED / "cifar100_case_study"))]), {})
+    results = Results(MergedSource(None, [("shipped", Bundle(SHIPPED / "cifar100_case_study"))]), {})
     runs = results.runs
     here = runs[(runs["scenario"] == "case-study") & (runs["method"] == "fedaghn")]
     assert len(here)
@@ -224,7 +224,7 @@ def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> N
     whole, reduced = (
         {
             cell.method: (cell.title, cell.stage, cell.line.runs)
-            for cell in cells_in(FedAGHN, name, results).primary
+            for cell in cells_in(FedAGHN, name, results).primary_cells
         }
         for name in ("table1", "table1_reduced")
     )
@@ -238,5 +238,5 @@ def test_reduced_runs_measure_no_published_value() -> None:
         cells_in(FedAGHN, name, results)
         for name in ("collaboration_weights", "collaboration_weights_reduced")
     )
-    assert any(cell.target and cell.measured for cell in reduced.primary)
-    assert not any(cell.measured for cell in judged([whole, reduced]).values())
+    assert any(cell.target and cell.measured for cell in reduced.primary_cells)
+    assert not any(cell.measured for cell in judged_cells([whole, reduced]).values())

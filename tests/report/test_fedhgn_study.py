@@ -18,7 +18,7 @@ from bench.report.charts import figures
 from bench.report.drawings import save
 from bench.report.experiment import Comparison, Experiment, Plan, Target
 from bench.report.figures import draw
-from bench.report.planned import usual
+from bench.report.planned import usual_cells
 from bench.report.published import published
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -67,7 +67,7 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 
 
 def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
-    boards = main_tables(STUDY, Results(FakeDatabase(), usual(STUDY.grids)))
+    boards = main_tables(STUDY, Results(FakeDatabase(), usual_cells(STUDY.grids)))
     beside = {
         (cell.target.table, cell.target.dataset, cell.target.clients, cell.target.method)
         for board in boards
@@ -252,7 +252,7 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
     for seed in (0, 1):
         database.add("", 0, [60, 70, 80], spec=spec("fedhgn_simple", "local_hgnn", seed, column))
         database.add("", 0, [90, 70, 79], spec=spec("fedhgn_simple", "fedhgn_hc", seed, column))
-    results = Results(database, usual(STUDY.grids))
+    results = Results(database, usual_cells(STUDY.grids))
     (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
     found = spread(board, results)
     assert found is not None
@@ -271,7 +271,7 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
     for seed in (0, 1):
         database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", "fedsage_plus_standin", seed, column))
         database.add("", 0, [70] * 3, spec=spec("fedhgn_simple", "fedsage_plus", seed, column))
-    boards = main_tables(STUDY, Results(database, usual(STUDY.grids)))
+    boards = main_tables(STUDY, Results(database, usual_cells(STUDY.grids)))
     found = {
         cell.method: (cell.verdict, cell.target and cell.target.mean)
         for board in boards

@@ -16,7 +16,7 @@ import bench
 from bench import frames
 from bench.errors import RequestError
 from bench.report.shipped import opened
-from bench.report.whole_frames import whole
+from bench.report.whole_frames import whole_frame
 from bench.resolve import resolve
 from bench.store import open_store
 
@@ -42,7 +42,7 @@ def database() -> FakeDatabase:
 @pytest.fixture(scope="module")
 def every() -> dict[str, pd.DataFrame]:
     """Every frame of ``database``."""
-    return {name: whole(name, database()) for name in bench.FRAMES}
+    return {name: whole_frame(name, database()) for name in bench.FRAMES}
 
 
 def test_cells_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
@@ -79,7 +79,7 @@ def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
     found = database()
     for seed, correct in ((0, [60, 61]), (1, [63, 60])):
         found.add("", 0, correct, spec=resolve("cora", "non-overlapping", 10, "fedper", seed))
-    table = whole("ranks", found).set_index("method")
+    table = whole_frame("ranks", found).set_index("method")
     assert set(table["study"]) == {"fedsheafhn"}
     assert table["rank"].to_dict() == {"local": 1, "fedper": 2}
     assert table["minus_baseline"].to_dict() == {"local": 0, "fedper": 61 - 76}
@@ -158,7 +158,7 @@ def test_frames_of_other_results_are_not_read(home: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize("name", frames.SHIPPED)
 def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
     with opened(None, own=False) as source:
-        collected = whole(name, source)
+        collected = whole_frame(name, source)
     shipped = pd.read_parquet(frames.SHIPPED_FOLDER / f"{name}.parquet")
     pd.testing.assert_frame_equal(shipped, collected)  # else: make frames
 

@@ -10,7 +10,7 @@ from bench.report.frame import frame
 from bench.report.report import compose
 from bench.report.request import Request
 from bench.report.study import STUDIES
-from bench.report.whole_frames import whole
+from bench.report.whole_frames import whole_frame
 from bench.resolve import resolve
 
 MAJORITY = [[[90, 0], [10, 0]], [[0, 60], [0, 40]]]
@@ -42,7 +42,7 @@ def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
     assert part.ranks["method"].tolist() == ["local", "fedavg"]
     table = next(document for document in part.documents if document.name == "fedsheafhn_table1")
     assert any("macro-F1" in line for line in table.caption)
-    cells = frame(table.primary)
+    cells = frame(table.primary_cells)
     assert cells[["published_mean", "difference", "margin"]].isna().all(axis=None)
     assert set(cells["measure"]) == {"macro_f1"}
     here = cells[cells["n"] > 0].set_index("method")
@@ -53,7 +53,7 @@ def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
 
 
 def test_clients_by_balanced_accuracy() -> None:
-    clients = whole("clients", database(), "balanced_accuracy")
+    clients = whole_frame("clients", database(), "balanced_accuracy")
     assert set(clients["split"]) == {"test"}
     one = clients[(clients["method"] == "fedavg") & (clients["seed"] == 0)]
     one = one[(one["stage"] == "trained") & (one["rule"] == "last")]
@@ -66,6 +66,6 @@ def test_runs_that_lack_a_metric() -> None:
     older.add("", 0, [70, 80], spec=resolve("cora", "non-overlapping", 10, "local", 0))
     for metric in ("macro_f1", "roc_auc"):
         with pytest.raises(RequestError, match=r"1 of 1 .* 'bench sweep --grid NAME' .*--rerun changed"):
-            whole("clients", older, metric)
+            whole_frame("clients", older, metric)
     with pytest.raises(RequestError, match="5 of 5"):
-        whole("clients", database(), "roc_auc")
+        whole_frame("clients", database(), "roc_auc")

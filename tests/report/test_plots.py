@@ -157,10 +157,10 @@ def test_an_unstable_curve_does_not_stretch_the_axis_and_is_named_with_its_lowes
     low = min(float(part["mean"][50:].min()) for part in parts)
     wild = parts[0].assign(method="m5")
     wild.loc[60, "mean"] = 3.0
-    shown = curves(*parts, wild).shown
+    shown = curves(*parts, wild).y_range
     assert 3.0 < shown.low < low
     assert shown.cut == ("Method 5, to 3.0",)
-    assert curves(*parts).shown.cut == ()
+    assert curves(*parts).y_range.cut == ()
 
 
 def test_points_have_bars_and_the_axis_shows_them_all() -> None:
@@ -196,7 +196,7 @@ def test_differences_show_the_most_hurt_client_however_far() -> None:
         for number in range(3)
     ]
     canvas = canvas_of(
-        Curves("Cora", pd.concat(parts), marks(3), "share", "difference", robust=False, level=0)
+        Curves("Cora", pd.concat(parts), marks(3), "share", "difference", is_robust=False, level=0)
     )
     assert canvas.axes[0].get_ylim()[0] < -60
     assert covered(canvas) == []
@@ -311,7 +311,7 @@ def test_a_heat_map_shows_its_weights() -> None:
 
 def test_dots_have_areas_by_count() -> None:
     data = pd.DataFrame({"client": [0, 0, 1, 1], "class": [0, 1, 0, 1], "items": [0, 4, 8, 2]})
-    (axes,) = canvas_of(Dots("t", data, largest=8)).axes
+    (axes,) = canvas_of(Dots("t", data, most_items=8)).axes
     (dots,) = axes.collections
     assert np.asarray(dots.get_offsets()).tolist() == [[0, 1], [1, 0], [1, 1]]
     sizes = dots.get_sizes()

@@ -10,7 +10,13 @@ from study_cells import Tables, report_of
 from tuned_studies import study, tuned_run
 
 from bench.errors import RequestError
-from bench.report.published_spaces import PublishedSetting, beside, published_settings, searched, winner
+from bench.report.published_spaces import (
+    PublishedSetting,
+    published_lines,
+    published_settings,
+    searched_values,
+    winner,
+)
 from bench.report.request import Request
 from bench.resolve import resolve
 from bench.tune.record import write
@@ -58,18 +64,18 @@ def test_every_setting_of_the_shipped_papers_is_one_of_the_method_named() -> Non
 
 def test_values_tried_come_from_all_searches_and_one_that_was_not_is_the_cell_s() -> None:
     records = [study(cell=CELL), study(cell=CELL, granted=3, used=3, best=2)]
-    assert searched(records, "client.dropout").split(", ")[0] == "0.0"
-    assert searched(records, "method.channels") == "20"
+    assert searched_values(records, "client.dropout").split(", ")[0] == "0.0"
+    assert searched_values(records, "method.channels") == "20"
     assert [winner(record, "client.dropout") for record in records] == [str(CELL.client.dropout), "0.0"]
 
 
 def test_a_search_to_be_done_says_what_its_paper_had() -> None:
-    lines = beside([Tuning(CELL, search_space(CELL), (1000,), 2)])
+    lines = published_lines([Tuning(CELL, search_space(CELL), (1000,), 2)])
     (line,) = [line for line in lines if line.startswith("fedsheafhn method.hypernetwork_learning_rate: ")]
     assert "0.02, 0.01, 0.001 in fedsheafhn_final" in line
     assert line.endswith("here 0.001, 0.01, 0.02")
     local = CELL.model_copy(update={"method": "local", "hyper": {}})
-    assert beside([Tuning(local, search_space(local), (1000,), 2)]) == []
+    assert published_lines([Tuning(local, search_space(local), (1000,), 2)]) == []
 
 
 def test_the_report_sets_the_paper_beside_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

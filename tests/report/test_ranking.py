@@ -27,7 +27,7 @@ from bench.report.rows import Ranks
 from bench.report.spread import spread
 from bench.report.study import Study
 from bench.report.table import Document
-from bench.report.terminal import printed, show
+from bench.report.terminal import printed_document, show
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -65,7 +65,9 @@ def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> FakeDatabase:
     return database
 
 
-def made(database: FakeDatabase, study: Study | None = None, **selection: frozenset[Any]) -> Ranking | None:
+def ranking_of(
+    database: FakeDatabase, study: Study | None = None, **selection: frozenset[Any]
+) -> Ranking | None:
     study = study or FedSheafHN()
     results, chosen = Results(database, {}), Selection(**selection)
     return rank(study, main_tables(study, results, chosen), results, chosen)
@@ -74,9 +76,9 @@ def made(database: FakeDatabase, study: Study | None = None, **selection: frozen
 def document(database: FakeDatabase, study: Study | None = None) -> Document:
     study = study or FedSheafHN()
     results = Results(database, {})
-    found = rank(study, main_tables(study, results, Selection()), results, Selection())
-    assert found is not None
-    return ranking_document(study, found, results)
+    ranking = rank(study, main_tables(study, results, Selection()), results, Selection())
+    assert ranking is not None
+    return ranking_document(study, ranking, results)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -135,13 +137,13 @@ def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> Non
 
 
 def test_ranks_groups_and_the_difference_to_local() -> None:
-    found = made(filled())
-    assert found is not None
-    assert len(found.tasks) == 4
-    assert list(found.table.columns) == list(TABLE)
-    rows = found.table.set_index("method")
+    ranking = ranking_of(filled())
+    assert ranking is not None
+    assert len(ranking.tasks) == 4
+    assert list(ranking.table.columns) == list(TABLE)
+    rows = ranking.table.set_index("method")
     assert set(rows.index[:2]) == {"local", "fedsheafhn"}
-    means = [task.means for task in found.tasks]
+    means = [task.means for task in ranking.tasks]
     for method in LEVELS:
         # Equal accuracies, but for the order in which they are added up, share the mean of their places.
         places = [
@@ -160,18 +162,18 @@ def test_ranks_groups_and_the_difference_to_local() -> None:
 
 
 def test_a_single_task_has_the_groups_of_its_own_tests() -> None:
-    found = made(filled(CORA_TASKS[:1]))
-    assert found is not None
-    assert found.groups == cell_groups(found.tasks[0])
-    assert {found.groups["local"], found.groups["fedavg"]} == {1, 2}
+    ranking = ranking_of(filled(CORA_TASKS[:1]))
+    assert ranking is not None
+    assert ranking.groups == cell_groups(ranking.tasks[0])
+    assert {ranking.groups["local"], ranking.groups["fedavg"]} == {1, 2}
 
 
 def test_two_tasks_are_ranked_but_not_tested() -> None:
-    found = made(filled(CORA_TASKS[:2]))
-    assert found is not None
-    assert (found.comparisons, found.groups) == ([], {})
-    assert found.table["group"].isna().all()
-    assert found.table["low"].notna().all()
+    ranking = ranking_of(filled(CORA_TASKS[:2]))
+    assert ranking is not None
+    assert (ranking.comparisons, ranking.groups) == ([], {})
+    assert ranking.table["group"].isna().all()
+    assert ranking.table["low"].notna().all()
 
 
 def test_paired_differences_are_those_of_the_stored_clients() -> None:
@@ -181,9 +183,9 @@ def test_paired_differences_are_those_of_the_stored_clients() -> None:
         database.add("local", seed, first[seed])
         database.add("fedavg", seed, second[seed])
     database.add("local", 2, [10, 10, 10])  # no partner
-    found = made(database)
-    assert found is not None
-    (pair,) = found.tasks[0].comparisons
+    ranking = ranking_of(database)
+    assert ranking is not None
+    (pair,) = ranking.tasks[0].comparisons
     gaps = (np.array(first) - np.array(second)).mean(axis=0)
     assert (pair.first, pair.second, pair.unit, pair.units) == ("local", "fedavg", "client", 3)
     assert pair.difference == pytest.approx(gaps.mean())
@@ -199,13 +201,13 @@ def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
             database.on(
                 f"p{seed}", method, seed, [right, 30], samples=[100, 300], protocol=protocol, **options
             )
-    found = made(database, FedHGN())
-    assert found is not None
-    (pair,) = found.tasks[0].comparisons
+    ranking = ranking_of(database, FedHGN())
+    assert ranking is not None
+    (pair,) = ranking.tasks[0].comparisons
     # (10 + seed) more of 400 samples
     assert (pair.unit, pair.units, pair.difference) == ("partition", 3, pytest.approx(-100 * 11 / 400))
     assert pair.difference == pytest.approx(
-        found.tasks[0].means["local_hgnn"] - found.tasks[0].means["fedhgn"]
+        ranking.tasks[0].means["local_hgnn"] - ranking.tasks[0].means["fedhgn"]
     )
 
 
@@ -213,9 +215,9 @@ def test_runs_of_an_unknown_partition_are_not_paired() -> None:
     database = Partitions()
     for method in ("local", "fedavg"):
         database.on("", method, 0, [70, 80])
-    found = made(database)
-    assert found is not None
-    assert [pair.verdict for pair in found.tasks[0].comparisons] == ["no test"]
+    ranking = ranking_of(database)
+    assert ranking is not None
+    assert [pair.verdict for pair in ranking.tasks[0].comparisons] == ["no test"]
 
 
 def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
@@ -223,8 +225,8 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     for seed in (0, 1):
         database.add("flow", seed, [95, 96, 94, 95, 97, 95])  # the best, in one task
     database.add("fggp", 0, None, state="oom", reason="too large")
-    found = document(database)
-    table = found.views[0]
+    doc = document(database)
+    table = doc.views[0]
     entries = {label: [entry.text for entry in row] for label, row in table.rows}
     assert table.columns[:4] == ("Group", "Mean rank", "95 % interval", "Tasks")
     # Planned are the cells that the paper prints: six data sets, two client counts in each table.
@@ -233,14 +235,14 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     assert list(entries)[-1] == "Flow"  # those that lack tasks stand last, whatever their rank
     assert "FGGP" not in entries
     assert "Majority class" not in entries
-    assert "nothing is imputed" in " ".join(found.fine_print)
-    assert "FGGP" in next(note for note in found.notes if note.startswith("without numbers"))
+    assert "nothing is imputed" in " ".join(doc.fine_print)
+    assert "FGGP" in next(note for note in doc.notes if note.startswith("without numbers"))
 
 
 def test_captions_state_reading_test_correction_region_units_and_tasks() -> None:
-    found = document(filled())
-    assert len(found.caption) <= 4
-    caption = " ".join((*found.caption, *found.fine_print))
+    doc = document(filled())
+    assert len(doc.caption) <= 4
+    caption = " ".join((*doc.caption, *doc.fine_print))
     for part in (
         "stage trained, rule best_val",
         "Paired t test, two-sided",
@@ -258,8 +260,8 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
 
 
 def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
-    found = document(filled())
-    groups = found.views[1]
+    doc = document(filled())
+    groups = doc.views[1]
     for label, row in groups.rows:
         good = label in ("Local", "FedSheafHN")
         assert {entry.text.rpartition(" ")[2] for entry in row} == {"(1)" if good else "(2)"}
@@ -267,8 +269,8 @@ def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
 
 
 def test_pair_tables_mirror_and_mark() -> None:
-    found = document(filled())
-    table = next(view for view in found.details if view.name == f"pairs_cora_{NON}_10")
+    doc = document(filled())
+    table = next(view for view in doc.details if view.name == f"pairs_cora_{NON}_10")
     rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
     assert rows["Local"]["Local"].text == ""
     better, worse = rows["Local"]["FedAvg"].text, rows["FedAvg"]["Local"].text
@@ -281,11 +283,11 @@ def test_too_few_units_are_named_and_not_tested() -> None:
     database = FakeDatabase()
     for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
         database.add(method, seed, [70, 80])
-    found = document(database)
-    assert found.notes[-1] == (
+    doc = document(database)
+    assert doc.notes[-1] == (
         "no test in Cora 10 (no common seeds and partitions): Local and FedPer; FedAvg and FedPer"
     )
-    table = found.details[0]
+    table = doc.details[0]
     assert dict(table.rows)["Local"][2].text == "-"
 
 
@@ -294,7 +296,7 @@ def test_nothing_to_compare_gives_no_ranking() -> None:
     database.add("local", 0, [70, 80])
     database.add("fedavg", 0, [70, 80], clients=20)
     database.add("majority", 0, [70, 80])
-    assert made(database) is None
+    assert ranking_of(database) is None
 
 
 def test_a_column_in_two_boards_is_one_task() -> None:
@@ -322,9 +324,9 @@ def test_spread_over_clients_and_seeds() -> None:
     ):
         database.add("local", seed, alone)
         database.add("fedavg", seed, together)
-    found = spread_of(database)
-    assert found is not None
-    (table,) = found.details
+    spread_document = spread_of(database)
+    assert spread_document is not None
+    (table,) = spread_document.details
     rows = {label.partition(",")[0]: [entry.text for entry in row] for label, row in table.rows}
     assert table.columns == (
         "Seeds",
@@ -350,9 +352,9 @@ def test_clients_of_other_partitions_are_not_set_against_local() -> None:
     database.on("p", "fedavg", 0, [60, 90])
     database.on("p", "fedavg", 1, [10, 10])
     database.on("q", "fedper", 2, [10, 10])
-    found = spread_of(database)
-    assert found is not None
-    rows = {label: row[-1].text for label, row in found.views[0].rows}
+    spread_document = spread_of(database)
+    assert spread_document is not None
+    rows = {label: row[-1].text for label, row in spread_document.views[0].rows}
     assert (rows["FedAvg"], rows["FedPer"]) == ("1.00", "-")
 
 
@@ -367,18 +369,18 @@ def test_one_method_has_nothing_beside_it() -> None:
 
 def test_the_numbers_behind_the_tables_are_written(built: Report, folder: Path) -> None:
     assert built.documents
-    found = made(filled())
-    assert found is not None
+    ranking = ranking_of(filled())
+    assert ranking is not None
     methods = {row["method"]: row for row in read(folder / "fedsheafhn/ranking/methods.csv")}
-    assert list(methods) == found.methods
+    assert list(methods) == ranking.methods
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
-    local = found.table.set_index("method").loc["local"]
+    local = ranking.table.set_index("method").loc["local"]
     for column in ("rank", "low", "high", "minus_baseline"):
         assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
     every = read(folder / "fedsheafhn/ranking/pairs.csv")
     pairs = [row for row in every if row["dataset"]]
     assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
-    first = found.tasks[0].comparisons[0]
+    first = ranking.tasks[0].comparisons[0]
     assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
     assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
     assert pairs[0]["verdict"] == first.verdict
@@ -429,12 +431,14 @@ def test_the_figure_has_every_method_with_its_rank_and_group() -> None:
     (figure,) = document(filled()).figures
     (panel,) = figure.panels
     assert isinstance(panel, Ranks)
-    found = made(filled())
-    assert found is not None
-    assert {mark.method: mark.label for mark in panel.marks} == {name: found.titles[name] for name in LEVELS}
+    ranking = ranking_of(filled())
+    assert ranking is not None
+    assert {mark.method: mark.label for mark in panel.marks} == {
+        name: ranking.titles[name] for name in LEVELS
+    }
     shown = panel.data.set_index("method")
-    assert shown["group"].to_dict() == {name: found.groups[name] for name in LEVELS}
-    ranks = found.table.set_index("method")["rank"].to_dict()
+    assert shown["group"].to_dict() == {name: ranking.groups[name] for name in LEVELS}
+    ranks = ranking.table.set_index("method")["rank"].to_dict()
     assert shown["mean_rank"].to_dict() == pytest.approx(ranks)
 
 
@@ -465,7 +469,7 @@ def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
 def test_one_task_is_no_ranking_on_the_terminal() -> None:
     def shown(tasks_: Sequence[tuple[str, int]]) -> str:
         written = io.StringIO()
-        show(printed(document(filled(tasks_))), Console(file=written, width=100))
+        show(printed_document(document(filled(tasks_))), Console(file=written, width=100))
         return written.getvalue()
 
     assert "Mean rank" not in shown(CORA_TASKS[:1])

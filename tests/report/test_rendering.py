@@ -17,12 +17,12 @@ from bench.report import folder
 from bench.report.captions import describe
 from bench.report.drawings import Drawings
 from bench.report.frame import TYPES
-from bench.report.planned import usual
+from bench.report.planned import usual_cells
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.report import Report, write
 from bench.report.request import Request
 from bench.report.settings import Column
-from bench.report.table import NOWHERE, Beside, Entry, Table
+from bench.report.table import NOWHERE, Entry, SideNote, Table
 from bench.report.terminal import brief, closing, show
 from bench.report.wording import signed, with_std
 from bench.reports.fedsheafhn import FedSheafHN
@@ -233,8 +233,8 @@ def test_best_is_bold_and_second_underlined() -> None:
 
 
 def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
-    entry = Entry("90.00 ± 1.00", 1, Beside("89.50 ± 0.20", "+0.50", "reproduced"))
-    lost = Entry("-", 0, Beside("80.00", "", "failed"))
+    entry = Entry("90.00 ± 1.00", 1, SideNote("89.50 ± 0.20", "+0.50", "reproduced"))
+    lost = Entry("-", 0, SideNote("80.00", "", "failed"))
     table = Table("t", "T", "M", (("", 2),), ("a", "b"), (("A", (entry, lost)), ("B", (NOWHERE, Entry("1")))))
     assert markdown_table(table).splitlines()[2:] == [
         "| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 =) | - (80.00, failed) |",
@@ -404,11 +404,11 @@ def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path)
     built = report(tmp_path / "a")
     with Drawings() as drawings:
         write(built, tmp_path / "a", drawings, "of these results")
-    assert folder.unchanged(tmp_path / "a", "of these results") == built.printout
-    assert folder.unchanged(tmp_path / "a", "of others") is None
-    assert folder.unchanged(tmp_path / "b", "of these results") is None
+    assert folder.unchanged_printout(tmp_path / "a", "of these results") == built.printout
+    assert folder.unchanged_printout(tmp_path / "a", "of others") is None
+    assert folder.unchanged_printout(tmp_path / "b", "of these results") is None
     (tmp_path / "a" / "cells.csv").write_text("changed by hand")
-    assert folder.unchanged(tmp_path / "a", "of these results") is None
+    assert folder.unchanged_printout(tmp_path / "a", "of these results") is None
 
 
 def test_runs_of_no_study_are_mentioned(tmp_path: Path) -> None:
@@ -504,11 +504,11 @@ def test_the_report_imports_without_torch() -> None:
 
 
 def test_grids_plan_the_papers_cells() -> None:
-    cells = usual(["paper_tables"])
+    cells = usual_cells(["paper_tables"])
     columns = {column for column, _ in cells}
     assert set(FedSheafHN().columns) == columns
     cora = cells[Column("cora", "non-overlapping", 10), "fedavg"]
     assert cora.settings["protocol.rounds"] == 100
     assert not cora.per_seed
     assert all(cell.settings or cell.state == "not_implemented" for cell in cells.values())
-    assert all(cell.per_seed for cell in usual(["fedhgn_tables"]).values() if cell.settings)
+    assert all(cell.per_seed for cell in usual_cells(["fedhgn_tables"]).values() if cell.settings)

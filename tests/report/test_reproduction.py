@@ -11,7 +11,7 @@ from study_cells import cells_in, main_tables, plan_of, report_of
 from bench.grids import expand, load_grid
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.published import published
-from bench.report.reproduction import agreements, judged, reproduction, sign_tests
+from bench.report.reproduction import agreements, judged_cells, reproduction, sign_tests
 from bench.report.request import Request
 from bench.report.results import Results
 from bench.report.settings import Column
@@ -150,7 +150,7 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
         database.add("local", seed, [20], hyper={"rate": 0.5})
     database.add("local", 2, [71, 71])
     study, results = FedSheafHN(), Results(database, {})
-    found = judged(main_tables(study, results, Selection()))
+    found = judged_cells(main_tables(study, results, Selection()))
     (local,) = [
         cell
         for value, cell in found.items()
@@ -207,7 +207,7 @@ def _local_10(database: FakeDatabase, drawn: bool = False) -> dict[str, Cell]:
     """The cell that each version's value of Local, Cora, 10 clients, is judged by."""
     return {
         value.paper: cell
-        for value, cell in judged(_with_published(Results(database, {})), drawn).items()
+        for value, cell in judged_cells(_with_published(Results(database, {})), drawn).items()
         if (value.table, value.dataset, value.method, value.clients) == ("Table 1", "cora", "local", 10)
     }
 

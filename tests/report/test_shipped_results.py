@@ -16,7 +16,7 @@ from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.report import shipped
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.resolve import resolve
 from bench.spec import Protocol
 from bench.store import Context, open_store
@@ -32,7 +32,7 @@ def filled(*runs: tuple[str, int, int], **options: object) -> FakeDatabase:
     return database
 
 
-def values(source: Merged) -> list[tuple[str, int, str, float]]:
+def values(source: MergedSource) -> list[tuple[str, int, str, float]]:
     """Method, seed, origin and accuracy of every run, sorted."""
     runs = source.runs()
     rows = source.client_results(runs["id"], stage="trained", split="test", rule="last")
@@ -45,7 +45,7 @@ def values(source: Merged) -> list[tuple[str, int, str, float]]:
 def test_a_cell_of_ones_own_is_taken_from_there_alone() -> None:
     own = filled(("local", 7, 10))
     bundle = filled(("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
-    assert values(Merged(own, [("b", bundle)])) == [
+    assert values(MergedSource(own, [("b", bundle)])) == [
         ("fedavg", 0, "b", 0.4),
         ("local", 7, "", 0.1),
     ]
@@ -55,7 +55,7 @@ def test_other_settings_are_another_cell() -> None:
     own = filled(("local", 0, 10), protocol=Protocol(rounds=5))
     own.add("fedavg", 0, None, clients=1, state="failed")
     bundle = filled(("local", 0, 20), ("fedavg", 1, 30))
-    merged = Merged(own, [("b", bundle)])
+    merged = MergedSource(own, [("b", bundle)])
     assert sorted(zip(merged.runs()["method"], merged.runs()["origin"], strict=True)) == [
         ("fedavg", ""),  # a failed run of one's own is shown, not hidden behind somebody else's
         ("local", ""),
@@ -72,7 +72,7 @@ def test_runs_that_were_not_made_here_stand_back(back: dict[str, str]) -> None:
     own = filled(("local", 7, 10), ("fedper", 0, 50), **back)
     own.add("fedavg", 0, [15], clients=1)
     bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
-    assert values(Merged(own, [("b", bundle)])) == [
+    assert values(MergedSource(own, [("b", bundle)])) == [
         ("fedavg", 0, "", 0.15),
         ("fedper", 0, "", 0.5),  # nothing is shipped of it
         ("local", 0, "b", 0.2),
@@ -85,7 +85,7 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
     for seed in (0, 1, 2):
         bundle.add("local", seed, [2], clients=1, protocol=Protocol(partition_seed=seed))
         bundle.add("local", seed, [3], clients=1)
-    assert [value[1:] for value in values(Merged(own, [("b", bundle)]))] == [
+    assert [value[1:] for value in values(MergedSource(own, [("b", bundle)]))] == [
         (0, "", 0.01),
         (0, "b", 0.03),
         (1, "b", 0.03),
@@ -95,7 +95,7 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
 
 def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
     first, second = filled(("local", 0, 10)), filled(("local", 0, 20), ("local", 1, 30))
-    assert values(Merged(None, [("a", first), ("b", second)])) == [
+    assert values(MergedSource(None, [("a", first), ("b", second)])) == [
         ("local", 0, "a", 0.1),
         ("local", 1, "b", 0.3),
     ]
@@ -107,7 +107,7 @@ def test_ids_lead_to_the_run_they_name() -> None:
     own.add("local", 1, [20], clients=1, curve=[[2]])
     bundle.add("local", 9, [90], clients=1, curve=[[9]])  # hidden: the cell is one's own
     bundle.add("fedavg", 0, [30], clients=1, curve=[[3]])
-    merged = Merged(own, [("b", bundle)])
+    merged = MergedSource(own, [("b", bundle)])
     runs = merged.runs()
     assert list(runs["id"]) == [1, 2, 3]
     assert list(runs["method"]) == ["local", "local", "fedavg"]
@@ -132,7 +132,7 @@ def test_environments_are_told_apart() -> None:
 
     bundle = Elsewhere()
     bundle.add("fedavg", 0, [1], clients=1)
-    merged = Merged(filled(("local", 0, 1)), [("b", bundle), ("c", filled(("fedper", 0, 1)))])
+    merged = MergedSource(filled(("local", 0, 1)), [("b", bundle), ("c", filled(("fedper", 0, 1)))])
     hashes = merged.environments().set_index("id")["hash"]
     used = dict(zip(merged.runs()["method"], merged.runs()["environment_id"].map(hashes), strict=True))
     assert used == {"local": "e", "fedavg": "f", "fedper": "e"}

@@ -228,7 +228,7 @@ def test_the_example_of_a_study_brings_its_own_numbers(
         verdicts = {
             (cell.table, cell.title): (cell.target and cell.target.mean, cell.verdict)
             for table in built.documents
-            for cell in table.primary
+            for cell in table.primary_cells
         }
         assert verdicts["Table 2", "mu = 0.1"] == (81.2, "compatible")  # printed as a fraction
         assert verdicts["Table 1", "Local"] == (84.0, "compatible")  # 2.5 points off, by two runs

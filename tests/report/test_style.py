@@ -17,13 +17,13 @@ from bench.report.study import STUDIES, Study
 def test_no_two_methods_of_a_study_share_colour_and_dashes() -> None:
     for study in STUDIES.all().values():
         methods = dict.fromkeys(line.method for line in study.lines)
-        lines = [(look.colour, look.dashes) for look in map(style.of, methods)]
+        lines = [(look.colour, look.dashes) for look in map(style.look_of, methods)]
         assert len(set(lines)) == len(lines), study.name
 
 
 def test_no_two_methods_look_alike() -> None:
     listed = {line.method for study in STUDIES.all().values() for line in study.lines}
-    looks = {name: style.of(name) for name in (*METHODS.all(), *listed, "a_new_method")}
+    looks = {name: style.look_of(name) for name in (*METHODS.all(), *listed, "a_new_method")}
     for one, other in combinations(looks, 2):
         assert looks[one] != looks[other], (one, other)
 
@@ -31,7 +31,9 @@ def test_no_two_methods_look_alike() -> None:
 def test_proposed_methods_alone_have_their_colour() -> None:
     proposed = {study.proposed for study in STUDIES.all().values() if study.proposed}
     listed = {line.method for study in STUDIES.all().values() for line in study.lines}
-    assert {name for name in (*METHODS.all(), *listed) if style.of(name).colour == style.PROPOSED} == proposed
+    assert {
+        name for name in (*METHODS.all(), *listed) if style.look_of(name).colour == style.PROPOSED
+    } == proposed
 
 
 def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
@@ -52,7 +54,7 @@ def test_hues_are_used_up_before_one_is_used_twice() -> None:
 def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
     script = "from bench.report import style; print(style.of('a_new_method'))"
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == str(style.of("a_new_method"))
+    assert other.stdout.strip() == str(style.look_of("a_new_method"))
 
 
 def test_text_in_a_methods_colour_can_be_read_on_white() -> None:

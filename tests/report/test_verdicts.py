@@ -17,13 +17,13 @@ from bench.report.verdicts import (
     PartitionSpread,
     PublishedRuns,
     Verdict,
-    agreed,
+    agreed_verdict,
     between_partitions,
     checked_margin,
     grade,
     half_width,
     judge,
-    missing,
+    missing_verdict,
     weigh,
 )
 
@@ -203,7 +203,14 @@ def test_one_seed_is_not_comparable() -> None:
 
 
 def test_a_barred_value_is_not_comparable_even_where_equal() -> None:
-    barred = judge(printed(71.26, 0.29), FIVE, [71.26] * 5, PartitionSpread(), 2.0, barred="other protocol")
+    barred = judge(
+        printed(71.26, 0.29),
+        FIVE,
+        [71.26] * 5,
+        PartitionSpread(),
+        2.0,
+        not_comparable_reason="other protocol",
+    )
     assert (barred.name, barred.reason, barred.evidence) == ("not comparable", "other protocol", None)
 
 
@@ -220,8 +227,8 @@ def test_nothing_published() -> None:
 def test_a_value_of_unknown_stage_is_judged_where_all_stages_agree() -> None:
     evidence = Evidence(1.0, 2.0, 0.0, 2.0, 3.0, 5)
     first = Verdict("above", evidence=evidence)
-    assert agreed({"trained": first, "received": Verdict("above")}, "trained") is first
-    open_ = agreed({"trained": first, "received": Verdict("below")}, "trained")
+    assert agreed_verdict({"trained": first, "received": Verdict("above")}, "trained") is first
+    open_ = agreed_verdict({"trained": first, "received": Verdict("below")}, "trained")
     assert (open_.name, open_.evidence) == ("not comparable", evidence)
     assert "trained" in open_.reason
     assert "received" in open_.reason
@@ -263,7 +270,7 @@ def test_a_margin_is_a_positive_number(margin: object) -> None:
 
 @pytest.mark.parametrize("state", sorted(STATES))
 def test_states_pass_through(state: str) -> None:
-    assert missing(state, "why") == Verdict(state.replace("_", " "), "why")
+    assert missing_verdict(state, "why") == Verdict(state.replace("_", " "), "why")
 
 
 def test_every_state_without_numbers_has_a_verdict() -> None:

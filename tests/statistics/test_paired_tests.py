@@ -195,7 +195,7 @@ def test_tasks_are_the_units_with_holms_correction_over_all_pairs() -> None:
 
 def test_turned_is_the_other_method_against_the_one() -> None:
     pair = Comparison("a", "b", "client", 9, 3.0, (2.0, 4.0), 0.001, 0.002)
-    turned = pair.turned()
+    turned = pair.opposite()
     assert (turned.first, turned.second, turned.difference, turned.interval) == ("b", "a", -3.0, (-4.0, -2.0))
     assert (pair.verdict, turned.verdict) == ("better", "worse")
     assert worse_pairs([pair]) == worse_pairs([turned]) == {("b", "a")}

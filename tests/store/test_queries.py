@@ -8,7 +8,7 @@ import numpy as np
 from stored_runs import context_of, spec_of
 
 from bench.engine.result import RunResult
-from bench.report.source import Merged
+from bench.report.source import MergedSource
 from bench.store import open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
@@ -28,7 +28,7 @@ def test_counts_are_texts_by_client(tmp_path: Path) -> None:
         store.save(spec_of(11), result, context_of())
         store.save(spec_of(11, seed=1), RunResult("oom"), context_of())
         write_bundle(store, store.runs(), tmp_path / "bundle")
-        for source in (store, Bundle(tmp_path / "bundle"), Merged(store, [])):
+        for source in (store, Bundle(tmp_path / "bundle"), MergedSource(store, [])):
             rows = source.counts([1, 2, 99])
             by = rows.set_index(["run_id", "split", "stage", "rule"])
             assert list(by.index) == sorted(by.index)
