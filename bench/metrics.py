@@ -64,28 +64,28 @@ def roc_auc(scores: Values, positive: NDArray[np.bool_], clients: NDArray[np.int
     order = np.lexsort((scores, clients))
     scores, positive, clients = scores[order], positive[order], clients[order]
     items = np.bincount(clients, minlength=count)
-    first = np.cumsum(items) - items
+    first_ranks = np.cumsum(items) - items
     change = (np.diff(scores) != 0) | (np.diff(clients) != 0)
     starts = np.flatnonzero(np.concatenate([[True], change])[: len(scores)])
     lengths = np.diff(np.append(starts, len(scores)))
-    ranks = np.repeat(starts + (lengths + 1) / 2, lengths) - first[clients]
-    ones = np.bincount(clients, positive, count)
-    above = np.bincount(clients, ranks * positive, count) - ones * (ones + 1) / 2
-    return _shares(above, ones * (items - ones))
+    ranks = np.repeat(starts + (lengths + 1) / 2, lengths) - first_ranks[clients]
+    positives = np.bincount(clients, positive, count)
+    ordered_pairs = np.bincount(clients, ranks * positive, count) - positives * (positives + 1) / 2
+    return _shares(ordered_pairs, positives * (items - positives))
 
 
 def _right(counts: Counts) -> NDArray[np.int64]:
     return np.diagonal(counts, axis1=1, axis2=2).astype(np.int64)
 
 
-def _shares(parts: NDArray[np.number], wholes: NDArray[np.number]) -> Values:
+def _shares(parts: NDArray[np.number], totals: NDArray[np.number]) -> Values:
     """Parts of wholes, NaN of nothing."""
     shares: Values = np.full(np.shape(parts), np.nan)
-    np.divide(parts, wholes, out=shares, where=np.asarray(wholes) > 0)
+    np.divide(parts, totals, out=shares, where=np.asarray(totals) > 0)
     return shares
 
 
 def _mean(values: Values) -> Values:
     """Mean over the last axis of the values that there are; NaN of none."""
-    known = ~np.isnan(values)
-    return _shares(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+    is_number = ~np.isnan(values)
+    return _shares(np.where(is_number, values, 0.0).sum(axis=-1), is_number.sum(axis=-1))

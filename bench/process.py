@@ -31,14 +31,14 @@ def name() -> str:
 
 def runs(name: str) -> bool | None:
     """Whether the process whose name begins so runs; None where only another place or user can tell."""
-    where, *rest = name.split(":")
-    if where != place():
+    machine, *numbers = name.split(":")
+    if machine != place():
         return None
-    pid, started = int(rest[0]), float(rest[1])
+    pid, start = int(numbers[0]), float(numbers[1])
     try:
         if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:  # nobody has asked how it ended
             return False
-        if abs(_started(pid) - started) < 1:
+        if abs(_started(pid) - start) < 1:
             return True
     except psutil.AccessDenied:
         return None

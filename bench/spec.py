@@ -249,12 +249,12 @@ def canonical_json(tree: Mapping[str, Any]) -> str:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def difference(one: RunSpec, other: RunSpec) -> dict[str, tuple[Any, Any]]:
+def difference(spec: RunSpec, other_spec: RunSpec) -> dict[str, tuple[Any, Any]]:
     """The settings in which two specs differ: dotted key -> both values, None where one has no such key."""
-    mine, theirs = one.settings(), other.settings()
-    keys = dict.fromkeys([*mine, *theirs])
+    settings, other_settings = spec.settings(), other_spec.settings()
+    keys = dict.fromkeys([*settings, *other_settings])
     return {
-        key: (mine.get(key), theirs.get(key))
+        key: (settings.get(key), other_settings.get(key))
         for key in keys
-        if key not in mine or key not in theirs or mine[key] != theirs[key]
+        if key not in settings or key not in other_settings or settings[key] != other_settings[key]
     }
