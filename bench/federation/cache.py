@@ -53,8 +53,8 @@ def lock(path: Path) -> Iterator[None]:
     """Hold the file's lock, so that one process draws while others wait for its result."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        held = FileLock(path.with_suffix(".lock"))
-        held.acquire()
+        file_lock = FileLock(path.with_suffix(".lock"))
+        file_lock.acquire()
     except OSError as error:
         raise _refused(path, error) from None
     try:
@@ -63,7 +63,7 @@ def lock(path: Path) -> Iterator[None]:
         path.with_suffix(".lock").unlink(missing_ok=True)
         raise
     finally:
-        held.release()
+        file_lock.release()
 
 
 def write(path: Path, file: AssignmentFile) -> None:

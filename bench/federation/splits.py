@@ -51,8 +51,8 @@ def roles_in_order(order: NDArray[np.int64], split: Split) -> NDArray[np.int8]:
     items = len(order)
     n_train = round(train * items)
     n_test = round(test * items)
-    whole = train + validation + test == 1
-    n_validation = items - n_train - n_test if whole else round(validation * items)
+    is_complete = train + validation + test == 1
+    n_validation = items - n_train - n_test if is_complete else round(validation * items)
     return _deal(order, n_train, n_validation, n_test)
 
 
@@ -97,8 +97,8 @@ def reseeded_roles(items: int, split: Split, seed: int) -> NDArray[np.int8]:
     ``random_state`` does twice (FedAGHN's released code; image facts 1.3).
     """
     n_validation, n_test = _ceiled_counts(items, split)
-    test, others = np.split(np.random.RandomState(seed).permutation(items), [n_test])
-    validation = others[np.random.RandomState(seed).permutation(len(others))[:n_validation]]
+    test, remainder = np.split(np.random.RandomState(seed).permutation(items), [n_test])
+    validation = remainder[np.random.RandomState(seed).permutation(len(remainder))[:n_validation]]
     roles = np.full(items, TRAIN, np.int8)
     roles[test] = TEST
     roles[validation] = VALIDATION

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 
 class PlainCNN(nn.Module):
-    """Two convolutions and two linear layers; ``flat_width`` is how many values the first linear one reads."""
+    """Two convolutions and two linear layers; the first of these reads ``flat_width`` values."""
 
     def __init__(self, channels: int, flat_width: int, hidden: int, classes: int) -> None:
         super().__init__()

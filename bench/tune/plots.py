@@ -39,11 +39,11 @@ def draw(searches: Iterable[tuple[Tuning, Sequence[Trial]]], folder: Path) -> li
     Raises:
         RequestError: none of the searches has a trial that was run to its end.
     """
-    drawn = [(tuning, trials) for tuning, trials in searches if _complete(trials)]
-    if not drawn:
+    complete_searches = [(tuning, trials) for tuning, trials in searches if _complete(trials)]
+    if not complete_searches:
         raise RequestError("--plots: no search has a trial yet: run bench tune first, without --plots")
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for tuning, trials in drawn for path in _draw(tuning, trials, folder)]
+    return [path for tuning, trials in complete_searches for path in _draw(tuning, trials, folder)]
 
 
 def _complete(trials: Sequence[Trial]) -> list[float]:
