@@ -41,7 +41,7 @@ from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.plan import Estimator
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.run import Outcome, _steady, sweep
+from bench.sweep.run import Outcome, _steady_timings, sweep
 from bench.sweep.show import PlainLines
 
 
@@ -387,7 +387,7 @@ def test_a_probe_counts_what_later_rounds_take() -> None:
     # 10 s once and 2 s a round; a first round that was held up; only one round asked for.
     probed = [timing("local", 2, 99.0), timing("local", 1, 12.0), timing("local", 3, 16.0)]
     probed += [timing("fedavg", 3, 6.0), timing("fedavg", 1, 7.0), timing("fedprox", 1, 4.0)]
-    estimator = Estimator(_steady(probed), "cpu")
+    estimator = Estimator(_steady_timings(probed), "cpu")
 
     def wanted(method: str) -> RunSpec:
         overrides = {"protocol.rounds": 60, "protocol.local_epochs": 2}
