@@ -87,8 +87,8 @@ def _decode(pictures: Pictures, name: str, side: int) -> NDArray[np.uint8]:
         if pixels.shape != (side, side, 3):
             raise ValueError(f"expected {side} x {side} pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
     except Exception as error:  # a damaged picture may raise anything
-        other = isinstance(error, UnidentifiedImageError)  # whose text is an address in memory
-        reason = "it is something else" if other else " ".join(str(error).split()) or type(error).__name__
+        is_other = isinstance(error, UnidentifiedImageError)  # whose text is an address in memory
+        reason = "it is something else" if is_other else " ".join(str(error).split()) or type(error).__name__
         raise RequestError(
             f"{pictures.place / name} is refused as a JPEG image: {reason}; replace it by the original"
         ) from None
@@ -154,10 +154,10 @@ def decoded(pictures: Pictures, names: Sequence[str], side: int) -> NDArray[np.u
         RequestError: a file is no JPEG image of ``side`` x ``side`` pixels.
     """
     stamps = [pictures.stamp(name) for name in names]
-    missing = [name for name, stamp in zip(names, stamps, strict=True) if stamp is None]
-    if missing:
+    gaps = [name for name, stamp in zip(names, stamps, strict=True) if stamp is None]
+    if gaps:
         raise NoDataError(
-            f"{pictures.place} lacks {len(missing)} of {len(names)} images, the first is {missing[0]}; "
+            f"{pictures.place} lacks {len(gaps)} of {len(names)} images, the first is {gaps[0]}; "
             f"unpack the original again"
         )
     made_from = [FORMAT, side, pillow, features.version("jpg"), list(names), stamps]

@@ -43,9 +43,9 @@ class Propagation:
     def of(cls, members: Ragged, nodes: int, sizes: NDArray[np.int64]) -> Propagation:
         """Hyperedges by their members among ``nodes`` nodes, degrees counted from them."""
         hyperedge = np.repeat(np.arange(len(members)), members.sizes)
-        ones = np.ones(len(members.values))
+        values = np.ones(len(members.values))
         shape = (nodes, len(members))
-        incidence = sparse.csr_matrix((ones, (members.values, hyperedge)), shape=shape)
+        incidence = sparse.csr_matrix((values, (members.values, hyperedge)), shape=shape)
         return cls(incidence, degrees(incidence), sizes)
 
     def gather(self, features: Rows) -> Rows:
