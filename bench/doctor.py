@@ -79,14 +79,14 @@ def database() -> Iterator[Sign]:
 def data() -> Iterator[Sign]:
     """Which data sets are at hand."""
     sources = Sources(paths.data_roots(), download=False)
-    lacking: list[str] = []
+    gaps: list[str] = []
     complete_names: list[str] = []
     for name, dataset in DATASETS.all().items():
         missing_files = [file for file in dataset.files if sources.at_hand(file) is None]
-        (lacking if missing_files else complete_names).append(name)
+        (gaps if missing_files else complete_names).append(name)
     yield Sign("data", "ok", f"at hand: {', '.join(complete_names)}")
-    if lacking:
-        yield Sign("data", "note", f"not at hand: {', '.join(lacking)}; bench data fetch -d NAME gets one")
+    if gaps:
+        yield Sign("data", "note", f"not at hand: {', '.join(gaps)}; bench data fetch -d NAME gets one")
 
 
 def plugins() -> Iterator[Sign]:

@@ -173,7 +173,7 @@ def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER)
     file = folder / f"{name}.parquet"
     database = Path(paths.default_database().removeprefix("sqlite:///"))
     plugins = os.environ.get("BENCH_PLUGINS") or not entry_points().groups.isdisjoint(CODE)
-    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned()):
+    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned_files()):
         return None
     last_change = max(path.stat().st_mtime for path in _sources() if path.suffix == ".py")
     stored_digest = pq.read_schema(file).metadata.get(MADE_FROM)
@@ -208,7 +208,7 @@ def results_digest() -> bytes:
     return digest.hexdigest().encode()
 
 
-def _tuned() -> Iterator[Path]:
+def _tuned_files() -> Iterator[Path]:
     """The user's own tuned configurations."""
     return paths.home().glob("tuned/*")
 
@@ -223,7 +223,7 @@ def stamp(db: str | None, own: bool) -> str:
     database = Path(url.removeprefix("sqlite:///"))
     wal = Path(f"{database}-wal")
     plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
-    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned())):
+    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned_files())):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

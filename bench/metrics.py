@@ -20,14 +20,14 @@ Values = NDArray[np.float64]
 
 def accuracy(counts: Counts) -> Values:
     """Share of items whose class is predicted, ``[clients]``."""
-    return _shares(_right(counts).sum(axis=1), counts.sum(axis=(1, 2)))
+    return _shares(_correct_counts(counts).sum(axis=1), counts.sum(axis=(1, 2)))
 
 
 def per_class_accuracy(counts: Counts) -> Values:
     """Share of every class's items that are predicted as it (its recall), ``[clients, classes]``; NaN for a
     class that the client has no test item of.
     """
-    return _shares(_right(counts), counts.sum(axis=2))
+    return _shares(_correct_counts(counts), counts.sum(axis=2))
 
 
 def balanced_accuracy(counts: Counts) -> Values:
@@ -44,7 +44,7 @@ def macro_f1(counts: Counts) -> Values:
     Classes count that the client has test items of, or that are predicted for one of its items: a class of
     which nothing is right scores 0, one that occurs on neither side is left out (scikit-learn's default).
     """
-    return _mean(_shares(2 * _right(counts), counts.sum(axis=1) + counts.sum(axis=2)))
+    return _mean(_shares(2 * _correct_counts(counts), counts.sum(axis=1) + counts.sum(axis=2)))
 
 
 OF_COUNTS: dict[Metric, Callable[[Counts], Values]] = {
@@ -74,7 +74,7 @@ def roc_auc(scores: Values, positive: NDArray[np.bool_], clients: NDArray[np.int
     return _shares(ordered_pairs, positives * (items - positives))
 
 
-def _right(counts: Counts) -> NDArray[np.int64]:
+def _correct_counts(counts: Counts) -> NDArray[np.int64]:
     return np.diagonal(counts, axis1=1, axis2=2).astype(np.int64)
 
 

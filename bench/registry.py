@@ -62,7 +62,7 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _not_imported(path.name, error, _lines(path, error)) from error
+        raise _import_error(path.name, error, _lines(path, error)) from error
     return module
 
 
@@ -75,7 +75,7 @@ def _lines(path: Path, error: BaseException) -> list[int]:
     ]
 
 
-def _not_imported(subject: str, error: BaseException, lines: Sequence[int] = ()) -> RequestError:
+def _import_error(subject: str, error: BaseException, lines: Sequence[int] = ()) -> RequestError:
     line_text = f" in line {lines[-1]}" if lines else ""
     text = " ".join(str(error).split())
     return RequestError(f"{subject} cannot be imported: {type(error).__name__}{line_text}: {text}")
@@ -100,7 +100,7 @@ def _load(entry: EntryPoint) -> Any:
     try:
         return entry.load()
     except (Exception, SystemExit) as error:
-        raise _not_imported(f"entry point {entry.name} of {_package(entry)}", error) from error
+        raise _import_error(f"entry point {entry.name} of {_package(entry)}", error) from error
 
 
 def _package(entry: EntryPoint) -> str:

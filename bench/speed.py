@@ -240,15 +240,15 @@ def measure(
     is_studied = spec.client.model == STUDIED
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
-    runs = {"stacked": _warm(Run(spec, federation, device))}
+    runs = {"stacked": _warmed_run(Run(spec, federation, device))}
     mebibytes = peak_memory(torch_device) / 2**20
     if case.reference:
         with suppress(NotApplicableError):  # a method that asks for more than the reference does
-            runs["sequential"] = _warm(Run(spec, federation, device, clients_type=SequentialClients))
+            runs["sequential"] = _warmed_run(Run(spec, federation, device, clients_type=SequentialClients))
     if case.base is not None:
         general_settings = {key: value for key, value in shared.items() if not key.startswith("method.")}
         base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general_settings)
-        runs["base"] = _warm(Run(base, federation, device))
+        runs["base"] = _warmed_run(Run(base, federation, device))
     times: dict[str, list[float]] = {name: [] for name in runs}
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
         for name, loop in runs.items():
@@ -292,7 +292,7 @@ def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int
     )
 
 
-def _warm(run: Run) -> Run:
+def _warmed_run(run: Run) -> Run:
     run.warm_up()
     for index in range(WARM_UP_ROUNDS):
         run.step(index)

@@ -95,7 +95,7 @@ def _decode(pictures: Pictures, name: str, side: int) -> NDArray[np.uint8]:
     return pixels.transpose(2, 0, 1)
 
 
-def _intact(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
+def _intact_array(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
     """The array of a file whose sum is the one beside it, mapped into memory; None if it is not."""
     try:
         if path.with_suffix(".sha256").read_text() != digest(path, "sha256"):
@@ -106,7 +106,7 @@ def _intact(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
     return pixels if pixels.shape == shape and pixels.dtype == np.uint8 else None
 
 
-def _cached(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+def _cache(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """The array of that identity, written row by row where it is not there or damaged, and in place at once.
 
     Raises:
@@ -114,7 +114,7 @@ def _cached(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uin
     """
     path = home() / "images" / f"{identity}.npy"
     with lock(path):
-        pixels = _intact(path, shape)
+        pixels = _intact_array(path, shape)
         if pixels is None:
             try:
                 _write(path, shape, rows)
@@ -122,7 +122,7 @@ def _cached(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uin
                 raise RequestError(
                     f"cannot write {path}: {error.strerror or error}; set BENCH_HOME to a folder with room"
                 ) from None
-            pixels = _intact(path, shape)
+            pixels = _intact_array(path, shape)
     if pixels is None:
         raise RequestError(f"{path} was changed while it was written; try again")
     return pixels
@@ -163,4 +163,4 @@ def decoded(pictures: Pictures, names: Sequence[str], side: int) -> NDArray[np.u
     made_from = [FORMAT, side, pillow, features.version("jpg"), list(names), stamps]
     identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
     rows = (_decode(pictures, name, side) for name in names)
-    return _cached(identity, (len(names), 3, side, side), rows)
+    return _cache(identity, (len(names), 3, side, side), rows)

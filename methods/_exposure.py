@@ -58,36 +58,36 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
         uploaded_parts = [
             (edge, part)
             for edge, part in zip(hyperedges.ids[places], parts, strict=True)
-            if _distinct([part]) >= least
+            if _distinct_count([part]) >= least
         ]
         uploads.append([part for _, part in uploaded_parts])
         edge_lists.append(hyperedges.ids[places])
         for edge, part in uploaded_parts:
             uploaded.setdefault(int(edge), []).append((number, part))
     sums = [
-        [np.concatenate(peers) for edge in edges.tolist() if (peers := _others(uploaded, edge, number))]
+        [np.concatenate(peers) for edge in edges.tolist() if (peers := _other_parts(uploaded, edge, number))]
         for number, edges in enumerate(edge_lists)
     ]
-    lone_ids = [part[0] for parts in sums for part in parts if _distinct([part]) == 1]
+    lone_ids = [part[0] for parts in sums for part in parts if _distinct_count([part]) == 1]
     return Exposure(
-        border=_distinct(border),
-        alone=_distinct([part for parts in uploads for part in parts if _distinct([part]) == 1]),
+        border=_distinct_count(border),
+        alone=_distinct_count([part for parts in uploads for part in parts if _distinct_count([part]) == 1]),
         recoverable=sum(len(determined(parts)) for parts in uploads),
         recoverable_from_sums=len(
             determined([np.concatenate([part for _, part in parts]) for parts in uploaded.values()])
         ),
         peer=len(set(lone_ids)),
         pairs=len(lone_ids),
-        recoverable_by_peers=_distinct([determined(parts) for parts in sums]),
+        recoverable_by_peers=_distinct_count([determined(parts) for parts in sums]),
     )
 
 
-def _others(uploaded: Mapping[int, list[tuple[int, Nodes]]], edge: int, number: int) -> list[Nodes]:
+def _other_parts(uploaded: Mapping[int, list[tuple[int, Nodes]]], edge: int, number: int) -> list[Nodes]:
     """What the sum of a hyperedge holds besides the part of client ``number``."""
     return [part for owner, part in uploaded.get(edge, []) if owner != number]
 
 
-def _distinct(parts: list[Nodes]) -> int:
+def _distinct_count(parts: list[Nodes]) -> int:
     return len(np.unique(np.concatenate([*parts, np.zeros(0, np.int64)])))
 
 

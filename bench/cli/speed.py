@@ -97,7 +97,7 @@ def speed(
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:
-        rows = _measured(
+        rows = _measured_rows(
             partial(measure_whole, roots=roots, device=devices, threads=threads), chosen_cases, with_all
         )
         printout = _table_of_runs(rows)
@@ -113,7 +113,7 @@ def speed(
             threads=threads,
             overrides=overrides,
         )
-        rows = _measured(work, chosen_cases, with_all)
+        rows = _measured_rows(work, chosen_cases, with_all)
         printout = _table_of_rounds(rows, dataset)
         printout.title = (
             f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
@@ -142,7 +142,7 @@ def _check(device: str, threads: int | None, out: Path | None) -> None:
         raise RequestError(f"--out: there is no folder {out.parent}")
 
 
-def _measured(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:
+def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:
     """A row of each case, made in a process of its own; ``with_all`` methods, of those that can run."""
     from bench.speed import apart
 

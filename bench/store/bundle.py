@@ -313,7 +313,7 @@ def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFr
     data, rows = _read_stated(folder, name, files), files[file].rows
     try:
         _check_footer(folder, file, pq.ParquetFile(pa.BufferReader(data)), SCHEMAS[name])
-        table = _decoded(folder, file, data, SCHEMAS[name])
+        table = _decoded_table(folder, file, data, SCHEMAS[name])
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         refuse(folder, file, f"not readable as Parquet: {error}")
     if table.num_rows != rows:
@@ -341,7 +341,7 @@ def _check_footer(folder: Path, file: str, parquet: pq.ParquetFile, schema: pa.S
         refuse(folder, file, f"too large: {size:,} bytes unpacked, {values:,} values")
 
 
-def _decoded(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Table:
+def _decoded_table(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Table:
     """The table without its metadata, from which pandas would take orders.
 
     Texts are decoded only once their length is known: few bytes of Parquet can stand for many long ones.

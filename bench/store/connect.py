@@ -204,12 +204,12 @@ class SQLite(Database):
                     f"no database at {path}: run 'bench sweep' first or name another one with --db"
                 )
             folder = next(parent for parent in path.absolute().parents if parent.exists())
-            if not folder.is_dir() or not _writable(folder):
+            if not folder.is_dir() or not _is_writable(folder):
                 raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
             return
         if self._head() not in (b"", MAGIC):
             raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
-        if write and not (_writable(path) and _writable(path.absolute().parent)):
+        if write and not (_is_writable(path) and _is_writable(path.absolute().parent)):
             raise RequestError(
                 f"database {path} is read-only: make it and its folder writable or use another --db"
             )
@@ -224,7 +224,7 @@ class SQLite(Database):
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
             query = {"mode": "rwc"}
-        elif _writable(path) and _writable(path.parent):
+        elif _is_writable(path) and _is_writable(path.parent):
             query = {"mode": "rw"}
         elif path.with_name(path.name + "-wal").exists():
             query = {"mode": "ro"}
@@ -233,7 +233,7 @@ class SQLite(Database):
             query = {"mode": "ro", "immutable": "1"}
         url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
         engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
-        explain(engine, self.name, _locked)
+        explain(engine, self.name, _is_locked)
 
         @event.listens_for(engine, "connect")
         def connected(connection: sqlite3.Connection, _record: Any) -> None:
@@ -311,12 +311,12 @@ class SQLite(Database):
             temporary.unlink(missing_ok=True)
 
 
-def _locked(context: ExceptionContext) -> bool:
+def _is_locked(context: ExceptionContext) -> bool:
     """Whether another connection holds the lock; the low byte is the kind of an error."""
     return getattr(context.original_exception, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _writable(path: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     # A file without any write bit is meant to stay as it is, even where root could write it.
     return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)
 
@@ -360,7 +360,7 @@ class Postgres(Database):
             pool_pre_ping=True,
             pool_size=2,
         )
-        explain(engine, self.name, _locked_or_away)
+        explain(engine, self.name, _is_locked_or_away)
 
         @event.listens_for(engine, "begin")
         def begun(connection: Connection) -> None:
@@ -381,7 +381,7 @@ class Postgres(Database):
         raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
 
 
-def _locked_or_away(context: ExceptionContext) -> bool:
+def _is_locked_or_away(context: ExceptionContext) -> bool:
     """Whether there is no connection, or no longer, or somebody else holds the lock."""
     is_locked = getattr(context.original_exception, "sqlstate", None) == LOCKED
     return is_locked or context.connection is None or context.is_disconnect

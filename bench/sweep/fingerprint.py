@@ -38,7 +38,7 @@ def code(method: str, model: str = "") -> Code:
     kinds = read()
     kind = METHODS.named(method)
     modules = _closure(kind) | (_closure(kinds[model]) if model in kinds else set())
-    digest = hashlib.sha256(_shared().encode())
+    digest = hashlib.sha256(_shared_hash().encode())
     for name in sorted(modules):
         digest.update(f"{name}\0{_source(name)}\0".encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
@@ -54,7 +54,7 @@ def read() -> dict[str, type]:
     for kind in (*METHODS.all().values(), *kinds.values()):
         for name in _closure(kind):
             _source(name)
-    _shared()
+    _shared_hash()
     return kinds
 
 
@@ -64,7 +64,7 @@ def _source(module: str) -> str:
 
 
 @cache
-def _shared() -> str:
+def _shared_hash() -> str:
     root = Path(bench.__file__).parent
     digest = hashlib.sha256()
     for part in SHARED:

@@ -181,7 +181,7 @@ class Scheduler:
         finally:
             self._services.workers.stop()
         if self.waiting:
-            self.left[self._hold() or self._over_budget()] += len(self.waiting)
+            self.left[self._hold() or self._budget_reason()] += len(self.waiting)
 
     # Starting -----------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Scheduler:
             return f"stopped after {self._failures} failed"
         return ""
 
-    def _over_budget(self) -> str:
+    def _budget_reason(self) -> str:
         return f"not to be done within the budget of {(self._services.limits.budget or 0) / 3600:g} h"
 
     def _candidates(self) -> list[Waiting]:
@@ -252,7 +252,7 @@ class Scheduler:
         slot = next(slot for slot in reversed(self._free_slots) if self._slots.devices[slot] == device)
         self._free_slots.remove(slot)
         demand = self._demand(candidate)
-        attempt = replace(candidate.attempt, alone=self._alone(demand, device))
+        attempt = replace(candidate.attempt, alone=self._has_own_device(demand, device))
         spec = candidate.step.spec
         order = Order(
             spec,
@@ -270,7 +270,7 @@ class Scheduler:
         future = self._services.workers.start(slot, order, log, attempt.number == 1, demand)
         self.running[future] = run
 
-    def _alone(self, demand: Demand, device: str) -> bool:
+    def _has_own_device(self, demand: Demand, device: str) -> bool:
         """Whether a run that starts now has its device to itself."""
         if self._slots.elsewhere:
             return demand.alone or (device != "cpu" and demand.memory is None)

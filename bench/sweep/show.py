@@ -64,7 +64,7 @@ def side_by_side(seconds: Sequence[float], slots: int) -> float:
     return max([sum(seconds) / slots, *seconds])
 
 
-def _expected(plan: Plan, slots: int) -> float:
+def _seconds(plan: Plan, slots: int) -> float:
     """Seconds that the ready runs whose time is known take."""
     return side_by_side([step.seconds for step in plan.ready if step.seconds is not None], slots)
 
@@ -76,7 +76,7 @@ def to_do(plan: Plan, slots: int) -> str:
     if unknowns == count:
         time = "unknown, no like run is stored"
     else:
-        time = f"{duration(_expected(plan, slots))} on {slots} at a time"
+        time = f"{duration(_seconds(plan, slots))} on {slots} at a time"
         time += f" and {runs(unknowns)} whose time is unknown" if unknowns else ""
     text = f"{count:,} to run, time {time}" if count else "nothing to run with the data at hand"
     return text + (
@@ -98,7 +98,7 @@ def nothing(plan: Plan, rerun: str | None) -> str:
 
 def took(plan: Plan, slots: int, seconds: float, whole: bool) -> str:
     """How long a sweep took; beside it what was expected, if that is known and the ``whole`` plan was run."""
-    forecast = f", expected {duration(_expected(plan, slots))}" if whole and not plan.unknown_times else ""
+    forecast = f", expected {duration(_seconds(plan, slots))}" if whole and not plan.unknown_times else ""
     return f"took {duration(seconds)}{forecast}"
 
 
@@ -206,7 +206,7 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]
         "counts": plan.counts,
         "levels": levels(plan),
         "to_run": len(plan.ready),
-        "seconds": _expected(plan, slots) if is_known else None,
+        "seconds": _seconds(plan, slots) if is_known else None,
         "device_hours": plan.seconds / 3600 if is_known else None,
         "unknown_times": plan.unknown_times,
         "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),

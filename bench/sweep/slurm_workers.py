@@ -108,7 +108,7 @@ class SlurmWorkers:
                 False,
             )
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
-            future.set_result(_lost(error))
+            future.set_result(_lost_job(error))
         return future
 
     def _look(self) -> None:
@@ -140,18 +140,18 @@ def _outcome(job: Any) -> RunResult | Lost:
     try:
         result: RunResult | Lost = job.result()
     except FailedJobError as error:
-        return _lost(error)
+        return _lost_job(error)
     except UncompletedJobError:
         return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
     except Exception as error:  # half a file raises whatever it looks like
-        return _lost(error)
+        return _lost_job(error)
     with suppress(OSError):
         for path in job.paths.folder.glob(f"{job.job_id}_*"):
             path.unlink(missing_ok=True)
     return result
 
 
-def _lost(error: Exception) -> Lost:
+def _lost_job(error: Exception) -> Lost:
     if isinstance(error, FailedJobError):  # what was raised may stand above a rule and a list of files
         last_line = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
         return Lost(f"the Slurm job failed: {last_line}")

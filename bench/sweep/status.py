@@ -73,7 +73,7 @@ class Board:
             except OSError:  # a home that cannot be written, beside a database that can
                 self._folder = self.logs = None
             else:
-                threading.Thread(target=self._live, args=(self._path(self._folder),), daemon=True).start()
+                threading.Thread(target=self._touch, args=(self._path(self._folder),), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,7 +84,7 @@ class Board:
     def _path(self, folder: Path) -> Path:
         return folder / f"{self._fixed['process']}.json"
 
-    def _live(self, path: Path) -> None:
+    def _touch(self, path: Path) -> None:
         """Keep the file fresh: elsewhere nobody can ask after this process."""
         while not self._ended.wait(SILENCE / 4):
             with suppress(OSError):  # nothing is shown yet, or the disk fails
@@ -171,25 +171,25 @@ def text(sweeps_now: list[Sweep]) -> str:
 def _sweep(sweep: Sweep) -> str:
     count = sum(sweep["counts"].values())
     lines = [
-        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_ago(sweep['started'])}",
+        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_age(sweep['started'])}",
         f"{count:,} of {runs(sweep['total'])} ended" + (f": {states(sweep['counts'])}" if count else ""),
         f"{len(sweep['running'])} running, {sweep['left']:,} waiting; {_end(sweep)}",
     ]
     for run in sweep["running"]:
         attempt = f", attempt {run['attempt']}" if run["attempt"] > 1 else ""
-        end = f", ends {_in(run['expected_end'])}" if run["expected_end"] else ""
-        lines.append(f"  {run['device']}: {run['run']}, for {_ago(run['since'])}{end}{attempt}")
+        end = f", ends {_countdown(run['expected_end'])}" if run["expected_end"] else ""
+        lines.append(f"  {run['device']}: {run['run']}, for {_age(run['since'])}{end}{attempt}")
     lines += [f"  {_failure(failure)}" for failure in sweep["failures"]]
     return "\n".join(lines)
 
 
 def _failure(failure: dict[str, str]) -> str:
-    return f"{failure['state']} {_ago(failure['when'])} ago: {failure['run']}: {failure['reason']}"
+    return f"{failure['state']} {_age(failure['when'])} ago: {failure['run']}: {failure['reason']}"
 
 
 def _end(sweep: Sweep) -> str:
     suffix = f", without {runs(sweep['unknown_times'])} whose time is unknown" * bool(sweep["unknown_times"])
-    return f"ends {_in(sweep['ends'])}{suffix}" if sweep["ends"] else "its end is unknown"
+    return f"ends {_countdown(sweep['ends'])}{suffix}" if sweep["ends"] else "its end is unknown"
 
 
 def _seconds_since(moment: str) -> float:
@@ -197,11 +197,11 @@ def _seconds_since(moment: str) -> float:
     return span.total_seconds()
 
 
-def _ago(moment: str) -> str:
+def _age(moment: str) -> str:
     return duration(max(_seconds_since(moment), 0.0))
 
 
-def _in(moment: str) -> str:
+def _countdown(moment: str) -> str:
     seconds = -_seconds_since(moment)
     return f"in {duration(seconds)}" if seconds > 0 else "any moment"
 

@@ -66,7 +66,7 @@ def _visible() -> dict[str, int]:
     return {f"cuda:{index}": torch.cuda.get_device_properties(index).total_memory for index in range(count)}
 
 
-def _named(devices: str, gpus: Mapping[str, int]) -> list[str]:
+def _named_devices(devices: str, gpus: Mapping[str, int]) -> list[str]:
     """The devices that ``--devices`` names."""
     if devices == "cpu":
         return ["cpu"]
@@ -98,7 +98,7 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
     """
     check_counts(jobs, threads)
     gpus = {} if devices == "cpu" else _visible()
-    names = _named(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
+    names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
     slots = tuple(names[index % len(names)] for index in range(count))

@@ -69,13 +69,13 @@ class Configurations:
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
         None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
-        return next((winner for winner in self._won_by(spec) if not winner.fits(spec)), None)
+        return next((winner for winner in self._winners_for(spec) if not winner.fits(spec)), None)
 
     def kept(self, spec: RunSpec) -> Configuration | None:
         """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
-        return next((winner for winner in self._won_by(spec) if winner.fits(spec)), None)
+        return next((winner for winner in self._winners_for(spec) if winner.fits(spec)), None)
 
-    def _won_by(self, spec: RunSpec) -> Iterator[Configuration]:
+    def _winners_for(self, spec: RunSpec) -> Iterator[Configuration]:
         """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
         for winner in self._candidates(spec):
             cell = winner.apply(winner.record.spec).cell_on_any_partition

@@ -51,7 +51,7 @@ class Searches:
 
     def first(self) -> list[Step]:
         """The runs to begin with."""
-        return [step for search in list(self._open) for step in self._next(search)]
+        return [step for search in list(self._open) for step in self._next_steps(search)]
 
     def __call__(self, store: Store, states: Mapping[str, str]) -> list[Step]:
         """What else is to run."""
@@ -66,10 +66,10 @@ class Searches:
                 self._on_trial(search.tuning, search.standing, new_trial)
                 for spec in search.tuning.specs(new_trial.parameters):  # nothing goes on from these any more
                     trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
-            steps += self._next(search)
+            steps += self._next_steps(search)
         return steps
 
-    def _next(self, search: Search) -> list[Step]:
+    def _next_steps(self, search: Search) -> list[Step]:
         title, standing = search.tuning.title, search.standing
         if search.hopeless:
             self.failed[title] = search.hopeless

@@ -119,7 +119,7 @@ def _trial(
     failed_run: TrialRun | None = None
     for rounds in steps:
         rung_runs = [runs[rounds][seed] for seed in tuning.seeds]
-        costs[rounds] = sum(_used(tuning, run) for run in rung_runs)
+        costs[rounds] = sum(_used_epochs(tuning, run) for run in rung_runs)
         seconds = max(seconds, sum(run.seconds for run in rung_runs))  # one that diverged cannot say it
         failed_run = next((run for run in rung_runs if run.state != "searched"), None)
         if failed_run is not None:
@@ -132,13 +132,13 @@ def _trial(
     if not state and last_rung == goal:
         state = "complete"
     if not state and last_rung and not begun_rungs:  # what has gone on is not stopped afterwards
-        if last_rung in looks and _behind(before, last_rung, scores[last_rung]):
+        if last_rung in looks and _is_behind(before, last_rung, scores[last_rung]):
             state = "pruned"
-        elif _reach(costs, share) <= last_rung:
+        elif _rounds_in_reach(costs, share) <= last_rung:
             state = "cut"
     if not state:
         aim = min(begun_rungs) if begun_rungs else min(rounds for rounds in looks if rounds > last_rung)
-        rounds = aim if begun_rungs or not last_rung else min(aim, _reach(costs, share))
+        rounds = aim if begun_rungs or not last_rung else min(aim, _rounds_in_reach(costs, share))
         return [spec for spec in tuning.specs(parameters, rounds) if spec.seed not in runs.get(rounds, {})]
     return Trial(
         number=0,
@@ -152,12 +152,12 @@ def _trial(
     )
 
 
-def _used(tuning: Tuning, run: TrialRun) -> float:
+def _used_epochs(tuning: Tuning, run: TrialRun) -> float:
     """Client epochs of a run; one that cannot say it is taken for a plain run to the end."""
     return tuning.run_epochs / len(tuning.seeds) if run.client_epochs is None else run.client_epochs
 
 
-def _behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
+def _is_behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
     """Whether it lies below the median of the completed trials' at the same rung."""
     values = [
         trial.reached[rounds] for trial in before if trial.state == "complete" and rounds in trial.reached
@@ -165,7 +165,7 @@ def _behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
     return len(values) >= COMPLETED and value < median(values)
 
 
-def _reach(costs: Mapping[int, float], share: float) -> int:
+def _rounds_in_reach(costs: Mapping[int, float], share: float) -> int:
     """For how many rounds a share of client epochs suffices. What a round takes is measured between the last
     two rungs; up to the first one a warm-up counts for it, which is never too little.
     """

@@ -43,7 +43,7 @@ class Progress:
         return None if lead is None else lead.validation
 
 
-def progress(tuning: Tuning, standing: Standing, history: Estimator, lacking: str) -> Progress:
+def progress(tuning: Tuning, standing: Standing, history: Estimator, data_gap: str) -> Progress:
     """How far a search is, with the time that its unused client epochs take, by its own trials or else by
     stored runs.
     """
@@ -55,7 +55,7 @@ def progress(tuning: Tuning, standing: Standing, history: Estimator, lacking: st
         if used_epochs:
             rate = sum(trial.seconds for trial in standing.trials) / used_epochs
         seconds = None if rate is None else rate * (tuning.budget - used_epochs)
-    return Progress(tuning, standing, seconds, lacking)
+    return Progress(tuning, standing, seconds, data_gap)
 
 
 def table(searches: Sequence[Progress]) -> Table:

@@ -145,10 +145,10 @@ def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
         fixed_keys.add("client.dropout")
     space = {key: values for key, values in CLIENT.items() if key not in fixed_keys}
     space |= {f"method.{name}": tuple(values) for name, values in axes.items()}
-    return {key: _with(values, defaults[key]) for key, values in space.items()}
+    return {key: _with_default(values, defaults[key]) for key, values in space.items()}
 
 
-def _with(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
+def _with_default(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
     """The values with the default among them, numbers ascending."""
     all_values = values if default in values else (*values, default)
     return all_values if any(isinstance(value, str) for value in all_values) else tuple(sorted(all_values))

@@ -16,7 +16,7 @@ def test_fingerprint_differs_by_method_file() -> None:
 
 @pytest.fixture
 def hashed_anew() -> Iterator[None]:
-    caches = (fingerprint.code, fingerprint._source, fingerprint._shared)
+    caches = (fingerprint.code, fingerprint._source, fingerprint._shared_hash)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -42,7 +42,7 @@ def test_fingerprint_covers_what_a_method_imports(
     real = fingerprint._hash
     monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
     assert {fingerprint.code(name).source for name in names} == set(before.values()), "read once"
-    for function in (fingerprint.code, fingerprint._source, fingerprint._shared):
+    for function in (fingerprint.code, fingerprint._source, fingerprint._shared_hash):
         function.cache_clear()
     assert {name for name in names if fingerprint.code(name).source != before[name]} == changed
 
