@@ -56,18 +56,18 @@ def find_study(name: str | None, dataset: str) -> Study:
         if name not in studies:
             raise unknown("study", name, studies)
         return studies[name]()
-    known: set[str] = set()
-    every = [kind() for kind in studies.values()]
+    datasets: set[str] = set()
+    all_studies = [kind() for kind in studies.values()]
     with_main = [
-        each
-        for each in every
-        if any(column.dataset == dataset for t in each.experiments if t.main for column in t.columns)
+        study
+        for study in all_studies
+        if any(column.dataset == dataset for t in study.experiments if t.main for column in t.columns)
     ]
-    for study in (*with_main, *every):
+    for study in (*with_main, *all_studies):
         if dataset in _datasets(study):
             return study
-        known |= _datasets(study)
-    raise unknown("data set of the studies:", dataset, known)
+        datasets |= _datasets(study)
+    raise unknown("data set of the studies:", dataset, datasets)
 
 
 def _datasets(study: Study) -> set[str]:
@@ -105,10 +105,10 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
                 "only method.* can be set"
             )
     (dataset,) = filters.datasets
-    found = _settings(study, dataset, method)
-    if found is None:
+    grid_settings = _settings(study, dataset, method)
+    if grid_settings is None:
         raise unknown(f"data set of {study.name}", dataset, _datasets(study))
-    grid, settings = found
+    grid, settings = grid_settings
     return expand(grid.model_copy(update={"settings": settings}), filters, overrides)
 
 
@@ -131,15 +131,15 @@ def with_changed(plan: Plan) -> Plan:
 
 def expectations(study: Study, runs: list[Planned]) -> UsualCells:
     """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
-    own: UsualCells = {}
+    own_cells: UsualCells = {}
     for run in runs:
         if run.spec:  # of several points of a column the first is the usual one
-            own.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
-    return {**usual_cells(study.grids), **own}
+            own_cells.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
+    return {**usual_cells(study.grids), **own_cells}
 
 
 def _columns(runs: list[Planned]) -> frozenset[Column]:
-    return frozenset(Column(*each.names[:3]) for each in runs)
+    return frozenset(Column(*run.names[:3]) for run in runs)
 
 
 def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> None:
@@ -148,14 +148,14 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     Raises:
         RequestError: no run of another method in their tasks has the metric.
     """
-    stored, columns, names = source.runs(), _columns(runs), {line.method for line in study.lines} - {method}
-    done = stored[(stored["state"] == "done") & stored["method"].isin(names)]
-    where = zip(done["dataset"], done["scenario"], done["clients"], strict=True)
-    others = done["id"][[Column(*names) in columns for names in where]].tolist()
-    if not others:
+    rows, columns, names = source.runs(), _columns(runs), {line.method for line in study.lines} - {method}
+    done_runs = rows[(rows["state"] == "done") & rows["method"].isin(names)]
+    tasks = zip(done_runs["dataset"], done_runs["scenario"], done_runs["clients"], strict=True)
+    other_runs = done_runs["id"][[Column(*names) in columns for names in tasks]].tolist()
+    if not other_runs:
         raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
-    known = client_values(source, others, metric, stage="trained", split="test", rule="last")
-    check_kept(metric, len(others), len(others) - known["run_id"].nunique())
+    values = client_values(source, other_runs, metric, stage="trained", split="test", rule="last")
+    check_kept(metric, len(other_runs), len(other_runs) - values["run_id"].nunique())
 
 
 def compare(
@@ -171,9 +171,9 @@ def compare(
     selection = Selection(columns=_columns(runs), methods=methods)
     plans = [Experiments(table, study.lines) for table in study.experiments if table.competes]
     ranking = rank(study, selected_cells(study, plans, results, selection), results, selection)
-    found = standings(study, ranking, method, results) if ranking else []
-    if ranking is None or not found:
+    method_standings = standings(study, ranking, method, results) if ranking else []
+    if ranking is None or not method_standings:
         raise RequestError(
             f"nothing to compare: {method} or the other methods have no numbers in these cells"
         )
-    return ranking, found
+    return ranking, method_standings

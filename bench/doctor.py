@@ -32,18 +32,18 @@ class Sign:
 
 def software() -> Iterator[Sign]:
     """Python and the libraries that numbers depend on."""
-    described = environment.describe("cpu", 1)
-    packages = " ".join(f"{name} {version}" for name, version in described["packages"].items())
-    yield Sign("software", "ok", f"Python {described['python']}, {packages}")
+    description = environment.describe("cpu", 1)
+    packages = " ".join(f"{name} {version}" for name, version in description["packages"].items())
+    yield Sign("software", "ok", f"Python {description['python']}, {packages}")
 
 
 def devices() -> Iterator[Sign]:
     """Cores, memory and accelerators."""
     import torch
 
-    described = environment.describe("cpu", 1)
-    cores, memory = described["logical_cores"], described["memory"] / 2**30
-    yield Sign("devices", "ok", f"{described['processor']}, {cores} cores, {memory:.0f} GiB")
+    description = environment.describe("cpu", 1)
+    cores, memory = description["logical_cores"], description["memory"] / 2**30
+    yield Sign("devices", "ok", f"{description['processor']}, {cores} cores, {memory:.0f} GiB")
     if torch.cuda.is_available():
         for index in range(torch.cuda.device_count()):
             yield Sign("devices", "ok", f"cuda:{index} is {environment.accelerator(f'cuda:{index}')}")
@@ -55,13 +55,13 @@ def devices() -> Iterator[Sign]:
 def storage() -> Iterator[Sign]:
     """``BENCH_HOME``: whether it can be written, and how much room there is."""
     home = paths.home()
-    existing = next(folder for folder in (home, *home.parents) if folder.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
+    folder = next(folder for folder in (home, *home.parents) if folder.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
         yield Sign("storage", "fix", f"{home} cannot be written: set BENCH_HOME to a folder that can")
         return
-    free = shutil.disk_usage(existing).free
-    where = f"{home} ({'there' if home.exists() else 'made on first use'}), {free / 2**30:.0f} GiB free"
-    yield Sign("storage", "ok" if free > LOW_DISK else "note", where)
+    free_bytes = shutil.disk_usage(folder).free
+    text = f"{home} ({'there' if home.exists() else 'made on first use'}), {free_bytes / 2**30:.0f} GiB free"
+    yield Sign("storage", "ok" if free_bytes > LOW_DISK else "note", text)
 
 
 def database() -> Iterator[Sign]:
@@ -79,14 +79,14 @@ def database() -> Iterator[Sign]:
 def data() -> Iterator[Sign]:
     """Which data sets are at hand."""
     sources = Sources(paths.data_roots(), download=False)
-    missing: list[str] = []
-    there: list[str] = []
+    gaps: list[str] = []
+    complete_names: list[str] = []
     for name, dataset in DATASETS.all().items():
-        absent = [file for file in dataset.files if sources.at_hand(file) is None]
-        (missing if absent else there).append(name)
-    yield Sign("data", "ok", f"at hand: {', '.join(there)}")
-    if missing:
-        yield Sign("data", "note", f"not at hand: {', '.join(missing)}; bench data fetch -d NAME gets one")
+        missing_files = [file for file in dataset.files if sources.at_hand(file) is None]
+        (gaps if missing_files else complete_names).append(name)
+    yield Sign("data", "ok", f"at hand: {', '.join(complete_names)}")
+    if gaps:
+        yield Sign("data", "note", f"not at hand: {', '.join(gaps)}; bench data fetch -d NAME gets one")
 
 
 def plugins() -> Iterator[Sign]:

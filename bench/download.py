@@ -93,11 +93,11 @@ def download(url: str, target: Path, check: Callable[[Path], None]) -> None:
     Raises:
         DownloadError: the host does not answer, refuses, or stops sending.
     """
-    response, first = _open(url)
+    response, first_chunk = _open(url)
 
     def fill(part: Path) -> None:
         with part.open("wb") as file:
-            chunk = first
+            chunk = first_chunk
             while chunk:
                 file.write(chunk)
                 try:

@@ -29,9 +29,9 @@ class DivergedError(Exception):
     """A loss or a logit is no longer finite; a run ends as ``diverged``."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> RequestError:
+def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
     """The error for a name that does not exist, with the nearest one that does."""
-    options = sorted(known)
-    near = difflib.get_close_matches(name, options, n=1, cutoff=0.4)
-    hint = f"did you mean '{near[0]}'? " if near else ""
+    options = sorted(names)
+    matches = difflib.get_close_matches(name, options, n=1, cutoff=0.4)
+    hint = f"did you mean '{matches[0]}'? " if matches else ""
     return RequestError(f"unknown {kind} '{name}': {hint}there is {', '.join(options) or 'none'}")

@@ -59,9 +59,9 @@ def cells(
     Raises:
         RequestError: no runs, a database that cannot be read, no such column or metric, or no run with it.
     """
-    found = _read("cells", db, own, filters, metric)
-    found = found[found["primary"]] if primary else found
-    return found.drop(columns="primary").reset_index(drop=True)
+    frame = _read("cells", db, own, filters, metric)
+    frame = frame[frame["primary"]] if primary else frame
+    return frame.drop(columns="primary").reset_index(drop=True)
 
 
 def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
@@ -117,14 +117,14 @@ def _read(
         raise unknown("metric", metric, METRICS)
     by_accuracy = metric == ACCURACY
     file = (shipped(name, db, own) if by_accuracy else None) or _collected(name, db, own, metric)
-    known = pq.read_schema(file).names
-    wanted = []
+    columns = pq.read_schema(file).names
+    conditions = []
     for column, value in filters.items():
-        if column not in known:
-            raise unknown(f"column of {name}:", column, known)
-        several = isinstance(value, list | tuple | set | frozenset)
-        wanted.append((column, "in", list(value)) if several else (column, "==", value))
-    return pd.read_parquet(file, filters=wanted or None)
+        if column not in columns:
+            raise unknown(f"column of {name}:", column, columns)
+        is_collection = isinstance(value, list | tuple | set | frozenset)
+        conditions.append((column, "in", list(value)) if is_collection else (column, "==", value))
+    return pd.read_parquet(file, filters=conditions or None)
 
 
 def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
@@ -134,12 +134,12 @@ def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
     file = folder / f"{stem}.parquet"
     if file.is_file():
         return file
-    new = folder / f"{stem}-{os.getpid()}.new"
-    (_collect_apart if name in SHIPPED else _collect)(name, db, own, metric, new)
-    new.rename(file)
-    for old in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
-        if old != folder:
-            shutil.rmtree(old, ignore_errors=True)
+    new_file = folder / f"{stem}-{os.getpid()}.new"
+    (_collect_in_process if name in SHIPPED else _collect)(name, db, own, metric, new_file)
+    new_file.rename(file)
+    for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
+        if old_folder != folder:
+            shutil.rmtree(old_folder, ignore_errors=True)
     return file
 
 
@@ -153,14 +153,14 @@ def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -
     table.to_parquet(file, index=False)
 
 
-def _collect_apart(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
+def _collect_in_process(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    asked = json.dumps([db, own, metric])
-    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(file), asked]
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+    arguments = json.dumps([db, own, metric])
+    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(file), arguments]
+    process = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    if process.returncode:
         file.unlink(missing_ok=True)
-        lines = done.stderr.strip().splitlines() or [f"the frame of {name} could not be collected"]
+        lines = process.stderr.strip().splitlines() or [f"the frame of {name} could not be collected"]
         raise RequestError(lines[-1].removeprefix("bench: "))
 
 
@@ -173,12 +173,12 @@ def shipped(name: str, db: str | None, own: bool, folder: Path = SHIPPED_FOLDER)
     file = folder / f"{name}.parquet"
     database = Path(paths.default_database().removeprefix("sqlite:///"))
     plugins = os.environ.get("BENCH_PLUGINS") or not entry_points().groups.isdisjoint(CODE)
-    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned()):
+    if db or own or plugins or not file.is_file() or database.exists() or any(_tuned_files()):
         return None
-    youngest = max(path.stat().st_mtime for path in _sources() if path.suffix == ".py")
-    known = pq.read_schema(file).metadata.get(MADE_FROM)
-    current = youngest <= file.stat().st_mtime + TOGETHER and known == results_digest()
-    return file if current else None
+    last_change = max(path.stat().st_mtime for path in _sources() if path.suffix == ".py")
+    stored_digest = pq.read_schema(file).metadata.get(MADE_FROM)
+    is_current = last_change <= file.stat().st_mtime + TOGETHER and stored_digest == results_digest()
+    return file if is_current else None
 
 
 def ship() -> None:
@@ -208,7 +208,7 @@ def results_digest() -> bytes:
     return digest.hexdigest().encode()
 
 
-def _tuned() -> Iterator[Path]:
+def _tuned_files() -> Iterator[Path]:
     """The user's own tuned configurations."""
     return paths.home().glob("tuned/*")
 
@@ -223,7 +223,7 @@ def stamp(db: str | None, own: bool) -> str:
     database = Path(url.removeprefix("sqlite:///"))
     wal = Path(f"{database}-wal")
     plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
-    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned())):
+    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned_files())):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

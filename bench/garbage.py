@@ -12,9 +12,9 @@ def seldom_collected() -> Iterator[None]:
     """Look for cyclic garbage seldom: where millions of objects are made that stay, looking through them at
     every few hundred takes as long as making them.
     """
-    usual = gc.get_threshold()
+    thresholds = gc.get_threshold()
     gc.set_threshold(1_000_000)
     try:
         yield
     finally:
-        gc.set_threshold(*usual)
+        gc.set_threshold(*thresholds)

@@ -85,9 +85,9 @@ def exact() -> Iterator[None]:
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def distance(one: Run, other: Run) -> float:
+def distance(first_run: Run, second_run: Run) -> float:
     """Largest difference of two runs' models, on whatever devices they are."""
-    models = ({name: value.cpu() for name, value in it.own.items()} for it in (one, other))
+    models = ({name: value.cpu() for name, value in loop.own.items()} for loop in (first_run, second_run))
     return furthest(*models)
 
 
@@ -103,12 +103,12 @@ def stacked_equals_sequential(model: str, device: str) -> Finding:
     """All clients at once on the device against one after the other there, and on the CPU."""
     spec, federation = toy(model)
     with exact():
-        together = play(spec, federation, device=device, block_size=len(federation))
-        alone = play(spec, federation, device=device, block_size=1)
-        elsewhere = play(spec, federation, block_size=1)
-    apart = [distance(together, other) for other in (alone, elsewhere)]
-    text = f"{apart[0]:.1e} from one client at a time, {apart[1]:.1e} from the CPU"
-    return Finding("stacked is sequential", model, text, max(apart) < TOLERANCE)
+        stacked_run = play(spec, federation, device=device, block_size=len(federation))
+        sequential_run = play(spec, federation, device=device, block_size=1)
+        cpu_run = play(spec, federation, block_size=1)
+    distances = [distance(stacked_run, loop) for loop in (sequential_run, cpu_run)]
+    text = f"{distances[0]:.1e} from one client at a time, {distances[1]:.1e} from the CPU"
+    return Finding("stacked is sequential", model, text, max(distances) < TOLERANCE)
 
 
 def round_on_graphs(
@@ -126,12 +126,12 @@ def round_on_graphs(
 
 def operations_an_image(spec: RunSpec, federation: Federation) -> float:
     """Floating-point operations of training on an image, forwards and backwards, counted on the CPU."""
-    it = Run(spec, federation)
-    block = it.clients.blocks[0]
+    loop = Run(spec, federation)
+    block = loop.clients.blocks[0]
     items = block.training[0][: spec.client.batch_size]
     batch = block.some_items(np.array([0]), items[None], keep_all)
-    models = {name: value.clone().requires_grad_() for name, value in batch.of(it.own).items()}
-    models |= {name: models[name].detach() for name in it.model.buffers}
+    models = {name: value.clone().requires_grad_() for name, value in batch.of(loop.own).items()}
+    models |= {name: models[name].detach() for name in loop.model.buffers}
     with FlopCounterMode(display=False) as counter:
         cross_entropy(models, batch).sum().backward()
     return float(counter.get_total_flops()) / len(items)
@@ -141,20 +141,20 @@ def round_on_images(model: str, device: str, machine: Machine, sizes: Sizes) -> 
     """A FedAvg round on random pixels: seconds, images trained on a second, share of the matrix rate."""
     spec, federation = image_run(model, sizes, rounds=2 + sizes.rounds, local_epochs=5)
     with run_conditions():
-        it = Run(spec, federation, device)
-        it.warm_up()
+        loop = Run(spec, federation, device)
+        loop.warm_up()
         for index in range(2):
-            it.step(index)
-        before = dict(it.watch.seconds)
-        finish(it, first=2)
-    taken = {name: (seconds - before[name]) / sizes.rounds for name, seconds in it.watch.seconds.items()}
+            loop.step(index)
+        before = dict(loop.watch.seconds)
+        finish(loop, first=2)
+    costs = {name: (seconds - before[name]) / sizes.rounds for name, seconds in loop.watch.seconds.items()}
     counts = [client.count(TRAIN) for client in federation.clients]
     trained = spec.protocol.local_epochs * sum(
         count // BATCH * BATCH if count >= BATCH else count for count in counts
     )
-    rate = trained / taken["client"]
+    rate = trained / costs["client"]
     share = rate * operations_an_image(spec, federation) / machine.matrix_rate
-    text = f"{sum(taken.values()):.2f} s, {rate:,.0f} images a second, {share:.0%} of the float32 matrix rate"
+    text = f"{sum(costs.values()):.2f} s, {rate:,.0f} images a second, {share:.0%} of the float32 matrix rate"
     return Finding("round on images", f"{model}, {len(federation)} clients", text, True)
 
 
@@ -170,12 +170,12 @@ def packed(device: str) -> Finding:
     """Two runs in processes of their own that share the device, after each other and at once."""
     with ProcessPoolExecutor(2, get_context("spawn"), end_with_parent) as pool:
         list(pool.map(_seconds_and_counts, [device] * 2))  # imports, kernels
-        first, alone = pool.submit(_seconds_and_counts, device).result()
+        lone_seconds, lone_counts = pool.submit(_seconds_and_counts, device).result()
         begin = time.perf_counter()
-        both = list(pool.map(_seconds_and_counts, [device] * 2))
-        together = time.perf_counter() - begin
-    text = f"{first:.2f} s alone, {together:.2f} s for two at once"
-    return Finding("two runs at once", "gcn", text, all(correct == alone for _, correct in both))
+        results = list(pool.map(_seconds_and_counts, [device] * 2))
+        pair_seconds = time.perf_counter() - begin
+    text = f"{lone_seconds:.2f} s alone, {pair_seconds:.2f} s for two at once"
+    return Finding("two runs at once", "gcn", text, all(correct == lone_counts for _, correct in results))
 
 
 Execute = Callable[[int], RunResult]
@@ -190,24 +190,24 @@ def until_it_fits(execute: Execute, clients: int) -> tuple[RunResult, Attempt]:
         if result.state != "oom":
             return result, attempt
         result.block = max(1, clients // attempt.shrink)
-        following = after_memory(noted(attempt, result), clients)
-        if following is None:
+        next_attempt = after_memory(noted(attempt, result), clients)
+        if next_attempt is None:
             return result, noted(attempt, result)
-        attempt = following
+        attempt = next_attempt
 
 
 @contextmanager
 def limited(device: str, share: float) -> Iterator[None]:
     """Let this process have that share of the memory that it has reached on the device."""
-    where = torch.device(device)
-    whole = torch.cuda.get_device_properties(where).total_memory
-    reached = torch.cuda.max_memory_reserved(where)
+    torch_device = torch.device(device)
+    total_memory = torch.cuda.get_device_properties(torch_device).total_memory
+    peak = torch.cuda.max_memory_reserved(torch_device)
     torch.cuda.empty_cache()
-    torch.cuda.set_per_process_memory_fraction(share * reached / whole, where)
+    torch.cuda.set_per_process_memory_fraction(share * peak / total_memory, torch_device)
     try:
         yield
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, where)
+        torch.cuda.set_per_process_memory_fraction(1.0, torch_device)
         torch.cuda.empty_cache()
 
 
@@ -223,30 +223,30 @@ def memory_runs_out(device: str, sizes: Sizes) -> Finding:
 
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(torch.device(device))
-    usual = execute(len(federation))
+    usual_result = execute(len(federation))
     with limited(device, 0.5):
         result, attempt = until_it_fits(execute, len(federation))
-    tried = ", ".join(attempt.tried) or "nothing went wrong"
-    well = usual.state == "done" and result.state == "done" and bool(attempt.tried)
-    return Finding(part, subject, f"{result.state} {attempt.how}; tried before: {tried}", well)
+    problems = ", ".join(attempt.tried) or "nothing went wrong"
+    is_expected = usual_result.state == "done" and result.state == "done" and bool(attempt.tried)
+    return Finding(part, subject, f"{result.state} {attempt.how}; tried before: {problems}", is_expected)
 
 
 def checkpoint_taken_up(device: str) -> Finding:
     """A run that is saved after half of its rounds and goes on in another object."""
     spec, federation = toy("gcn", rounds=4)
     with exact(), TemporaryDirectory() as folder:
-        whole = play(spec, federation, device=device)
+        whole_run = play(spec, federation, device=device)
         checkpoint = Checkpoint(Path(folder) / "run.ckpt", identity="check")
-        first, second = (Run(spec, federation, device) for _ in range(2))
-        first.warm_up()
+        first_run, second_run = (Run(spec, federation, device) for _ in range(2))
+        first_run.warm_up()
         for index in range(2):
-            first.step(index)
-        checkpoint.save(first, 1, 0.0)
-        saved = checkpoint.resume(second)
-        finish(second, first=2)
-    apart = distance(whole, second)
-    text = "bit-equal" if apart == 0 else f"{apart:.1e} from the run that was not stopped"
-    return Finding("checkpoint taken up", "gcn", text, saved is not None and apart < TOLERANCE)
+            first_run.step(index)
+        checkpoint.save(first_run, 1, 0.0)
+        saved_state = checkpoint.resume(second_run)
+        finish(second_run, first=2)
+    gap = distance(whole_run, second_run)
+    text = "bit-equal" if gap == 0 else f"{gap:.1e} from the run that was not stopped"
+    return Finding("checkpoint taken up", "gcn", text, saved_state is not None and gap < TOLERANCE)
 
 
 def infinity_caught(device: str) -> Finding:

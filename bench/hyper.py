@@ -19,16 +19,16 @@ class HyperParameters(BaseModel):
         """Values to try for each tunable hyper-parameter."""
         space: dict[str, list[Any]] = {}
         for name, info in cls.model_fields.items():
-            extra = info.json_schema_extra
-            if isinstance(extra, dict) and "search" in extra:
-                space[name] = list(extra["search"])  # type: ignore[arg-type]
+            schema_extra = info.json_schema_extra
+            if isinstance(schema_extra, dict) and "search" in schema_extra:
+                space[name] = list(schema_extra["search"])  # type: ignore[arg-type]
         return space
 
     @classmethod
     def meaning(cls, name: str) -> str:
         """What a hyper-parameter does, as its method or the one that has it first describes it."""
-        of = (base.model_fields.get(name) for base in cls.__mro__ if issubclass(base, HyperParameters))
-        return next((field.description for field in of if field and field.description), "")
+        fields = (base.model_fields.get(name) for base in cls.__mro__ if issubclass(base, HyperParameters))
+        return next((field.description for field in fields if field and field.description), "")
 
 
 def added(default: Any, **limits: Any) -> Any:
@@ -56,22 +56,22 @@ class HyperParameter:
     meaning: str
 
 
-def hyper_parameters(of: type[HyperParameters]) -> Iterator[HyperParameter]:
+def hyper_parameters(settings_type: type[HyperParameters]) -> Iterator[HyperParameter]:
     """The hyper-parameters of a method's ``Hyper``, in the order of its source."""
-    space = of.search_space()
-    schema = of.model_json_schema()
-    for name, field in of.model_fields.items():
+    space = settings_type.search_space()
+    schema = settings_type.model_json_schema()
+    for name, field in settings_type.model_fields.items():
         search = ", ".join(map(str, space.get(name, ())))
         limits = _limits(schema["properties"][name])
-        yield HyperParameter(name, str(field.default), limits, search, of.meaning(name))
+        yield HyperParameter(name, str(field.default), limits, search, settings_type.meaning(name))
 
 
 def _limits(schema: Mapping[str, Any]) -> str:
     """The values that a field takes, in words: ``0 or more, below 1``, ``a, b or c``."""
     options = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     if "enum" in options[0]:
-        *most, last = map(str, options[0]["enum"])
-        return f"{', '.join(most)} or {last}" if most else last
+        *first_choices, last_choice = map(str, options[0]["enum"])
+        return f"{', '.join(first_choices)} or {last_choice}" if first_choices else last_choice
     if options[0].get("type") == "boolean":
         return "True or False"
     words = (

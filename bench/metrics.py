@@ -20,14 +20,14 @@ Values = NDArray[np.float64]
 
 def accuracy(counts: Counts) -> Values:
     """Share of items whose class is predicted, ``[clients]``."""
-    return _shares(_right(counts).sum(axis=1), counts.sum(axis=(1, 2)))
+    return _shares(_correct_counts(counts).sum(axis=1), counts.sum(axis=(1, 2)))
 
 
 def per_class_accuracy(counts: Counts) -> Values:
     """Share of every class's items that are predicted as it (its recall), ``[clients, classes]``; NaN for a
     class that the client has no test item of.
     """
-    return _shares(_right(counts), counts.sum(axis=2))
+    return _shares(_correct_counts(counts), counts.sum(axis=2))
 
 
 def balanced_accuracy(counts: Counts) -> Values:
@@ -44,7 +44,7 @@ def macro_f1(counts: Counts) -> Values:
     Classes count that the client has test items of, or that are predicted for one of its items: a class of
     which nothing is right scores 0, one that occurs on neither side is left out (scikit-learn's default).
     """
-    return _mean(_shares(2 * _right(counts), counts.sum(axis=1) + counts.sum(axis=2)))
+    return _mean(_shares(2 * _correct_counts(counts), counts.sum(axis=1) + counts.sum(axis=2)))
 
 
 OF_COUNTS: dict[Metric, Callable[[Counts], Values]] = {
@@ -64,28 +64,28 @@ def roc_auc(scores: Values, positive: NDArray[np.bool_], clients: NDArray[np.int
     order = np.lexsort((scores, clients))
     scores, positive, clients = scores[order], positive[order], clients[order]
     items = np.bincount(clients, minlength=count)
-    first = np.cumsum(items) - items
+    first_ranks = np.cumsum(items) - items
     change = (np.diff(scores) != 0) | (np.diff(clients) != 0)
     starts = np.flatnonzero(np.concatenate([[True], change])[: len(scores)])
     lengths = np.diff(np.append(starts, len(scores)))
-    ranks = np.repeat(starts + (lengths + 1) / 2, lengths) - first[clients]
-    ones = np.bincount(clients, positive, count)
-    above = np.bincount(clients, ranks * positive, count) - ones * (ones + 1) / 2
-    return _shares(above, ones * (items - ones))
+    ranks = np.repeat(starts + (lengths + 1) / 2, lengths) - first_ranks[clients]
+    positives = np.bincount(clients, positive, count)
+    ordered_pairs = np.bincount(clients, ranks * positive, count) - positives * (positives + 1) / 2
+    return _shares(ordered_pairs, positives * (items - positives))
 
 
-def _right(counts: Counts) -> NDArray[np.int64]:
+def _correct_counts(counts: Counts) -> NDArray[np.int64]:
     return np.diagonal(counts, axis1=1, axis2=2).astype(np.int64)
 
 
-def _shares(parts: NDArray[np.number], wholes: NDArray[np.number]) -> Values:
+def _shares(parts: NDArray[np.number], totals: NDArray[np.number]) -> Values:
     """Parts of wholes, NaN of nothing."""
     shares: Values = np.full(np.shape(parts), np.nan)
-    np.divide(parts, wholes, out=shares, where=np.asarray(wholes) > 0)
+    np.divide(parts, totals, out=shares, where=np.asarray(totals) > 0)
     return shares
 
 
 def _mean(values: Values) -> Values:
     """Mean over the last axis of the values that there are; NaN of none."""
-    known = ~np.isnan(values)
-    return _shares(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
+    is_number = ~np.isnan(values)
+    return _shares(np.where(is_number, values, 0.0).sum(axis=-1), is_number.sum(axis=-1))

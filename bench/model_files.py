@@ -65,7 +65,7 @@ def read_models(folder: Path) -> tuple[Stack, dict[int, dict[str, Any]]]:
     return {name: torch.stack([model[name] for model in models]) for name in models[0]}, method
 
 
-def write_models(folder: Path, spec: RunSpec, result: RunResult, kept: KeptModels) -> None:
+def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptModels) -> None:
     """Write the kept models of a finished run; an earlier folder is replaced once the new one is whole.
 
     Every client's test accuracy is counted with the model that was read back, and set beside the run's.
@@ -79,15 +79,15 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, kept: KeptModel
     from bench.federation.types import TEST
 
     check_folder(folder)
-    digits = len(str(len(kept.rounds) - 1))
+    digits = len(str(len(models.rounds) - 1))
     samples = result.samples["test"]
     clients: list[dict[str, Any]] = [
-        {"client": client, "file": f"client-{client:0{digits}}.safetensors", "round": int(at)}
-        for client, at in enumerate(kept.rounds)
+        {"client": client, "file": f"client-{client:0{digits}}.safetensors", "round": int(round)}
+        for client, round in enumerate(models.rounds)
     ]
     tensors = {
-        at: {name: value for name, value in state.items() if isinstance(value, Tensor)}
-        for at, state in sorted(kept.method.items())
+        round: {name: value for name, value in state.items() if isinstance(value, Tensor)}
+        for round, state in sorted(models.method.items())
     }
     manifest = {
         "format": FORMAT,
@@ -95,50 +95,50 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, kept: KeptModel
         "spec_hash": spec.hash,
         "partition_hash": result.partition_hash,
         "stage": "trained",
-        "rule": kept.rule,
+        "rule": models.rule,
         "clients": clients,
         "method": [
             {
-                "round": at,
-                "file": f"method-{at}.safetensors" if held else None,
-                "values": {name: value for name, value in kept.method[at].items() if name not in held},
+                "round": round,
+                "file": f"method-{round}.safetensors" if state else None,
+                "values": {name: value for name, value in models.method[round].items() if name not in state},
             }
-            for at, held in tensors.items()
+            for round, state in tensors.items()
         ],
     }
-    with replacement(folder) as new:
+    with replacement(folder) as new_folder:
         for client in clients:
             row = client["client"]
-            model = {name: value[row].cpu().contiguous().clone() for name, value in kept.stack.items()}
-            (new / client["file"]).write_bytes(save(model, {"spec_hash": spec.hash}))
-        for at, held in tensors.items():
-            if held:
-                plain = {name: value.cpu().contiguous().clone() for name, value in held.items()}
-                (new / f"method-{at}.safetensors").write_bytes(save(plain))
-        _write(new, manifest)
-        correct = kept.correct(*read_models(new))[TEST]
+            model = {name: value[row].cpu().contiguous().clone() for name, value in models.stack.items()}
+            (new_folder / client["file"]).write_bytes(save(model, {"spec_hash": spec.hash}))
+        for round, state in tensors.items():
+            if state:
+                copies = {name: value.cpu().contiguous().clone() for name, value in state.items()}
+                (new_folder / f"method-{round}.safetensors").write_bytes(save(copies))
+        _write(new_folder, manifest)
+        correct = models.correct(*read_models(new_folder))[TEST]
         for client in clients:
             row = client["client"]
             client |= {"test_correct": int(correct[row]), "test_samples": int(samples[row])}
         _compare(
             manifest,
             {
-                row: (int(result.correct["trained", "test"][kept.rounds[row], row]), int(samples[row]))
+                row: (int(result.correct["trained", "test"][models.rounds[row], row]), int(samples[row]))
                 for row in range(len(clients))
             },
         )
-        _write(new, manifest)
+        _write(new_folder, manifest)
 
 
 def _write(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def _compare(manifest: dict[str, Any], stored: Tested) -> int:
+def _compare(manifest: dict[str, Any], stored_counts: Tested) -> int:
     """Set the stored accuracies beside those of the files; returns how many clients have others."""
     for client in manifest["clients"]:
         correct, samples = client["test_correct"], client["test_samples"]
-        stored_correct, stored_samples = stored.get(client["client"], (0, 0))
+        stored_correct, stored_samples = stored_counts.get(client["client"], (0, 0))
         client["test_accuracy"] = correct / samples if samples else None
         client["stored_test_accuracy"] = stored_correct / stored_samples if stored_samples else None
         client["as_stored"] = not samples or (correct, samples) == (stored_correct, stored_samples)
@@ -175,7 +175,7 @@ def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], 
     from bench.errors import NotApplicableError
 
     runs = source.runs()
-    chosen = []
+    frames = []
     for cell in cells:
         if cell.isdecimal():
             rows = runs[(runs["id"].astype(str) == cell) & (runs["origin"] == OWN)]
@@ -184,13 +184,13 @@ def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], 
         if rows.empty:
             raise RequestError(f"no run {cell}: 'bench runs list' prints the ids")
         rows = rows[rows["seed"].isin(seeds)] if seeds else rows
-        finished = rows[rows["state"] == "done"]
-        if finished.empty:
+        done_rows = rows[rows["state"] == "done"]
+        if done_rows.empty:
             states = ", ".join(f"{count} {state}" for state, count in Counter(rows["state"]).items())
             raise RequestError(f"{cell}: expected a finished run, got {states or 'none of these seeds'}")
-        chosen.append(finished)
-    stored = []
-    for run in pd.concat(chosen).drop_duplicates("spec_hash").to_dict("records"):
+        frames.append(done_rows)
+    chosen_runs = []
+    for run in pd.concat(frames).drop_duplicates("spec_hash").to_dict("records"):
         spec = RunSpec.model_validate_json(run["spec"])
         try:
             refuse(spec)
@@ -198,9 +198,9 @@ def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], 
             raise RequestError(f"{run_name(run)}: {error}") from None
         results = source.client_results([run["id"]], stage="trained", split="test", rule=rule)
         values = zip(results["client"], results["value"], results["samples"], strict=True)
-        tested = {int(client): (round(value * samples), int(samples)) for client, value, samples in values}
-        stored.append(StoredRun(run_name(run), spec, run["partition_hash"], tested))
-    return stored
+        counts = {int(client): (round(value * samples), int(samples)) for client, value, samples in values}
+        chosen_runs.append(StoredRun(run_name(run), spec, run["partition_hash"], counts))
+    return chosen_runs
 
 
 @dataclass(frozen=True)
@@ -216,21 +216,21 @@ class Saving:
         """The outcome of an order. Models that cannot be written are said so and left out: the run stays."""
         from bench.engine.kept_models import KeptModels
 
-        kept = KeptModels(self.rule)
-        result = execute(order, kept=kept)
+        models = KeptModels(self.rule)
+        result = execute(order, kept=models)
         if result.state == "done":
             spec = order.spec
             try:
-                write_models(self.folder / spec.hash, spec, result, kept)
+                write_models(self.folder / spec.hash, spec, result, models)
             except RequestError as error:
                 print(f"no models of {spec.hash}: {error}", file=sys.stderr)
         return result
 
     def summary(self, specs: Sequence[RunSpec]) -> str:
         """How many of some runs have their models here."""
-        present = sum((self.folder / spec.hash / MANIFEST).exists() for spec in specs)
-        rest = "" if present == len(specs) else "; bench runs save-models writes those of stored runs"
-        return f"models of {present:,} of {len(specs):,} runs are in {self.folder}{rest}"
+        count = sum((self.folder / spec.hash / MANIFEST).exists() for spec in specs)
+        hint = "" if count == len(specs) else "; bench runs save-models writes those of stored runs"
+        return f"models of {count:,} of {len(specs):,} runs are in {self.folder}{hint}"
 
     def again(
         self, runs: Sequence[StoredRun], roots: tuple[Path, ...], slots: Slots, reporter: Reporter
@@ -241,7 +241,7 @@ class Saving:
             RequestError: the folder cannot be written, or a federation cannot be what a spec says.
         """
         specs = [run.spec for run in runs]
-        planned = [
+        planned_runs = [
             Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec) for spec in specs
         ]
         try:
@@ -252,15 +252,15 @@ class Saving:
                 f"--out {self.folder}: cannot write there: {error.strerror or error}"
             ) from None
         with scratch as name:
-            new = Saving(Path(name), self.rule)
+            saving = Saving(Path(name), self.rule)
             url = f"sqlite:///{Path(name, 'again.db')}"
-            sweep(make_plan(planned, {}, lambda dataset: ""), url, roots, slots, reporter, new)
+            sweep(make_plan(planned_runs, {}, lambda dataset: ""), url, roots, slots, reporter, saving)
             with open_store(url, create=False) as store:
-                ended = store.runs().set_index("spec_hash")[["state", "reason"]].to_dict("index")
+                outcomes = store.runs().set_index("spec_hash")[["state", "reason"]].to_dict("index")
             for run in runs:
-                folder = new.folder / run.spec.hash
+                folder = saving.folder / run.spec.hash
                 if not (folder / MANIFEST).exists():
-                    outcome = ended.get(run.spec.hash, {"state": "not made", "reason": ""})
+                    outcome = outcomes.get(run.spec.hash, {"state": "not made", "reason": ""})
                     text = f"no models: {outcome['state']} {outcome['reason']}".strip()
                     yield SavedModels(run.name, "", False, text)
                     continue
@@ -269,15 +269,15 @@ class Saving:
     def _put(self, folder: Path, run: StoredRun) -> SavedModels:
         """Compare the models in a folder with what is stored of their run, and put them in their place."""
         manifest = json.loads((folder / MANIFEST).read_text())
-        others = _compare(manifest, run.tested)
+        difference_count = _compare(manifest, run.tested)
         clients = len(manifest["clients"])
         place = self.folder / run.spec.hash
         _write(folder, manifest)
-        with replacement(place) as new:
+        with replacement(place) as new_folder:
             for path in folder.iterdir():
-                path.rename(new / path.name)
+                path.rename(new_folder / path.name)
         text = f"{clients} models in {place}"
-        problem = f"{others} with another test accuracy than stored" if others else ""
+        problem = f"{difference_count} with another test accuracy than stored" if difference_count else ""
         if manifest["partition_hash"] != run.partition_hash:
             problem = "of other clients than the stored run's"
         text = f"{text}, {problem or 'test accuracies as stored'}"

@@ -26,28 +26,28 @@ def place() -> str:
 
 def name() -> str:
     """This process: ``PLACE:PID:STARTED``."""
-    return f"{place()}:{os.getpid()}:{_started(os.getpid()):.2f}"
+    return f"{place()}:{os.getpid()}:{_start_time(os.getpid()):.2f}"
 
 
 def runs(name: str) -> bool | None:
     """Whether the process whose name begins so runs; None where only another place or user can tell."""
-    where, *rest = name.split(":")
-    if where != place():
+    machine, *numbers = name.split(":")
+    if machine != place():
         return None
-    pid, started = int(rest[0]), float(rest[1])
+    pid, start = int(numbers[0]), float(numbers[1])
     try:
         if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:  # nobody has asked how it ended
             return False
-        if abs(_started(pid) - started) < 1:
+        if abs(_start_time(pid) - start) < 1:
             return True
     except psutil.AccessDenied:
         return None
     except psutil.NoSuchProcess:
-        return None if _hidden(pid) else False
+        return None if _is_hidden(pid) else False
     return False if BOOT.exists() else None  # elsewhere a clock that is set moves one of the times alone
 
 
-def _hidden(pid: int) -> bool:
+def _is_hidden(pid: int) -> bool:
     """Whether there is such a process of another user, which the system does not show."""
     if os.name != "posix":  # there os.kill ends a process whatever the signal
         return False
@@ -60,7 +60,7 @@ def _hidden(pid: int) -> bool:
     return False
 
 
-def _started(pid: int) -> float:
+def _start_time(pid: int) -> float:
     """Seconds from the boot to a process's start: on Linux a clock that is set moves both of the times."""
     return float(psutil.Process(pid).create_time() - psutil.boot_time())
 

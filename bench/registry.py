@@ -62,7 +62,7 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise _not_imported(path.name, error, _lines(path, error)) from error
+        raise _import_error(path.name, error, _lines(path, error)) from error
     return module
 
 
@@ -75,10 +75,10 @@ def _lines(path: Path, error: BaseException) -> list[int]:
     ]
 
 
-def _not_imported(what: str, error: BaseException, lines: Sequence[int] = ()) -> RequestError:
-    where = f" in line {lines[-1]}" if lines else ""
+def _import_error(subject: str, error: BaseException, lines: Sequence[int] = ()) -> RequestError:
+    line_text = f" in line {lines[-1]}" if lines else ""
     text = " ".join(str(error).split())
-    return RequestError(f"{what} cannot be imported: {type(error).__name__}{where}: {text}")
+    return RequestError(f"{subject} cannot be imported: {type(error).__name__}{line_text}: {text}")
 
 
 def add_plugin(path: Path) -> ModuleType:
@@ -100,7 +100,7 @@ def _load(entry: EntryPoint) -> Any:
     try:
         return entry.load()
     except (Exception, SystemExit) as error:
-        raise _not_imported(f"entry point {entry.name} of {_package(entry)}", error) from error
+        raise _import_error(f"entry point {entry.name} of {_package(entry)}", error) from error
 
 
 def _package(entry: EntryPoint) -> str:
@@ -122,31 +122,31 @@ def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str
         yield plugin(Path(file), PLUGINS), file
 
 
-class _Found(NamedTuple):
+class _Members(NamedTuple):
     classes: dict[str, Any]
     origins: dict[str, str]
 
 
 @cache
-def _find(kind: Kind[Any]) -> _Found:
+def _find(kind: Kind[Any]) -> _Members:
     """Every concrete subclass of a kind's base that declares its own ``name``, and where it comes from."""
     base = pkgutil.resolve_name(kind.base)
-    found: dict[str, tuple[Any, str]] = {}
+    entries: dict[str, tuple[Any, str]] = {}
     for source, origin in _sources(kind.group, kind.package):
         members = vars(source).values() if isinstance(source, ModuleType) else [source]
         for member in members:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
             name = vars(member).get("name")
-            if name is not None and found.setdefault(name, (member, origin))[0] is not member:
+            if name is not None and entries.setdefault(name, (member, origin))[0] is not member:
                 raise RequestError(
                     f"two {kind.group} plug-ins are called '{name}': "
-                    f"{found[name][0].__module__} and {member.__module__}; rename one"
+                    f"{entries[name][0].__module__} and {member.__module__}; rename one"
                 )
-    ordered = dict(sorted(found.items()))
-    return _Found(
-        {name: member for name, (member, _) in ordered.items()},
-        {name: origin for name, (_, origin) in ordered.items() if origin},
+    sorted_entries = dict(sorted(entries.items()))
+    return _Members(
+        {name: member for name, (member, _) in sorted_entries.items()},
+        {name: origin for name, (_, origin) in sorted_entries.items() if origin},
     )
 
 

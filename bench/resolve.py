@@ -31,8 +31,8 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
 
     overrides: dict[str, Any] = {}
     for pair in pairs:
-        key, found, text = pair.partition("=")
-        if not found or "." not in key:
+        key, separator, text = pair.partition("=")
+        if not separator or "." not in key:
             raise RequestError(f"--set expects SECTION.KEY=VALUE such as protocol.rounds=8, got '{pair}'")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
@@ -55,9 +55,9 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join([section, *(str(part) for part in first["loc"])])
-        raise RequestError(f"{where}: {first['msg']}, got {first['input']!r}") from None
+        first_error = error.errors()[0]
+        key_path = ".".join([section, *(str(part) for part in first_error["loc"])])
+        raise RequestError(f"{key_path}: {first_error['msg']}, got {first_error['input']!r}") from None
 
 
 def check_sections(overrides: Overrides) -> None:
@@ -68,25 +68,25 @@ def check_sections(overrides: Overrides) -> None:
             raise unknown(f"section of the key '{key}':", head, SECTIONS)
 
 
-def _some_clients(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
+def _client_part(model: type[Part], section: str, clients: int, overrides: Overrides) -> Part | None:
     """An attack or newcomers; None where they are no clients.
 
     Raises:
         RequestError: a ratio that stands for no client, or leaves none; or settings without a ratio.
     """
     part: Part = _section(model, {}, section, overrides)
-    given = [key for key in overrides if key.startswith(f"{section}.")]
-    if given and f"{section}.ratio" not in given:
-        raise RequestError(f"{section}.ratio: expected beside {given[0]}, which says nothing without it")
+    given_keys = [key for key in overrides if key.startswith(f"{section}.")]
+    if given_keys and f"{section}.ratio" not in given_keys:
+        raise RequestError(f"{section}.ratio: expected beside {given_keys[0]}, which says nothing without it")
     if part.ratio == 0:
         return None
     count = part.count(clients)
     if not 1 <= count < clients:
-        rest = "honest" if section == "attack" else "to train before the others join"
-        problem = f"leaves no client {rest}" if count else "is not one client"
-        allowed = f"are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}" if clients > 1 else "is 0 alone"
-        asked = f"{part.ratio:g} of {clients} clients"
-        raise RequestError(f"{section}.ratio: {asked} {problem}; allowed {allowed}")
+        remainder = "honest" if section == "attack" else "to train before the others join"
+        problem = f"leaves no client {remainder}" if count else "is not one client"
+        range_text = f"are 0 and {1 / clients:.3g} to {1 - 1 / clients:.3g}" if clients > 1 else "is 0 alone"
+        ratio_text = f"{part.ratio:g} of {clients} clients"
+        raise RequestError(f"{section}.ratio: {ratio_text} {problem}; allowed {range_text}")
     return part
 
 
@@ -126,11 +126,11 @@ def resolve(
         raise RequestError(f"seed: expected 0 or more, got {seed}")
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
-    own = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable
-    settings = _section(ClientSettings, {**data.client.model_dump(), **own}, "client", overrides)
+    method_client = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable
+    settings = _section(ClientSettings, {**data.client.model_dump(), **method_client}, "client", overrides)
     check_model(settings, dataset, data.family)
-    attack = _some_clients(Attack, "attack", clients, overrides)
-    newcomers = _some_clients(Newcomers, "newcomers", clients, overrides)
+    attack = _client_part(Attack, "attack", clients, overrides)
+    newcomers = _client_part(Newcomers, "newcomers", clients, overrides)
     if attack and newcomers:
         raise RequestError("attack and newcomers are two experiments: set the ratio of one of them to 0")
     _check_participation(protocol, clients - (newcomers.count(clients) if newcomers else 0))

@@ -18,10 +18,10 @@ Rule = Callable[[Counts, NDArray[np.int32], Counts, NDArray[np.int32]], NDArray[
 
 def client_mean(correct: Counts, samples: NDArray[np.int32]) -> NDArray[np.float64]:
     """Mean accuracy over the clients that have samples, one value a round."""
-    has = samples > 0
-    if not has.any():
+    has_samples = samples > 0
+    if not has_samples.any():
         return np.zeros(len(correct))
-    mean: NDArray[np.float64] = (correct[:, has] / samples[has]).mean(axis=1)
+    mean: NDArray[np.float64] = (correct[:, has_samples] / samples[has_samples]).mean(axis=1)
     return mean
 
 

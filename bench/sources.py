@@ -53,8 +53,8 @@ def digest(path: Path, algorithm: str) -> str:
         key = (str(path.absolute()), stat.st_size, stat.st_mtime_ns, algorithm)
         if key not in _digests:
             with path.open("rb") as content:
-                new = partial(hashlib.new, algorithm, usedforsecurity=False)
-                _digests[key] = hashlib.file_digest(content, new).hexdigest()
+                new_hash = partial(hashlib.new, algorithm, usedforsecurity=False)
+                _digests[key] = hashlib.file_digest(content, new_hash).hexdigest()
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror}; make it readable") from None
     return _digests[key]
@@ -65,16 +65,16 @@ def mismatch(path: Path, file: RawFile) -> str:
     if file.checksum is None:
         return ""
     algorithm, expected = file.checksum
-    found = digest(path, algorithm)
-    return "" if found == expected else f"expected {algorithm} {expected}, found {found}"
+    actual = digest(path, algorithm)
+    return "" if actual == expected else f"expected {algorithm} {expected}, found {actual}"
 
 
 def check(path: Path, file: RawFile) -> None:
     """Raises ``RequestError`` if the checksum of ``path`` is not that of ``file``."""
-    wrong = mismatch(path, file)
-    if wrong:
+    problem = mismatch(path, file)
+    if problem:
         raise RequestError(
-            f"{path} is damaged or another version: {wrong}; "
+            f"{path} is damaged or another version: {problem}; "
             "replace it by the original, or remove it to have it downloaded"
         )
 
@@ -114,11 +114,11 @@ class Sources:
 
     def whereabouts(self, files: Sequence[RawFile]) -> str:
         """Where some files are at hand, in words; ``not at hand`` where none is."""
-        found = [place[0] for file in files if (place := self.at_hand(file))]
-        if not found:
+        found_roots = [place[0] for file in files if (place := self.at_hand(file))]
+        if not found_roots:
             return "not at hand"
-        roots = ", ".join(str(root) for root in dict.fromkeys(found))
-        share = "" if len(found) == len(files) else f"{len(found)} of {len(files)} files "
+        roots = ", ".join(str(root) for root in dict.fromkeys(found_roots))
+        share = "" if len(found_roots) == len(files) else f"{len(found_roots)} of {len(files)} files "
         return f"{share}in {roots}"
 
     def verify(self, files: Sequence[RawFile]) -> Iterator[tuple[str, str]]:
@@ -149,30 +149,30 @@ class Sources:
 
     def get_all(self, files: Sequence[RawFile]) -> list[Path]:
         """``get`` for several files; the error names every one that is missing."""
-        missing = [file for file in files if self.locate(file) is None]
-        for file in missing:
+        missing_files = [file for file in files if self.locate(file) is None]
+        for file in missing_files:
             try:
                 self._obtain(file)
             except DownloadError as error:
-                lacking = [other for other in missing if self.locate(other) is None]
-                raise NoDataError(self._advice(lacking, str(error))) from None
+                lacking_files = [file for file in missing_files if self.locate(file) is None]
+                raise NoDataError(self._advice(lacking_files, str(error))) from None
         return [self._checked_path(file) for file in files]
 
     def _checked_path(self, file: RawFile) -> Path:
-        found = self.locate(file)
-        assert found is not None, file.path
-        check(found[1], file)
-        return found[1]
+        place = self.locate(file)
+        assert place is not None, file.path
+        check(place[1], file)
+        return place[1]
 
-    def _advice(self, missing: list[RawFile], reason: str) -> str:
-        names = ", ".join(file.path for file in missing)
+    def _advice(self, files: list[RawFile], reason: str) -> str:
+        names = ", ".join(file.path for file in files)
         roots = ", ".join(str(root) for root in self.roots)
-        others = [path for root in self.roots for file in missing for path in self._elsewhere(root, file)]
-        other = f" ({others[0]} is another file)" if others else ""
-        archive = missing[0].archive
-        instead = f" (or {archive.path})" if archive else ""
+        places = [path for root in self.roots for file in files for path in self._elsewhere(root, file)]
+        other_text = f" ({places[0]} is another file)" if places else ""
+        archive = files[0].archive
+        alternative = f" (or {archive.path})" if archive else ""
         return (
-            f"missing {names}{other}; {reason}; put what is missing{instead} at that path below "
+            f"missing {names}{other_text}; {reason}; put what is missing{alternative} at that path below "
             f"one of {roots}, or name the folder that has it with --data-root or BENCH_DATA"
         )
 
@@ -211,15 +211,15 @@ def _unpack(archive: Path, file: RawFile, part: Path) -> None:
             with (
                 zipfile.ZipFile(archive) as zipped,
                 zipped.open(file.member) as source,
-                part.open("wb") as to,
+                part.open("wb") as target,
             ):
-                shutil.copyfileobj(source, to)
+                shutil.copyfileobj(source, target)
         else:
-            with tarfile.open(archive) as tarred, part.open("wb") as to:
-                source_file = tarred.extractfile(file.member)
+            with tarfile.open(archive) as tar, part.open("wb") as target:
+                source_file = tar.extractfile(file.member)
                 if source_file is None:
                     raise KeyError(file.member)
-                shutil.copyfileobj(source_file, to)
+                shutil.copyfileobj(source_file, target)
     except (KeyError, tarfile.TarError, zipfile.BadZipFile):
         raise RequestError(f"{archive} holds no readable {file.member}; replace it by the original") from None
     check(part, file)

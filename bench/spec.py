@@ -28,7 +28,7 @@ SECTIONS = {
 """Section of a dotted key (``method.mu``) -> the part of a spec that it sets."""
 
 
-def _is(default: object) -> Callable[[object], bool]:
+def _is_default(default: object) -> Callable[[object], bool]:
     """Whether a value is the default of a setting that specs of earlier versions do not have."""
     return lambda value: value == default
 
@@ -55,7 +55,7 @@ class Protocol(_Part):
     split: tuple[float, float, float] = (40.0, 30.0, 30.0)
     initial: Literal["own", "common"] = "own"
     evaluate: Literal["round", "epoch"] = "round"
-    participation: Annotated[float, Field(gt=0, le=1, exclude_if=_is(1.0))] = 1.0
+    participation: Annotated[float, Field(gt=0, le=1, exclude_if=_is_default(1.0))] = 1.0
 
     def participants(self, clients: int) -> int:
         """Number of clients that train in a round, among so many."""
@@ -82,9 +82,9 @@ class ClientSettings(_Part):
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
     batch_size: Annotated[int, Field(ge=1)] | None = None
-    optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is("keep"))] = "keep"
-    bn_stats: Annotated[Literal["local", "averaged"], Field(exclude_if=_is("local"))] = "local"
-    precision: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is("float32"))] = "float32"
+    optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is_default("keep"))] = "keep"
+    bn_stats: Annotated[Literal["local", "averaged"], Field(exclude_if=_is_default("local"))] = "local"
+    precision: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default("float32"))] = "float32"
 
 
 class Attack(_Part):
@@ -100,7 +100,7 @@ class Attack(_Part):
     kind: Literal["same", "gaussian"] = "same"
     ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
     tau: Annotated[float, Field(gt=0)] = 5.0
-    target: Annotated[Literal["extras", "model", "all"], Field(exclude_if=_is("extras"))] = "extras"
+    target: Annotated[Literal["extras", "model", "all"], Field(exclude_if=_is_default("extras"))] = "extras"
 
     def count(self, clients: int) -> int:
         """Number of malicious clients among so many."""
@@ -249,12 +249,12 @@ def canonical_json(tree: Mapping[str, Any]) -> str:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def difference(one: RunSpec, other: RunSpec) -> dict[str, tuple[Any, Any]]:
+def difference(spec: RunSpec, other_spec: RunSpec) -> dict[str, tuple[Any, Any]]:
     """The settings in which two specs differ: dotted key -> both values, None where one has no such key."""
-    mine, theirs = one.settings(), other.settings()
-    keys = dict.fromkeys([*mine, *theirs])
+    settings, other_settings = spec.settings(), other_spec.settings()
+    keys = dict.fromkeys([*settings, *other_settings])
     return {
-        key: (mine.get(key), theirs.get(key))
+        key: (settings.get(key), other_settings.get(key))
         for key in keys
-        if key not in mine or key not in theirs or mine[key] != theirs[key]
+        if key not in settings or key not in other_settings or settings[key] != other_settings[key]
     }

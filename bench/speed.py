@@ -138,9 +138,9 @@ def measure_machine(device: torch.device) -> Machine:
     source = torch.randn(32_000_000, device=device)
     target = torch.empty_like(source)
     square = torch.randn(2000, 2000, device=device)
-    copied = 2 * source.numel() * source.element_size()
+    copied_bytes = 2 * source.numel() * source.element_size()
     return Machine(
-        bandwidth=copied / best(lambda: target.copy_(source)),
+        bandwidth=copied_bytes / best(lambda: target.copy_(source)),
         matrix_rate=2 * 2000**3 / best(lambda: square @ square),
     )
 
@@ -149,7 +149,7 @@ def bound(run: Run, federation: Federation, machine: Machine) -> float:
     """Seconds that a round of the study's GCN cannot beat on this machine; call after some rounds."""
     settings = run.spec.client
     parameters = sum(_numel(shape) for shape in run.model.shapes.values())
-    moved = 6 * 4 * parameters * len(federation)
+    moved_bytes = 6 * 4 * parameters * len(federation)
     operations = 0.0
     for client in federation.clients:
         nodes, words = len(client.ids), int(np.count_nonzero(client.features.data))
@@ -163,9 +163,9 @@ def bound(run: Run, federation: Federation, machine: Machine) -> float:
         layers = list(run.method.network.out.values())
         output = sum(layer.weight.numel() for layer in layers)
         learns = any(layer.weight.grad is not None for layer in layers)
-        moved += (10 if learns else 1) * 4 * output
+        moved_bytes += (10 if learns else 1) * 4 * output
         operations += (6 if learns else 2) * len(federation) * output
-    return max(moved / machine.bandwidth, operations / machine.matrix_rate)
+    return max(moved_bytes / machine.bandwidth, operations / machine.matrix_rate)
 
 
 def _numel(shape: tuple[int, ...]) -> int:
@@ -230,41 +230,41 @@ def measure(
     if case.model is not None:
         shared |= {"client.model": case.model}
     warm_up = "warm_up_epochs" in METHODS.named(case.method).Hyper.model_fields
-    own = {"method.warm_up_epochs": 1} if warm_up else {}
-    spec, federation = prepare(case, roots, own | shared)
+    warm_up_settings = {"method.warm_up_epochs": 1} if warm_up else {}
+    spec, federation = prepare(case, roots, warm_up_settings | shared)
     if not 1 <= rounds <= spec.protocol.rounds - WARM_UP_ROUNDS:
         raise RequestError(
             f"rounds: expected 1 or more which fit, with {WARM_UP_ROUNDS} to warm up, into a run of "
             f"{case.method} on {case.dataset}, which has {spec.protocol.rounds}; got {rounds}"
         )
-    studied = spec.client.model == STUDIED
-    where = torch.device(device)
-    reset_peak_memory(where)
-    runs = {"stacked": _warm(Run(spec, federation, device))}
-    mebibytes = peak_memory(where) / 2**20
+    is_studied = spec.client.model == STUDIED
+    torch_device = torch.device(device)
+    reset_peak_memory(torch_device)
+    runs = {"stacked": _warmed_run(Run(spec, federation, device))}
+    mebibytes = peak_memory(torch_device) / 2**20
     if case.reference:
         with suppress(NotApplicableError):  # a method that asks for more than the reference does
-            runs["sequential"] = _warm(Run(spec, federation, device, clients_type=SequentialClients))
+            runs["sequential"] = _warmed_run(Run(spec, federation, device, clients_type=SequentialClients))
     if case.base is not None:
-        general = {key: value for key, value in shared.items() if not key.startswith("method.")}
-        base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general)
-        runs["base"] = _warm(Run(base, federation, device))
+        general_settings = {key: value for key, value in shared.items() if not key.startswith("method.")}
+        base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general_settings)
+        runs["base"] = _warmed_run(Run(base, federation, device))
     times: dict[str, list[float]] = {name: [] for name in runs}
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
-        for name, one in runs.items():
-            _synchronise(where)
+        for name, loop in runs.items():
+            _synchronise(torch_device)
             begin = time.perf_counter()
-            one.step(index)
-            _synchronise(where)
+            loop.step(index)
+            _synchronise(torch_device)
             times[name].append(time.perf_counter() - begin)
-    medians = {name: statistics.median(taken) for name, taken in times.items()}
-    stacked, sequential = medians["stacked"], medians.get("sequential")
-    least = bound(runs["stacked"], federation, machine) if studied else None
-    ratio = sequential / stacked if sequential else None
-    share = least / stacked if least else None
-    factor = stacked / medians["base"] if "base" in medians else None
+    medians = {name: statistics.median(durations) for name, durations in times.items()}
+    stacked_seconds, sequential_seconds = medians["stacked"], medians.get("sequential")
+    least_seconds = bound(runs["stacked"], federation, machine) if is_studied else None
+    ratio = sequential_seconds / stacked_seconds if sequential_seconds else None
+    share = least_seconds / stacked_seconds if least_seconds else None
+    factor = stacked_seconds / medians["base"] if "base" in medians else None
     subject = spec.dataset, case.method, spec.client.model, case.clients
-    return Row(*subject, stacked, sequential, ratio, mebibytes, least, share, factor)
+    return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, least_seconds, share, factor)
 
 
 def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:
@@ -292,7 +292,7 @@ def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int
     )
 
 
-def _warm(run: Run) -> Run:
+def _warmed_run(run: Run) -> Run:
     run.warm_up()
     for index in range(WARM_UP_ROUNDS):
         run.step(index)
@@ -308,28 +308,28 @@ def cases(
     runs are timed with the data set's own client model alone.
     """
     data = DATASETS.named(dataset)
-    every, images = list(methods) == ["all"], data.family == "images"
-    usual = IMAGE_CLIENTS if images else EVERY_METHODS_CLIENTS if every else CLIENTS
-    counts, names = tuple(clients) or usual, every_method(data.family) if every else methods
-    chosen = [
+    with_all, images = list(methods) == ["all"], data.family == "images"
+    usual_counts = IMAGE_CLIENTS if images else EVERY_METHODS_CLIENTS if with_all else CLIENTS
+    counts, names = tuple(clients) or usual_counts, every_method(data.family) if with_all else methods
+    chosen_cases = [
         Case(
             dataset,
             scenario,
             name,
             count,
-            reference=not every or (images and name == BASE),
-            base=BASE if every and name != BASE else None,
+            reference=not with_all or (images and name == BASE),
+            base=BASE if with_all and name != BASE else None,
         )
         for count in counts
         for name in names or [BASE]
     ]
-    if images and not whole and (every or not names):
+    if images and not whole and (with_all or not names):
         fitting = [name for name, kind in CLIENT_MODELS.all().items() if data.family in kind.families]
-        others = [name for name in fitting if name != data.client.model]
-        chosen += [Case(dataset, scenario, BASE, count, name) for count in counts for name in others]
+        models = [name for name in fitting if name != data.client.model]
+        chosen_cases += [Case(dataset, scenario, BASE, count, name) for count in counts for name in models]
     if not names and data.family == "graph":
-        chosen.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
-    return chosen
+        chosen_cases.append(Case(dataset, scenario, "fedsheafhn", counts[0]))
+    return chosen_cases
 
 
 def every_method(family: Family) -> list[str]:

@@ -55,6 +55,6 @@ def read_pickle(path: Path) -> Any:
 def csr(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
     """A fresh, validated float32 CSR matrix: old pickles lack attributes that SciPy expects today."""
     parts = (matrix.data.astype(np.float32), matrix.indices, matrix.indptr)
-    fresh = sparse.csr_matrix(parts, shape=matrix.shape)
-    fresh.check_format(full_check=True)
-    return fresh
+    copy = sparse.csr_matrix(parts, shape=matrix.shape)
+    copy.check_format(full_check=True)
+    return copy

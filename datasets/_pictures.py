@@ -87,15 +87,15 @@ def _decode(pictures: Pictures, name: str, side: int) -> NDArray[np.uint8]:
         if pixels.shape != (side, side, 3):
             raise ValueError(f"expected {side} x {side} pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
     except Exception as error:  # a damaged picture may raise anything
-        other = isinstance(error, UnidentifiedImageError)  # whose text is an address in memory
-        reason = "it is something else" if other else " ".join(str(error).split()) or type(error).__name__
+        is_other = isinstance(error, UnidentifiedImageError)  # whose text is an address in memory
+        reason = "it is something else" if is_other else " ".join(str(error).split()) or type(error).__name__
         raise RequestError(
             f"{pictures.place / name} is refused as a JPEG image: {reason}; replace it by the original"
         ) from None
     return pixels.transpose(2, 0, 1)
 
 
-def _intact(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
+def _intact_array(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
     """The array of a file whose sum is the one beside it, mapped into memory; None if it is not."""
     try:
         if path.with_suffix(".sha256").read_text() != digest(path, "sha256"):
@@ -106,7 +106,7 @@ def _intact(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8] | None:
     return pixels if pixels.shape == shape and pixels.dtype == np.uint8 else None
 
 
-def _cached(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+def _cache(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """The array of that identity, written row by row where it is not there or damaged, and in place at once.
 
     Raises:
@@ -114,7 +114,7 @@ def _cached(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uin
     """
     path = home() / "images" / f"{identity}.npy"
     with lock(path):
-        pixels = _intact(path, shape)
+        pixels = _intact_array(path, shape)
         if pixels is None:
             try:
                 _write(path, shape, rows)
@@ -122,7 +122,7 @@ def _cached(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uin
                 raise RequestError(
                     f"cannot write {path}: {error.strerror or error}; set BENCH_HOME to a folder with room"
                 ) from None
-            pixels = _intact(path, shape)
+            pixels = _intact_array(path, shape)
     if pixels is None:
         raise RequestError(f"{path} was changed while it was written; try again")
     return pixels
@@ -154,13 +154,13 @@ def decoded(pictures: Pictures, names: Sequence[str], side: int) -> NDArray[np.u
         RequestError: a file is no JPEG image of ``side`` x ``side`` pixels.
     """
     stamps = [pictures.stamp(name) for name in names]
-    missing = [name for name, stamp in zip(names, stamps, strict=True) if stamp is None]
-    if missing:
+    gaps = [name for name, stamp in zip(names, stamps, strict=True) if stamp is None]
+    if gaps:
         raise NoDataError(
-            f"{pictures.place} lacks {len(missing)} of {len(names)} images, the first is {missing[0]}; "
+            f"{pictures.place} lacks {len(gaps)} of {len(names)} images, the first is {gaps[0]}; "
             f"unpack the original again"
         )
     made_from = [FORMAT, side, pillow, features.version("jpg"), list(names), stamps]
     identity = hashlib.sha256(json.dumps(made_from).encode()).hexdigest()
     rows = (_decode(pictures, name, side) for name in names)
-    return _cached(identity, (len(names), 3, side, side), rows)
+    return _cache(identity, (len(names), 3, side, side), rows)

@@ -16,8 +16,8 @@ from bench.data import Graph, Ragged
 def undirected(pairs: NDArray[np.integer], nodes: int) -> NDArray[np.int64]:
     """Both directions of every pair ``[2, m]``, without self-loops or repeats, sorted by (source, target)."""
     source, target = pairs.astype(np.int64)
-    proper = source != target
-    source, target = source[proper], target[proper]
+    mask = source != target
+    source, target = source[mask], target[mask]
     keys = np.unique(np.concatenate([source * nodes + target, target * nodes + source]))
     return np.stack(np.divmod(keys, nodes))
 
@@ -31,12 +31,12 @@ def largest_component(graph: Graph) -> Graph:
     nodes = len(graph.labels)
     links = sparse.coo_matrix((np.ones(graph.edges.shape[1], np.int8), graph.edges), shape=(nodes, nodes))
     _, component = connected_components(links, directed=False)
-    inside = component == np.bincount(component).argmax()
-    position = np.cumsum(inside) - 1
+    mask = component == np.bincount(component).argmax()
+    position = np.cumsum(mask) - 1
     return Graph(
-        features=graph.features[inside],
-        labels=graph.labels[inside],
-        edges=position[graph.edges[:, inside[graph.edges[0]]]],
+        features=graph.features[mask],
+        labels=graph.labels[mask],
+        edges=position[graph.edges[:, mask[graph.edges[0]]]],
         classes=graph.classes,
     )
 
@@ -57,12 +57,12 @@ def clean(hyperedges: Iterable[Iterable[int]], multisets: bool = False) -> Ragge
 
     A node counts once, but with ``multisets`` as often as it is named.
     """
-    first: dict[frozenset[int], list[int]] = {}
+    lists: dict[frozenset[int], list[int]] = {}
     for nodes in hyperedges:
         members = sorted(nodes if multisets else set(nodes))
         if len(members) > 1:
-            first.setdefault(frozenset(members), members)
-    return Ragged.of([np.array(members, np.int64) for members in first.values()])
+            lists.setdefault(frozenset(members), members)
+    return Ragged.of([np.array(members, np.int64) for members in lists.values()])
 
 
 def closed_neighbourhoods(edges: NDArray[np.int64], nodes: int) -> Ragged:
@@ -82,8 +82,8 @@ def normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:
     to single: the same on every machine, and equal to PyG's wherever those are exact (0/1 features).
     """
     smallest = features.min()  # counts the entries that are not stored
-    shifted = sparse.csr_matrix(features.toarray() - smallest) if smallest else features.copy()
-    return _divide_rows(shifted, np.maximum(_row_sums(shifted), np.float32(1)))
+    differences = sparse.csr_matrix(features.toarray() - smallest) if smallest else features.copy()
+    return _divide_rows(differences, np.maximum(_row_sums(differences), np.float32(1)))
 
 
 def l1_normalise_rows(features: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -28,10 +28,10 @@ def read_raw(path: Path) -> Graph:
         )
         links = sparse.csr_matrix((raw["adj_data"], raw["adj_indices"], raw["adj_indptr"]), raw["adj_shape"])
         labels = raw["labels"].astype(np.int64)
-    present = sparse.csr_matrix(features > 0, dtype=np.float32)
+    words = sparse.csr_matrix(features > 0, dtype=np.float32)
     pairs = links.tocoo()
     edges = undirected(np.stack([pairs.row, pairs.col]), len(labels))
-    return Graph(present, labels, edges, int(labels.max()) + 1)
+    return Graph(words, labels, edges, int(labels.max()) + 1)
 
 
 class _CoPurchases(Dataset, ABC):

@@ -104,12 +104,12 @@ class _Cifar(Dataset, ABC):
         pixels, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         if not self.index:
             return Images(pixels, labels, self.classes)
-        train, test, in_train, in_test = (
+        train, test, train_items, test_items = (
             np.load(path, allow_pickle=False).astype(np.int64) for path in paths[len(self.batches) :]
         )
         population, positions = (
             np.concatenate([train, test]),
-            np.concatenate([in_train, len(train) + in_test]),
+            np.concatenate([train_items, len(train) + test_items]),
         )
         return Images(pixels, labels, self.classes, population, positions)
 

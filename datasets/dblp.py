@@ -37,8 +37,8 @@ TERMS = _raw_file("pt.txt", "78f3d6f9a528ed112a2d29bd2a672cdf13a03779a87ce89856e
 
 def _incidence(path: Path) -> sparse.csr_matrix:
     """Papers by what they are listed with, from lines ``paper<TAB>other``: 1 where listed."""
-    papers, others = np.loadtxt(path, np.int64, ndmin=2).T
-    return sparse.csr_matrix((np.ones(len(papers), np.int64), (papers, others)))
+    papers, neighbours = np.loadtxt(path, np.int64, ndmin=2).T
+    return sparse.csr_matrix((np.ones(len(papers), np.int64), (papers, neighbours)))
 
 
 class Dblp4k(CleanedHypergraph):

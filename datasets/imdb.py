@@ -73,11 +73,11 @@ def word_counts(texts: Iterable[str]) -> sparse.csr_matrix:
 
 def films_by_name(films: list[Film], columns: tuple[str, ...]) -> list[list[int]]:
     """The films of every name in these columns, names in alphabetical order."""
-    found: dict[str, list[int]] = {}
+    by_name: dict[str, list[int]] = {}
     for number, film in enumerate(films):
         for name in {film[column] for column in columns} - {""}:
-            found.setdefault(name, []).append(number)
-    return [found[name] for name in sorted(found)]
+            by_name.setdefault(name, []).append(number)
+    return [by_name[name] for name in sorted(by_name)]
 
 
 class Imdb4k(CleanedHypergraph):

@@ -57,9 +57,9 @@ class Facebook(NeighbourhoodGraph):
             kinds = {int(page["id"]): KINDS.index(page["page_type"]) for page in csv.DictReader(table)}
         labels = np.array([kinds[page] for page in range(len(kinds))], np.int64)
 
-        listed: dict[str, list[int]] = json.loads(feature_lists.read_text(encoding="utf-8"))
-        rows = np.repeat([int(page) for page in listed], [len(features) for features in listed.values()])
-        columns = np.concatenate([np.array(features, np.int64) for features in listed.values()])
+        pages: dict[str, list[int]] = json.loads(feature_lists.read_text(encoding="utf-8"))
+        rows = np.repeat([int(page) for page in pages], [len(features) for features in pages.values()])
+        columns = np.concatenate([np.array(features, np.int64) for features in pages.values()])
         shape = (len(labels), int(columns.max()) + 1)
         features = sparse.csr_matrix((np.ones(len(columns), np.float32), (rows, columns)), shape)
 

@@ -35,13 +35,13 @@ def read_raw(paths: Mapping[str, Path]) -> Graph:
     in order; nodes without a row (15 in CiteSeer) have no features and class 0; self-loops and
     repeated edges are dropped. Features are as published, not normalised.
     """
-    known, test = csr(read_pickle(paths["allx"])), csr(read_pickle(paths["tx"]))
+    known_rows, test = csr(read_pickle(paths["allx"])), csr(read_pickle(paths["tx"]))
     test_nodes = np.loadtxt(paths["test.index"], np.int64)
-    rows = np.concatenate([np.arange(known.shape[0]), test_nodes])
+    rows = np.concatenate([np.arange(known_rows.shape[0]), test_nodes])
     nodes = int(rows.max()) + 1
 
-    stacked = sparse.vstack([known, test]).tocoo()
-    features = sparse.csr_matrix((stacked.data, (rows[stacked.row], stacked.col)), (nodes, stacked.shape[1]))
+    stack = sparse.vstack([known_rows, test]).tocoo()
+    features = sparse.csr_matrix((stack.data, (rows[stack.row], stack.col)), (nodes, stack.shape[1]))
     features.eliminate_zeros()
     labels = np.zeros(nodes, np.int64)
     one_hot = np.concatenate([read_pickle(paths["ally"]), read_pickle(paths["ty"])])

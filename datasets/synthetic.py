@@ -49,18 +49,18 @@ class RingGraph(Dataset, ABC):
             source = rng.integers(0, nodes, count)
             target = (source + np.rint(REACH * rng.standard_normal(count)).astype(np.int64)) % nodes
             arcs = np.unique(np.concatenate([arcs, self._codes(source, target)[source != target]]))
-        rest = np.setdiff1d(arcs, ring, assume_unique=True)
-        kept = rng.choice(rest, count - nodes, replace=False)
-        pairs = np.stack(np.divmod(np.concatenate([ring, kept]), nodes))
-        both = np.concatenate([pairs, pairs[::-1]], axis=1)
-        edges = both[:, np.lexsort((both[1], both[0]))]
+        free_arcs = np.setdiff1d(arcs, ring, assume_unique=True)
+        chosen_arcs = rng.choice(free_arcs, count - nodes, replace=False)
+        pairs = np.stack(np.divmod(np.concatenate([ring, chosen_arcs]), nodes))
+        arcs_both_ways = np.concatenate([pairs, pairs[::-1]], axis=1)
+        edges = arcs_both_ways[:, np.lexsort((arcs_both_ways[1], arcs_both_ways[0]))]
         place = np.arange(nodes) * self.classes // nodes
         labels = (place + rng.geometric(0.3, nodes) - 1) % self.classes
         return Graph(self.features(rng), labels, edges, self.classes)
 
-    def _codes(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _codes(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
         """One number for every undirected pair."""
-        return np.minimum(one, other) * self.nodes + np.maximum(one, other)
+        return np.minimum(sources, targets) * self.nodes + np.maximum(sources, targets)
 
 
 class ArxivSize(RingGraph):

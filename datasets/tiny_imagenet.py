@@ -41,11 +41,11 @@ class _File(NamedTuple):
     held: bool
 
 
-def _class_ids(path: Path, expected: int) -> dict[str, int]:
+def _class_ids(path: Path, count: int) -> dict[str, int]:
     """Class index by id: its position among all ids in order."""
     ids = sorted(set(path.read_text(errors="replace").split()))
-    if len(ids) != expected:
-        raise RequestError(f"{path}: expected {expected} ids, got {len(ids)}; replace it by the original")
+    if len(ids) != count:
+        raise RequestError(f"{path}: expected {count} ids, got {len(ids)}; replace it by the original")
     return {name: label for label, name in enumerate(ids)}
 
 
@@ -61,8 +61,8 @@ def _validation(path: Path, classes: dict[str, int], images: int, held: int) -> 
     files: dict[str, _File] = {}
     counts = [0] * len(classes)
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-        name, _, rest = line.partition("\t")
-        label = classes.get(rest.partition("\t")[0])
+        name, _, text = line.partition("\t")
+        label = classes.get(text.partition("\t")[0])
         if label is None or name in files:
             raise RequestError(
                 f"{path}: expected another file and its class in line {number}; replace it by the original"

@@ -27,8 +27,8 @@ class ClientAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """``[clients, width]`` -> ``[clients, width]``."""
         scores = (x @ self.query) @ (x @ self.key).t() / self.scale
-        mixed = torch.softmax(scores, dim=1) @ (x @ self.value)
-        return x + mixed if self.residual else mixed
+        mixture = torch.softmax(scores, dim=1) @ (x @ self.value)
+        return x + mixture if self.residual else mixture
 
 
 class FreeMatrix(nn.Module):

@@ -50,8 +50,8 @@ class GraphConvolution(nn.Module):
         """``[nodes, channels]`` -> ``[nodes, channels]``."""
         looped = adjacency + torch.eye(len(x), device=x.device)
         scale = looped.sum(dim=1).rsqrt()
-        out: Tensor = self.linear((scale[:, None] * looped * scale[None, :]) @ x)
-        return out
+        output: Tensor = self.linear((scale[:, None] * looped * scale[None, :]) @ x)
+        return output
 
 
 class GraphAttention(nn.Module):
@@ -67,9 +67,9 @@ class GraphAttention(nn.Module):
         """``[nodes, channels]`` -> ``[nodes, channels]``."""
         h = self.linear(x)
         scores = functional.leaky_relu(self.mine(h) + self.other(h).t(), 0.2)
-        linked = adjacency + torch.eye(len(x), device=x.device) > 0
-        out: Tensor = torch.softmax(scores.masked_fill(~linked, -torch.inf), dim=1) @ h
-        return out
+        mask = adjacency + torch.eye(len(x), device=x.device) > 0
+        output: Tensor = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1) @ h
+        return output
 
 
 class ResidualGraphNetwork(nn.Module):
@@ -89,8 +89,8 @@ class ResidualGraphNetwork(nn.Module):
         x = dropout(functional.elu(self.enter(x)), self.rate, generator)
         for layer in self.layers:
             x = x + functional.elu(layer(dropout(x, self.rate, generator), adjacency))
-        out: Tensor = self.leave(x)
-        return out
+        output: Tensor = self.leave(x)
+        return output
 
 
 class Separate(nn.Module):

@@ -18,17 +18,19 @@ from ._hypergraph import LAYERS, Parts, Propagation, degrees, hyperedges
 
 def completed(clients: Sequence[Client], traffic: TrafficMeter, least_upload: int = 1) -> Parts:
     """Every client's rows of ``L^N X`` of the whole hypergraph, by ``LAYERS`` exchanges."""
-    known = [hyperedges(client) for client in clients]
+    parts = [hyperedges(client) for client in clients]
     rows = [client.dense() for client in clients]
     # True degrees: a client knows every hyperedge that touches one of its nodes.
-    operators = [Propagation.of(own.members, len(x), own.sizes) for own, x in zip(known, rows, strict=True)]
+    operators = [
+        Propagation.of(part.members, len(x), part.sizes) for part, x in zip(parts, rows, strict=True)
+    ]
     for layer in range(LAYERS):
-        rows = complete(known, operators, rows, traffic, layer, least_upload)
+        rows = complete(parts, operators, rows, traffic, layer, least_upload)
     return rows
 
 
 def complete(
-    known: Sequence[ClientHyperedges],
+    parts: Sequence[ClientHyperedges],
     operators: Sequence[Propagation],
     rows: Parts,
     traffic: TrafficMeter,
@@ -46,26 +48,26 @@ def complete(
     This needs true degrees d and sizes s in ``operators``. Messages are int64 ids and float32 sums, one
     of each for a hyperedge, however often it names a node.
     """
-    sent = [
-        own.border & (operator.incidence.getnnz(axis=0) >= least_upload)
-        for own, operator in zip(known, operators, strict=True)
+    masks = [
+        part.border & (operator.incidence.getnnz(axis=0) >= least_upload)
+        for part, operator in zip(parts, operators, strict=True)
     ]
-    asked = np.unique(np.concatenate([own.ids[mine] for own, mine in zip(known, sent, strict=True)]))
-    delta = np.zeros((len(asked), rows[0].shape[1]))
-    for own, mine, operator, x in zip(known, sent, operators, rows, strict=True):
-        message = operator.gather(x.astype(np.float64))[mine].astype(np.float32)
-        traffic.upload(own.ids[mine], message, exchange=layer)
-        delta[np.searchsorted(asked, own.ids[mine])] += message
+    ids = np.unique(np.concatenate([part.ids[mask] for part, mask in zip(parts, masks, strict=True)]))
+    delta = np.zeros((len(ids), rows[0].shape[1]))
+    for part, mask, operator, x in zip(parts, masks, operators, rows, strict=True):
+        message = operator.gather(x.astype(np.float64))[mask].astype(np.float32)
+        traffic.upload(part.ids[mask], message, exchange=layer)
+        delta[np.searchsorted(ids, part.ids[mask])] += message
 
     result = []
-    for own, mine, operator, x in zip(known, sent, operators, rows, strict=True):
+    for part, mask, operator, x in zip(parts, masks, operators, rows, strict=True):
         # Sums are made again rather than kept: all clients' at once are larger than the features.
         sums = operator.gather(x.astype(np.float64))
-        returned = np.isin(own.ids, asked)
-        answer = delta[np.searchsorted(asked, own.ids[returned])].astype(np.float32)
-        traffic.download(own.ids[returned], answer, exchange=layer)
-        sums[mine] = 0
-        sums[returned] += answer
+        replies = np.isin(part.ids, ids)
+        answer = delta[np.searchsorted(ids, part.ids[replies])].astype(np.float32)
+        traffic.download(part.ids[replies], answer, exchange=layer)
+        sums[mask] = 0
+        sums[replies] += answer
         result.append(operator.spread(sums).astype(np.float32))
     return result
 
@@ -84,41 +86,41 @@ def completed_as_released(clients: Sequence[Client], traffic: TrafficMeter) -> P
     sizes = np.ones(edges, np.int64)
     pairs = []
     for client in clients:
-        known = hyperedges(client)
-        sizes[known.ids] = known.sizes
-        pairs.append((client.ids[known.members.values], np.repeat(known.ids, known.members.sizes)))
+        part = hyperedges(client)
+        sizes[part.ids] = part.sizes
+        pairs.append((client.ids[part.members.values], np.repeat(part.ids, part.members.sizes)))
     places = tuple(np.concatenate(part) for part in zip(*pairs, strict=True))
     incidence = sparse.csr_matrix((np.ones(len(places[0])), places), (nodes, edges))
-    whole = Propagation(incidence, degrees(incidence), sizes)
+    propagation = Propagation(incidence, degrees(incidence), sizes)
 
     raw = np.zeros((nodes, clients[0].features.shape[1]), np.float32)
     for client in clients:
         raw[client.ids] = client.dense()
-    exact = whole.spread(whole.gather(raw.astype(np.float64))).astype(np.float32)
+    exact_rows = propagation.spread(propagation.gather(raw.astype(np.float64))).astype(np.float32)
 
     result = []
     columns = incidence.tocsc()
-    needed = []
+    id_lists = []
     for client in clients:
-        known = hyperedges(client)
-        near = columns[:, known.ids].tocsr()
-        here = np.union1d(client.ids, np.flatnonzero(np.diff(near.indptr)))
-        foreign = ~np.isin(here, client.ids)
-        needed.append(here[foreign])
-        near = near[here]
-        operator = Propagation(near, degrees(near), known.sizes)
-        rows = raw[here].astype(np.float64)
+        part = hyperedges(client)
+        local_incidence = columns[:, part.ids].tocsr()
+        near_ids = np.union1d(client.ids, np.flatnonzero(np.diff(local_incidence.indptr)))
+        is_foreign = ~np.isin(near_ids, client.ids)
+        id_lists.append(near_ids[is_foreign])
+        local_incidence = local_incidence[near_ids]
+        operator = Propagation(local_incidence, degrees(local_incidence), part.sizes)
+        rows = raw[near_ids].astype(np.float64)
         for layer in range(LAYERS):
             if layer:
-                rows[foreign] = exact[here[foreign]]
-            traffic.download(here[foreign], rows[foreign].astype(np.float32), exchange=layer)
+                rows[is_foreign] = exact_rows[near_ids[is_foreign]]
+            traffic.download(near_ids[is_foreign], rows[is_foreign].astype(np.float32), exchange=layer)
             rows = operator.spread(operator.gather(rows))
-        own = np.empty((len(client.ids), rows.shape[1]), np.float32)
-        own[:] = rows[np.searchsorted(here, client.ids)]
-        result.append(own)
-    wanted = np.unique(np.concatenate(needed))
+        client_rows = np.empty((len(client.ids), rows.shape[1]), np.float32)
+        client_rows[:] = rows[np.searchsorted(near_ids, client.ids)]
+        result.append(client_rows)
+    wanted_ids = np.unique(np.concatenate(id_lists))
     for client in clients:
-        asked = client.ids[np.isin(client.ids, wanted)]
+        upload_ids = client.ids[np.isin(client.ids, wanted_ids)]
         for layer in range(LAYERS):
-            traffic.upload(asked, (exact if layer else raw)[asked], exchange=layer)
+            traffic.upload(upload_ids, (exact_rows if layer else raw)[upload_ids], exchange=layer)
     return result

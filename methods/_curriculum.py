@@ -38,19 +38,19 @@ class Edges:
         keys, edge = (low * len(counts) + high)[self.between].unique(return_inverse=True)
         self.low, self.high = keys // len(counts), keys % len(counts)
         client = self.low // inputs.items
-        first = torch.searchsorted(client, torch.arange(self.clients, device=client.device))
-        self.slots = client * width + torch.arange(len(keys), device=keys.device) - first[client]
+        starts = torch.searchsorted(client, torch.arange(self.clients, device=client.device))
+        self.slots = client * width + torch.arange(len(keys), device=keys.device) - starts[client]
         self.place = self.slots[edge]
 
     def padded(self, values: Tensor) -> Tensor:
         """One value an edge, ``[edges]`` -> ``[c, width]``, 0 where there is no edge."""
-        flat = values.new_zeros(self.clients * self.width)
-        return flat.index_copy(0, self.slots, values).view(self.clients, self.width)
+        table = values.new_zeros(self.clients * self.width)
+        return table.index_copy(0, self.slots, values).view(self.clients, self.width)
 
     def of_ends(self, nodes: Tensor) -> Tensor:
         """The product of both ends' values, ``[c, items]`` -> ``[c, width]``."""
-        flat = nodes.flatten()
-        return self.padded(flat[self.low] * flat[self.high])
+        values = nodes.flatten()
+        return self.padded(values[self.low] * values[self.high])
 
     def difficulty(self, z: Tensor) -> Tensor:
         """(1 - p_e)^2, p_e = (cos(z_u, z_v) + 1) / 2: ``[c, items, d]`` -> ``[c, width]``; 1 for no edge."""
@@ -73,11 +73,11 @@ class Edges:
         return inputs
 
 
-def unselected(like: Tensor, width: int) -> dict[str, Tensor]:
+def unselected(example: Tensor, width: int) -> dict[str, Tensor]:
     """The mask s of every client's edges before its first step, with Adam's moments and what was selected."""
-    clients = len(like)
-    edges = {name: like.new_zeros(clients, width) for name in ("s", "first", "second", "selected")}
-    return {**edges, "taken": like.new_zeros(clients), "selections": like.new_zeros(clients)}
+    clients = len(example)
+    edges = {name: example.new_zeros(clients, width) for name in ("s", "first", "second", "selected")}
+    return {**edges, "taken": example.new_zeros(clients), "selections": example.new_zeros(clients)}
 
 
 def grown(state: Stack, difficulty: Tensor, pace: float, rate: float) -> dict[str, Tensor]:
@@ -85,14 +85,14 @@ def grown(state: Stack, difficulty: Tensor, pace: float, rate: float) -> dict[st
 
     Edges easier than the pace come in, the others go out. ``difficulty`` is d ``[clients, width]``.
     """
-    s, first, second, taken = (state[name] for name in ("s", "first", "second", "taken"))
+    s, mean, square, count = (state[name] for name in ("s", "first", "second", "taken"))
     gradient = difficulty - pace
     for _ in range(STEPS):
-        taken = taken + 1
-        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
-        one, two = ((1 - beta**taken)[:, None] for beta in (0.9, 0.999))
-        s = (s - rate * (first / one) / ((second / two).sqrt() + 1e-8)).clamp(0, 1)
-    return {**state, "s": s, "first": first, "second": second, "taken": taken}
+        count = count + 1
+        mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
+        mean_scale, square_scale = ((1 - beta**count)[:, None] for beta in (0.9, 0.999))
+        s = (s - rate * (mean / mean_scale) / ((square / square_scale).sqrt() + 1e-8)).clamp(0, 1)
+    return {**state, "s": s, "first": mean, "second": square, "taken": count}
 
 
 def selected(state: Stack, threshold: float) -> dict[str, Tensor]:
@@ -113,13 +113,13 @@ def weights(state: Stack, threshold: float) -> Tensor:
 
 def pace(round: int, rounds: int) -> float:
     """lambda: up to which difficulty edges come in, 1 from two thirds of the rounds on."""
-    full = 2 * rounds // 3
-    return 1 / (full + 1 - round) if round < full else 1.0
+    end = 2 * rounds // 3
+    return 1 / (end + 1 - round) if round < end else 1.0
 
 
-def unscaled(like: Tensor, start: float) -> dict[str, Tensor]:
+def unscaled(example: Tensor, start: float) -> dict[str, Tensor]:
     """The scale of every client's similarities before its first loss."""
-    zeros = like.new_zeros(len(like))
+    zeros = example.new_zeros(len(example))
     return {
         "value": zeros + start,
         "direction": zeros + 1,
@@ -127,7 +127,7 @@ def unscaled(like: Tensor, start: float) -> dict[str, Tensor]:
         "worse": zeros,
         "best": zeros,
         "seen": zeros,
-        "losses": like.new_zeros(len(like), PATIENCE),
+        "losses": example.new_zeros(len(example), PATIENCE),
     }
 
 
@@ -137,21 +137,21 @@ def scaled(state: Stack, loss: Tensor, least: float, greatest: float) -> dict[st
     When the mean of the last losses has been a new best one for some rounds in a row, the scale goes on in
     its direction; when it has not for as many, it turns round.
     """
-    seen = state["seen"] + 1
+    count = state["seen"] + 1
     losses = torch.cat([state["losses"][:, 1:], loss[:, None]], dim=1)
-    mean = losses.sum(dim=1) / seen.clamp_max(PATIENCE)
-    improved = (mean < state["best"]) | (seen == 1)
-    better = torch.where(improved, state["better"] + 1, 0.0)
-    worse = torch.where(improved, 0.0, state["worse"] + 1)
-    on, back = better >= PATIENCE, worse >= PATIENCE
-    direction = torch.where(back, -state["direction"], state["direction"])
-    value = torch.where(on | back, state["value"] * FACTOR**direction, state["value"])
+    mean = losses.sum(dim=1) / count.clamp_max(PATIENCE)
+    is_better = (mean < state["best"]) | (count == 1)
+    better_count = torch.where(is_better, state["better"] + 1, 0.0)
+    worse_count = torch.where(is_better, 0.0, state["worse"] + 1)
+    goes_on, goes_back = better_count >= PATIENCE, worse_count >= PATIENCE
+    direction = torch.where(goes_back, -state["direction"], state["direction"])
+    value = torch.where(goes_on | goes_back, state["value"] * FACTOR**direction, state["value"])
     return {
         "value": value.clamp(least, greatest),
         "direction": direction,
-        "better": better.masked_fill(on, 0.0),
-        "worse": worse.masked_fill(back, 0.0),
-        "best": torch.where(improved, mean, state["best"]),
-        "seen": seen,
+        "better": better_count.masked_fill(goes_on, 0.0),
+        "worse": worse_count.masked_fill(goes_back, 0.0),
+        "best": torch.where(is_better, mean, state["best"]),
+        "seen": count,
         "losses": losses,
     }

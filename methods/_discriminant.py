@@ -45,9 +45,9 @@ def estimate(features: Tensor, labels: Tensor, others: Tensor, ridge: float) -> 
     return Gaussians(means, scatter + ridge * torch.eye(len(scatter)).to(scatter))
 
 
-def between(own: Gaussians, others: Gaussians, weights: Tensor) -> Gaussians:
+def between(local: Gaussians, others: Gaussians, weights: Tensor) -> Gaussians:
     """Own statistics by ``weights`` (of means, of covariance), the others' for the rest."""
-    return Gaussians(*(torch.lerp(b, a, w) for a, b, w in zip(own, others, weights, strict=True)))
+    return Gaussians(*(torch.lerp(b, a, w) for a, b, w in zip(local, others, weights, strict=True)))
 
 
 def head(gaussians: Gaussians, shares: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,28 +76,28 @@ def own_weights(features: Tensor, labels: Tensor, others: Gaussians, ridge: floa
     half = parity(labels)
     steps = torch.linspace(0, 1, GRID, dtype=features.dtype, device=features.device)
     losses = features.new_zeros(GRID, GRID)
-    for held in (False, True):
-        learnt, tested = half != held, half == held
-        if not learnt.any() or not tested.any():
+    for fold in (False, True):
+        train_mask, test_mask = half != fold, half == fold
+        if not train_mask.any() or not test_mask.any():
             continue
-        own = estimate(features[learnt], labels[learnt], others.means, ridge)
+        local = estimate(features[train_mask], labels[train_mask], others.means, ridge)
         root = torch.linalg.cholesky(shrunken(others.covariance))
-        whitened = torch.linalg.solve_triangular(root, shrunken(own.covariance), upper=False)
-        whitened = torch.linalg.solve_triangular(root, whitened.T, upper=False)
-        values, vectors = torch.linalg.eigh((whitened + whitened.T) / 2)
+        matrix = torch.linalg.solve_triangular(root, shrunken(local.covariance), upper=False)
+        matrix = torch.linalg.solve_triangular(root, matrix.T, upper=False)
+        values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
         basis = torch.linalg.solve_triangular(root.T, vectors, upper=True)  # others' covariance becomes I
-        z, mine, theirs = features[tested] @ basis, own.means @ basis, others.means @ basis
-        means = theirs + steps[:, None, None] * (mine - theirs)  # [grid, classes, width]
+        z, local_means, other_means = features[test_mask] @ basis, local.means @ basis, others.means @ basis
+        means = other_means + steps[:, None, None] * (local_means - other_means)  # [grid, classes, width]
         precision = 1 / (1 + steps[:, None] * (values - 1))  # [grid, width]
         weights = means[:, None] * precision[None, :, None]  # [grid, grid, classes, width]
         logits = z @ weights.transpose(2, 3) - (means[:, None] * weights).sum(dim=3)[:, :, None] / 2
         logs = (logits + shares.log()).log_softmax(dim=3)
-        losses -= logs.gather(3, labels[tested].expand(GRID, GRID, -1)[..., None]).sum(dim=(2, 3))
-    best = int(losses.argmin())
-    return torch.stack([steps[best // GRID], steps[best % GRID]])
+        losses -= logs.gather(3, labels[test_mask].expand(GRID, GRID, -1)[..., None]).sum(dim=(2, 3))
+    index = int(losses.argmin())
+    return torch.stack([steps[index // GRID], steps[index % GRID]])
 
 
 def parity(labels: Tensor) -> Tensor:
     """Whether an even or odd number of items of the same class stand before an item, bool ``[n]``."""
-    earlier = torch.tril(labels[:, None] == labels[None, :], diagonal=-1)
-    return earlier.sum(dim=1) % 2 == 1
+    pairs = torch.tril(labels[:, None] == labels[None, :], diagonal=-1)
+    return pairs.sum(dim=1) % 2 == 1

@@ -21,8 +21,8 @@ def edges_of(batch: Batch) -> Edges:
     columns = adjacency.col_indices().long()
     counts = adjacency.crow_indices().diff().long()
     targets = torch.repeat_interleave(torch.arange(len(counts), device=columns.device), counts)
-    between = columns != targets
-    return columns[between], targets[between]
+    mask = columns != targets
+    return columns[mask], targets[mask]
 
 
 def route(x: Tensor, edges: Edges, steps: int) -> Tensor:
@@ -57,8 +57,8 @@ def divergences(mean: Tensor, log_variance: Tensor) -> Tensor:
     KL(N_i || M) and KL(N_j || M), summed over dimensions, ``[clients, clients]``.
     """
     mean, variance = mean.double(), log_variance.double().exp()
-    middle = (mean[:, None] + mean[None]) / 2
+    midpoint = (mean[:, None] + mean[None]) / 2
     spread = (variance[:, None] + variance[None]) / 2
     ratio = variance[:, None] / spread
-    forward = (ratio - 1 - ratio.log() + (mean[:, None] - middle) ** 2 / spread).sum(dim=2) / 2
+    forward = (ratio - 1 - ratio.log() + (mean[:, None] - midpoint) ** 2 / spread).sum(dim=2) / 2
     return (forward + forward.T) / 2

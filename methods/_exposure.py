@@ -48,46 +48,46 @@ def exposure(clients: Sequence[Client], least: int = 1) -> Exposure:
     border: list[Nodes] = []
     uploads: list[list[Nodes]] = []
     uploaded: dict[int, list[tuple[int, Nodes]]] = {}
-    touching: list[Nodes] = []
+    edge_lists: list[Nodes] = []
     for number, client in enumerate(clients):
-        known = client.hyperedges
-        assert known is not None
-        places = np.flatnonzero(known.border)
-        parts = [client.ids[known.members[place]] for place in places.tolist()]
+        hyperedges = client.hyperedges
+        assert hyperedges is not None
+        places = np.flatnonzero(hyperedges.border)
+        parts = [client.ids[hyperedges.members[place]] for place in places.tolist()]
         border.extend(parts)
-        sent = [
+        uploaded_parts = [
             (edge, part)
-            for edge, part in zip(known.ids[places], parts, strict=True)
-            if _distinct([part]) >= least
+            for edge, part in zip(hyperedges.ids[places], parts, strict=True)
+            if _distinct_count([part]) >= least
         ]
-        uploads.append([part for _, part in sent])
-        touching.append(known.ids[places])
-        for edge, part in sent:
+        uploads.append([part for _, part in uploaded_parts])
+        edge_lists.append(hyperedges.ids[places])
+        for edge, part in uploaded_parts:
             uploaded.setdefault(int(edge), []).append((number, part))
-    returned = [
-        [np.concatenate(others) for edge in edges.tolist() if (others := _others(uploaded, edge, number))]
-        for number, edges in enumerate(touching)
+    sums = [
+        [np.concatenate(peers) for edge in edges.tolist() if (peers := _other_parts(uploaded, edge, number))]
+        for number, edges in enumerate(edge_lists)
     ]
-    single = [part[0] for parts in returned for part in parts if _distinct([part]) == 1]
+    lone_ids = [part[0] for parts in sums for part in parts if _distinct_count([part]) == 1]
     return Exposure(
-        border=_distinct(border),
-        alone=_distinct([part for parts in uploads for part in parts if _distinct([part]) == 1]),
+        border=_distinct_count(border),
+        alone=_distinct_count([part for parts in uploads for part in parts if _distinct_count([part]) == 1]),
         recoverable=sum(len(determined(parts)) for parts in uploads),
         recoverable_from_sums=len(
             determined([np.concatenate([part for _, part in parts]) for parts in uploaded.values()])
         ),
-        peer=len(set(single)),
-        pairs=len(single),
-        recoverable_by_peers=_distinct([determined(parts) for parts in returned]),
+        peer=len(set(lone_ids)),
+        pairs=len(lone_ids),
+        recoverable_by_peers=_distinct_count([determined(parts) for parts in sums]),
     )
 
 
-def _others(uploaded: Mapping[int, list[tuple[int, Nodes]]], edge: int, number: int) -> list[Nodes]:
+def _other_parts(uploaded: Mapping[int, list[tuple[int, Nodes]]], edge: int, number: int) -> list[Nodes]:
     """What the sum of a hyperedge holds besides the part of client ``number``."""
     return [part for owner, part in uploaded.get(edge, []) if owner != number]
 
 
-def _distinct(parts: list[Nodes]) -> int:
+def _distinct_count(parts: list[Nodes]) -> int:
     return len(np.unique(np.concatenate([*parts, np.zeros(0, np.int64)])))
 
 
@@ -106,9 +106,9 @@ def determined(sums: Sequence[Nodes]) -> Nodes:
         sparse.csr_array((np.ones(len(columns)), columns, lists.offsets), shape=shape)
     )
     vectors = np.random.default_rng(0).standard_normal((len(nodes), 8))
-    left = np.abs(_orthogonal(equations, vectors)).max(axis=1)
-    known: Nodes = nodes[left < 1e-6]  # sums of Cora, CiteSeer, DBLP4k, IMDB4k: < 1e-12 or > 1e-3
-    return known
+    residual = np.abs(_orthogonal(equations, vectors)).max(axis=1)
+    result: Nodes = nodes[residual < 1e-6]  # sums of Cora, CiteSeer, DBLP4k, IMDB4k: < 1e-12 or > 1e-3
+    return result
 
 
 def _orthogonal(equations: sparse.csc_array, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -129,8 +129,8 @@ def _orthogonal(equations: sparse.csc_array, vectors: NDArray[np.float64]) -> ND
     )
     solver = splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     for _ in range(8):  # what is shrunk by 1e-2 at once is shrunk by 1e-16
-        padded = np.concatenate([vectors, np.zeros((rows, vectors.shape[1]))])
-        vectors = solver.solve(padded)[:columns]
+        right_side = np.concatenate([vectors, np.zeros((rows, vectors.shape[1]))])
+        vectors = solver.solve(right_side)[:columns]
     return vectors
 
 

@@ -29,7 +29,7 @@ PAIRS = 2**20
 def row_slices(rows: int, width: int) -> Iterator[slice]:
     """Cuts ``rows`` rows of ``width`` numbers each into pieces of at most ``PAIRS`` numbers."""
     step = max(PAIRS // max(width, 1), 1)
-    return (slice(first, min(first + step, rows)) for first in range(0, rows, step))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def cosine_neighbours(features: Tensor, count: int) -> Tensor:
@@ -58,8 +58,8 @@ def global_view(client: Client, features: Tensor, neighbours: int) -> NDArray[np
     """
     assert client.edges is not None
     nodes = len(client.ids)
-    near = cosine_neighbours(features, neighbours).cpu().numpy()
-    arcs = np.stack([np.repeat(np.arange(nodes), near.shape[1]), near.ravel()])
+    targets = cosine_neighbours(features, neighbours).cpu().numpy()
+    arcs = np.stack([np.repeat(np.arange(nodes), targets.shape[1]), targets.ravel()])
     return undirected_pairs(np.concatenate([client.edges, arcs], axis=1), nodes)
 
 
@@ -73,12 +73,12 @@ class PairSoftplus(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, inside: Tensor) -> Tensor:
-        """``hidden`` ``[clients, nodes, width]``, ``inside`` ``[clients, nodes]`` -> ``[clients]``."""
+    def forward(ctx: Any, hidden: Tensor, mask: Tensor) -> Tensor:
+        """``hidden`` ``[clients, nodes, width]``, ``mask`` ``[clients, nodes]`` -> ``[clients]``."""
         clients, nodes, _ = hidden.shape
-        columns = inside.to(hidden.dtype)[:, :, None]
+        columns = mask.to(hidden.dtype)[:, :, None]
         hidden = hidden * columns
-        padding = nodes**2 - inside.sum(dim=1).square()  # pairs with the product 0
+        padding = nodes**2 - mask.sum(dim=1).square()  # pairs with the product 0
         total = hidden.sum(dim=1).square().sum(dim=1) - padding * math.log(2)
         gradient = torch.empty_like(hidden)
         for rows in row_slices(nodes, clients * nodes):
@@ -134,8 +134,8 @@ class CandidateGraph:
         device: torch.device,
     ) -> None:
         self.clients, self.items = len(lengths), items
-        self.counts = [one.shape[1] for one in pairs]
-        offset = np.concatenate([one + row * items for row, one in enumerate(pairs)], axis=1)
+        self.counts = [arcs.shape[1] for arcs in pairs]
+        offset = np.concatenate([arcs + row * items for row, arcs in enumerate(pairs)], axis=1)
         low, high = offset
         nodes, count = self.clients * items, offset.shape[1]
         loops = np.arange(nodes)
@@ -154,12 +154,12 @@ class CandidateGraph:
         self.inside = torch.arange(items, device=device)[None, :] < sizes[:, None]
         self.present = sizes + 2 * torch.tensor(self.counts, dtype=torch.float32, device=device)
         self.absent = sizes.square() - self.present
-        padded = []
-        for one, size in zip(pairs, lengths, strict=True):
-            matrix = normalised_adjacency(np.concatenate([one, one[::-1]], axis=1), size)
+        matrices = []
+        for arcs, size in zip(pairs, lengths, strict=True):
+            matrix = normalised_adjacency(np.concatenate([arcs, arcs[::-1]], axis=1), size)
             matrix.resize(items, items)
-            padded.append(matrix)
-        self._union = csr_tensor(sparse.block_diag(padded, format="csr"), device)
+            matrices.append(matrix)
+        self._union = csr_tensor(sparse.block_diag(matrices, format="csr"), device)
 
     def matrix(self, values: Tensor) -> Tensor:
         """The block's adjacency with these entries, as CSR."""
@@ -171,16 +171,16 @@ class CandidateGraph:
         result: Tensor = Propagate.apply(hidden, self._union)
         return result
 
-    def augmented(self, inputs: GraphInputs, first: Tensor, second: Tensor) -> Tensor:
+    def augmented(self, inputs: GraphInputs, weight1: Tensor, weight2: Tensor) -> Tensor:
         """h = ReLU(A' A' X V1 V2) with A' the normalised candidates, ``[clients, items, hidden]``."""
-        hidden = self.propagate(inputs.first_layer(first))
-        hidden = torch.bmm(hidden.view(self.clients, self.items, -1), second)
+        hidden = self.propagate(inputs.first_layer(weight1))
+        hidden = torch.bmm(hidden.view(self.clients, self.items, -1), weight2)
         return torch.relu(self.propagate(hidden.flatten(0, 1)).view_as(hidden))
 
     def logits(self, hidden: Tensor) -> Tensor:
         """``h_i . h_j`` for every candidate; ``hidden`` ``[clients, items, width]`` -> ``[pairs]``."""
-        flat = hidden.flatten(0, 1)
-        return (flat.index_select(0, self.low) * flat.index_select(0, self.high)).sum(dim=1)
+        rows = hidden.flatten(0, 1)
+        return (rows.index_select(0, self.low) * rows.index_select(0, self.high)).sum(dim=1)
 
     def by_client(self, values: Tensor) -> Tensor:
         """Sums over a client's pairs, ``[pairs]`` -> ``[clients]``."""
@@ -197,8 +197,8 @@ class CandidateGraph:
 
     def uniform(self, noise: Sequence[np.random.Generator]) -> Tensor:
         """A number in (0, 1) for every candidate, each client's from its own stream, ``[pairs]``."""
-        drawn = [rng.random(count) for rng, count in zip(noise, self.counts, strict=True)]
-        return torch.from_numpy(np.concatenate(drawn)).to(self.present).clamp(1e-6, 1 - 1e-6)
+        draws = [rng.random(count) for rng, count in zip(noise, self.counts, strict=True)]
+        return torch.from_numpy(np.concatenate(draws)).to(self.present).clamp(1e-6, 1 - 1e-6)
 
     def sampled(self, probabilities: Tensor, noise: Tensor) -> Tensor:
         """A straight-through relaxed Bernoulli sample (temperature 1) of the candidates, normalised.
@@ -207,12 +207,12 @@ class CandidateGraph:
         normalisation. Returns the entries of the block's matrix.
         """
         probabilities = probabilities.clamp(1e-6, 1 - 1e-6)
-        soft = torch.sigmoid(torch.logit(probabilities) + torch.logit(noise))
-        kept = (soft > 0.5).to(soft.dtype) + (soft - soft.detach())
-        degree = kept.new_ones(self.clients * self.items)
-        degree = degree.index_add(0, self.low, kept).index_add(0, self.high, kept)
+        relaxation = torch.sigmoid(torch.logit(probabilities) + torch.logit(noise))
+        sample = (relaxation > 0.5).to(relaxation.dtype) + (relaxation - relaxation.detach())
+        degree = sample.new_ones(self.clients * self.items)
+        degree = degree.index_add(0, self.low, sample).index_add(0, self.high, sample)
         scale = degree.rsqrt()
-        weight = torch.cat([kept, kept.new_ones(1)]).index_select(0, self._weight)
+        weight = torch.cat([sample, sample.new_ones(1)]).index_select(0, self._weight)
         return weight * scale.index_select(0, self.rows) * scale.index_select(0, self.columns)
 
     def reconstruction(self, hidden: Tensor, logits: Tensor) -> Tensor:
@@ -223,27 +223,27 @@ class CandidateGraph:
         A complete graph has no absent pairs, and so no first mean.
         """
         norms = hidden.square().sum(dim=2)
-        everything: Tensor = PairSoftplus.apply(hidden, self.inside)
+        total: Tensor = PairSoftplus.apply(hidden, self.inside)
         positive = 2 * self.by_client(functional.softplus(logits))
         positive = positive + (functional.softplus(norms) * self.inside).sum(dim=1)
         negative = 2 * self.by_client(functional.softplus(-logits))
         negative = negative + (functional.softplus(-norms) * self.inside).sum(dim=1)
-        absent = torch.where(self.absent > 0, (everything - positive) / self.absent.clamp_min(1), 0.0)
-        return 0.5 * (absent + negative / self.present)
+        absent_loss = torch.where(self.absent > 0, (total - positive) / self.absent.clamp_min(1), 0.0)
+        return 0.5 * (absent_loss + negative / self.present)
 
 
 class View(Inputs):
     """A block's nodes with the product of their features at hand, over any adjacency.
 
-    ``projected`` ``[clients * items, hidden]`` is what the first layer multiplies features to; all
+    ``projection`` ``[clients * items, hidden]`` is what the first layer multiplies features to; all
     views of a step share it.
     """
 
-    def __init__(self, base: Inputs, projected: Tensor, propagate: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, base: Inputs, projection: Tensor, propagate: Callable[[Tensor], Tensor]) -> None:
         self.lengths, self.items = base.lengths, base.items
-        self._projected = projected
+        self._projection = projection
         self.propagate = propagate
 
     def first_layer(self, weight: Tensor) -> Tensor:
         """The product that was computed already with this ``weight``."""
-        return self._projected
+        return self._projection

@@ -23,17 +23,17 @@ def head_weights(h: NDArray[np.float64], variances: NDArray[np.float64]) -> NDAr
         variances: V ``[clients]``.
     """
     rows = []
-    for own in h:
-        apart = own - h
-        rows.append(without_small(on_simplex(np.diag(variances) + apart @ apart.T)))
+    for row in h:
+        differences = row - h
+        rows.append(without_small(on_simplex(np.diag(variances) + differences @ differences.T)))
     return np.stack(rows)
 
 
 def without_small(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Weights below ``SMALLEST`` as 0 and the others scaled to sum to 1; the largest always stays."""
-    large = np.where(weights < min(SMALLEST, weights.max()), 0, weights)
-    scaled: NDArray[np.float64] = large / large.sum()
-    return scaled
+    large_weights = np.where(weights < min(SMALLEST, weights.max()), 0, weights)
+    shares: NDArray[np.float64] = large_weights / large_weights.sum()
+    return shares
 
 
 def on_simplex(q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,7 +46,7 @@ def on_simplex(q: NDArray[np.float64]) -> NDArray[np.float64]:
     n = len(q)
     scale = np.trace(q) / n
     q = q / scale if scale > 0 else q  # the minimiser does not change
-    lower = np.linalg.cholesky(q + JITTER * np.eye(n))
-    b, _ = nnls(lower.T, np.linalg.solve(lower, np.ones(n)))
+    factor = np.linalg.cholesky(q + JITTER * np.eye(n))
+    b, _ = nnls(factor.T, np.linalg.solve(factor, np.ones(n)))
     weights: NDArray[np.float64] = b / b.sum()
     return weights

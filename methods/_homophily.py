@@ -59,33 +59,33 @@ def relations(batch: Batch, predictions: Tensor, share: float) -> Relations:
         raise NotApplicableError(f"adafgl holds all pairs of nodes: {items:,} at a client are too many")
     node = graphs(batch.inputs).nodes
     pairs = node[:, :, None] * node[:, None, :]
-    similar = (cosine(predictions) > ALIKE).float() * pairs
+    similarity = (cosine(predictions) > ALIKE).float() * pairs
     source, target = edges_of(batch)
     adjacency = torch.zeros(clients * items, items, device=node.device)
     adjacency[target, source % items] = 1.0
-    mixture = share * adjacency.view(clients, items, items) + (1 - share) * similar
+    mixture = share * adjacency.view(clients, items, items) + (1 - share) * similarity
     mixture = mixture + torch.eye(items, device=node.device)
     scale = mixture.sum(dim=2).rsqrt()
     propagation = scale[:, :, None] * mixture * scale[:, None, :]
-    return Relations(propagation, similar, predictions, reliability(batch))
+    return Relations(propagation, similarity, predictions, reliability(batch))
 
 
 def reliability(batch: Batch) -> Tensor:
     """Accuracy ``[c]`` of label propagation on every other training node of a class, from the others."""
     classes = batch.block.classes
-    known = batch.labels >= 0
-    asked = torch.zeros_like(known)
+    label_mask = batch.labels >= 0
+    test_mask = torch.zeros_like(label_mask)
     for row, labels in enumerate(batch.labels):
-        asked[row, known[row]] = parity(labels[known[row]])
-    given = (known & ~asked)[:, :, None]
+        test_mask[row, label_mask[row]] = parity(labels[label_mask[row]])
+    train_mask = (label_mask & ~test_mask)[:, :, None]
     one_hot = functional.one_hot(batch.labels.clamp_min(0), classes).float()
-    start = torch.where(given, one_hot, 1 / classes)
+    start = torch.where(train_mask, one_hot, 1 / classes)
     y = start
     for _ in range(STEPS):
         y = graphs(batch.inputs).propagate(y.reshape(-1, classes)).view_as(start) / 2 + start / 2
-        y = torch.where(given, y + start, y)
-    right = (y.argmax(dim=2) == batch.labels) & asked
-    return right.sum(dim=1) / asked.sum(dim=1).clamp_min(1)
+        y = torch.where(train_mask, y + start, y)
+    hits = (y.argmax(dim=2) == batch.labels) & test_mask
+    return hits.sum(dim=1) / test_mask.sum(dim=1).clamp_min(1)
 
 
 def branches(features: int, hidden: int, classes: int) -> dict[str, Tensor]:
@@ -93,19 +93,19 @@ def branches(features: int, hidden: int, classes: int) -> dict[str, Tensor]:
 
     A first layer on X' has ``HOPS`` times as many columns, a block of them for every power.
     """
-    wide = HOPS * hidden
+    width = HOPS * hidden
     layers = {
-        "y1": [(features, wide), (hidden, classes)],
+        "y1": [(features, width), (hidden, classes)],
         "y2": [(features, hidden), (hidden, hidden), (hidden, classes)],
-        "y3": [(features, wide), (hidden, hidden), (hidden, classes)],
-        "e": [(features, wide), (hidden, hidden), (hidden, classes)],
+        "y3": [(features, width), (hidden, hidden), (hidden, classes)],
+        "e": [(features, width), (hidden, hidden), (hidden, classes)],
     }
-    drawn = {"slope": torch.full((1,), 0.25)}
+    weights = {"slope": torch.full((1,), 0.25)}
     for branch, shapes in layers.items():
         for place, shape in enumerate(shapes):
-            drawn[f"{branch}.{place}.weight"] = nn.init.xavier_uniform_(torch.empty(shape))
-            drawn[f"{branch}.{place}.bias"] = torch.zeros(classes if place + 1 == len(shapes) else hidden)
-    return drawn
+            weights[f"{branch}.{place}.weight"] = nn.init.xavier_uniform_(torch.empty(shape))
+            weights[f"{branch}.{place}.bias"] = torch.zeros(classes if place + 1 == len(shapes) else hidden)
+    return weights
 
 
 def perceptron(w: Stack, branch: str, batch: Batch, propagation: Tensor) -> Tensor:
@@ -115,9 +115,9 @@ def perceptron(w: Stack, branch: str, batch: Batch, propagation: Tensor) -> Tens
     """
     layers = sum(name.startswith(f"{branch}.") for name in w) // 2
     bias = w[f"{branch}.0.bias"]
-    first: Tensor = graphs(batch.inputs).first_layer(w[f"{branch}.0.weight"])
+    products: Tensor = graphs(batch.inputs).first_layer(w[f"{branch}.0.weight"])
     hidden: Tensor
-    *powers, hidden = first.view(*batch.labels.shape, -1).split(bias.shape[1], dim=2)
+    *powers, hidden = products.view(*batch.labels.shape, -1).split(bias.shape[1], dim=2)
     for columns in reversed(powers):
         hidden = columns + torch.bmm(propagation, hidden)
     hidden = hidden + bias[:, None, :]
@@ -133,6 +133,6 @@ def signed(m: Tensor, node: Tensor) -> Tensor:
     pairs = node[:, :, None] * node[:, None, :]
     mean = (m * pairs).sum(dim=(1, 2), keepdim=True) / pairs.sum(dim=(1, 2), keepdim=True)
     centred = (m - mean) * pairs
-    scaled = centred / centred.abs().amax(dim=(1, 2), keepdim=True).clamp_min(1e-8)
+    ratios = centred / centred.abs().amax(dim=(1, 2), keepdim=True).clamp_min(1e-8)
     loop = torch.eye(m.shape[1], device=m.device)
-    return loop * pairs + (1 - loop) * scaled
+    return loop * pairs + (1 - loop) * ratios

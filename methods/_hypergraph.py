@@ -43,18 +43,18 @@ class Propagation:
     def of(cls, members: Ragged, nodes: int, sizes: NDArray[np.int64]) -> Propagation:
         """Hyperedges by their members among ``nodes`` nodes, degrees counted from them."""
         hyperedge = np.repeat(np.arange(len(members)), members.sizes)
-        ones = np.ones(len(members.values))
+        values = np.ones(len(members.values))
         shape = (nodes, len(members))
-        incidence = sparse.csr_matrix((ones, (members.values, hyperedge)), shape=shape)
+        incidence = sparse.csr_matrix((values, (members.values, hyperedge)), shape=shape)
         return cls(incidence, degrees(incidence), sizes)
 
     def gather(self, features: Rows) -> Rows:
         """``H^T D^-1/2 x``: for every hyperedge the sum over its members, ``[hyperedges, width]``."""
-        return np.asarray(self.incidence.T @ self._scaled(features))
+        return np.asarray(self.incidence.T @ self._scaled_rows(features))
 
     def spread(self, sums: Rows) -> Rows:
         """``D^-1/2 H S^-1 u``: for every node the mean sums of its hyperedges, ``[nodes, width]``."""
-        return self._scaled(np.asarray(self.incidence @ (sums / self.sizes[:, None])))
+        return self._scaled_rows(np.asarray(self.incidence @ (sums / self.sizes[:, None])))
 
     def propagate(self, features: Rows, layers: int) -> Rows:
         """``L^layers x``."""
@@ -62,7 +62,7 @@ class Propagation:
             features = self.spread(self.gather(features))
         return features
 
-    def _scaled(self, rows: Rows) -> Rows:
+    def _scaled_rows(self, rows: Rows) -> Rows:
         scale = np.zeros(len(self.degrees))
         scale[self.degrees > 0] = self.degrees[self.degrees > 0] ** -0.5
         return rows * scale[:, None]

@@ -28,8 +28,8 @@ class Mixing(Method):
 
     def mixtures(self, weights: Tensor) -> Stack:
         """Every client's mixture of the last models by ``weights`` ``[layers, clients, clients]``."""
-        named = dict(zip(self.layers, weights.float(), strict=True))
-        return mix(self.models, named, self.task.layers)
+        layer_weights = dict(zip(self.layers, weights.float(), strict=True))
+        return mix(self.models, layer_weights, self.task.layers)
 
     def pull(self, participants: Tensor, updates: Stack) -> Tensor:
         """G_ij = <update_i, model_j> by layer, float64 ``[layers, clients, clients]``.
@@ -38,10 +38,10 @@ class Mixing(Method):
         constant in each row, which weights of sum 1 do not feel: models are taken from their mean, so
         that their differences keep their digits. Rows of clients that did not take part are 0.
         """
-        ours, theirs = by_layer(updates, self.task.layers), by_layer(self.models, self.task.layers)
-        products = torch.stack([inner_products(ours[layer], centred(theirs[layer])) for layer in self.layers])
-        everybody = products.new_zeros(len(self.layers), self.task.clients, self.task.clients)
-        return everybody.index_copy(1, participants, products)
+        step, models = by_layer(updates, self.task.layers), by_layer(self.models, self.task.layers)
+        products = torch.stack([inner_products(step[layer], centred(models[layer])) for layer in self.layers])
+        result = products.new_zeros(len(self.layers), self.task.clients, self.task.clients)
+        return result.index_copy(1, participants, products)
 
     def keep(self, participants: Tensor, trained: Stack) -> None:
         """The clients' last models; copies, since training uses its memory again."""

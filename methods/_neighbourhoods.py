@@ -35,9 +35,9 @@ def missing_neighbours(edges: Indices, hidden: NDArray[np.bool_], slots: int) ->
     source, target = edges[:, ~hidden[edges[0]] & hidden[edges[1]]]
     counts = np.bincount(source, minlength=len(hidden))
     rank = np.arange(len(source)) - (np.cumsum(counts) - counts)[source]
-    first = np.full((len(hidden), slots), -1, np.int64)
-    first[source[rank < slots], rank[rank < slots]] = target[rank < slots]
-    return counts, first
+    table = np.full((len(hidden), slots), -1, np.int64)
+    table[source[rank < slots], rank[rank < slots]] = target[rank < slots]
+    return counts, table
 
 
 def with_leaves(client: Client, owners: Indices, features: NDArray[np.float32]) -> Client:
@@ -46,8 +46,8 @@ def with_leaves(client: Client, owners: Indices, features: NDArray[np.float32]) 
     ``owners`` ``[g]`` positions of the nodes that the new ones with ``features`` ``[g, width]`` hang
     on. New nodes have id and label -1 and no role.
     """
-    new = len(client.ids) + np.arange(len(owners))
-    return extended(client, np.full(len(owners), -1, np.int64), features, np.stack([owners, new]))
+    leaves = len(client.ids) + np.arange(len(owners))
+    return extended(client, np.full(len(owners), -1, np.int64), features, np.stack([owners, leaves]))
 
 
 class Neighbourhoods:
@@ -70,7 +70,7 @@ class Neighbourhoods:
             return None
         assert self.client.edges is not None
         uniform = torch.rand(nodes, 1 + slots, generator=draw, dtype=torch.float64).numpy()
-        chosen = self.linked[(uniform[:, 0] * len(self.linked)).astype(np.int64)]
-        offsets = (uniform[:, 1:] * self.sizes[chosen, None]).astype(np.int64)
-        neighbours = self.client.edges[1, self.starts[chosen, None] + offsets]
+        picks = self.linked[(uniform[:, 0] * len(self.linked)).astype(np.int64)]
+        offsets = (uniform[:, 1:] * self.sizes[picks, None]).astype(np.int64)
+        neighbours = self.client.edges[1, self.starts[picks, None] + offsets]
         return self.client.dense(neighbours)

@@ -38,8 +38,8 @@ class OwnGraph:
     ) -> None:
         self.nodes = features.shape[0]
         source, target = np.concatenate([edges, np.tile(np.arange(self.nodes), (2, 1))], axis=1)
-        ones = np.ones(len(source), np.float32)
-        adjacency = sparse.csr_matrix((ones, (target, source)), shape=(self.nodes, self.nodes))
+        values = np.ones(len(source), np.float32)
+        adjacency = sparse.csr_matrix((values, (target, source)), shape=(self.nodes, self.nodes))
         rows = sparse.csr_matrix(features, dtype=np.float32)
         self.adjacency = csr_tensor(adjacency, device)
         self.sizes = torch.from_numpy(np.asarray(adjacency.sum(axis=1), np.float32).ravel()).to(device)
@@ -51,12 +51,12 @@ class OwnGraph:
         result: Tensor = FirstLayer.apply(weight, self.features, self.transposed, None)
         return result
 
-    def means(self, own: Tensor, generated: Tensor, owners: Tensor) -> Tensor:
+    def means(self, rows: Tensor, generated: Tensor, owners: Tensor) -> Tensor:
         """Mean over every own node, its neighbours and the generated nodes that hang on it.
 
-        ``own`` ``[n, width]``; ``generated`` ``[g, width]`` hang on the nodes ``owners`` ``[g]``.
+        ``rows`` ``[n, width]``; ``generated`` ``[g, width]`` hang on the nodes ``owners`` ``[g]``.
         """
-        total: Tensor = Propagate.apply(own, self.adjacency)
+        total: Tensor = Propagate.apply(rows, self.adjacency)
         sizes = self.sizes
         if len(owners):
             total = total.index_add(0, owners, generated)
@@ -67,12 +67,12 @@ class OwnGraph:
 class MeanGNN(nn.Module):
     """Two graph convolutions that average over closed neighbourhoods, ``[n, width] -> [n, out]``."""
 
-    def __init__(self, width: int, out: int) -> None:
+    def __init__(self, width: int, outputs: int) -> None:
         super().__init__()
         self.first = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, HIDDEN)))
         self.first_bias = nn.Parameter(torch.zeros(HIDDEN))
-        self.second = nn.Parameter(nn.init.xavier_uniform_(torch.empty(HIDDEN, out)))
-        self.second_bias = nn.Parameter(torch.zeros(out))
+        self.second = nn.Parameter(nn.init.xavier_uniform_(torch.empty(HIDDEN, outputs)))
+        self.second_bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(
         self,
@@ -83,15 +83,15 @@ class MeanGNN(nn.Module):
         owners: Tensor | None = None,
     ) -> Tensor:
         """Own nodes' outputs, in the graph mended with ``generated`` features ``[g, width]`` if given."""
-        own = graph.first_layer(self.first)
+        products = graph.first_layer(self.first)
         if generated is None or owners is None:
-            owners = torch.empty(0, dtype=torch.int64, device=own.device)
-            new = own[:0]
+            owners = torch.empty(0, dtype=torch.int64, device=products.device)
+            leaf_products = products[:0]
         else:
-            new = generated @ self.first
+            leaf_products = generated @ self.first
         # a generated node has one neighbour, the node that it hangs on
-        new_hidden = torch.relu((new + own[owners]) / 2 + self.first_bias)
-        hidden = torch.relu(graph.means(own, new, owners) + self.first_bias)
+        new_hidden = torch.relu((leaf_products + products[owners]) / 2 + self.first_bias)
+        hidden = torch.relu(graph.means(products, leaf_products, owners) + self.first_bias)
         hidden = dropout(hidden, rate, masks) @ self.second
         new_hidden = dropout(new_hidden, rate, masks) @ self.second
         return graph.means(hidden, new_hidden, owners) + self.second_bias
@@ -109,10 +109,10 @@ class FeatureGenerator(nn.Module):
 
     def forward(self, codes: Tensor, noise: Tensor, rate: float, masks: torch.Generator | None) -> Tensor:
         """``tanh(W3 relu(W2 relu(W1 (codes + noise))))`` with dropout before the last layer."""
-        first, second, last = self.layers
-        hidden = torch.relu(second(torch.relu(first(codes + noise))))
-        out = torch.tanh(last(dropout(hidden, rate, masks)))
-        return out.view(len(codes), self.slots, self.width)
+        layer1, layer2, layer3 = self.layers
+        hidden = torch.relu(layer2(torch.relu(layer1(codes + noise))))
+        output = torch.tanh(layer3(dropout(hidden, rate, masks)))
+        return output.view(len(codes), self.slots, self.width)
 
 
 class NeighGen(nn.Module):
@@ -161,11 +161,11 @@ def greedy_feature_loss(generated: Tensor, targets: Tensor, counts: Tensor, miss
         The sum of ``min over k < missing of mean over width of (generated_j - target_k)^2``.
     """
     nodes, sources, slots, width = targets.shape
-    flat = targets.flatten(1, 2)
-    products = torch.bmm(generated, flat.transpose(1, 2))
-    squares = generated.square().sum(dim=2)[:, :, None] + flat.square().sum(dim=2)[:, None, :]
+    flat_targets = targets.flatten(1, 2)
+    products = torch.bmm(generated, flat_targets.transpose(1, 2))
+    squares = generated.square().sum(dim=2)[:, :, None] + flat_targets.square().sum(dim=2)[:, None, :]
     distances = ((squares - 2 * products) / width).view(nodes, slots, sources, slots)
-    absent = ~in_use(missing, slots)[:, None, None, :]
-    nearest = distances.masked_fill(absent, float("inf")).amin(dim=3)
-    counted = in_use(counts, slots) & (missing > 0)[:, None]
-    return torch.where(counted[:, :, None], nearest, 0.0).sum()
+    absent_mask = ~in_use(missing, slots)[:, None, None, :]
+    nearest = distances.masked_fill(absent_mask, float("inf")).amin(dim=3)
+    count_mask = in_use(counts, slots) & (missing > 0)[:, None]
+    return torch.where(count_mask[:, :, None], nearest, 0.0).sum()

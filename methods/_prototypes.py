@@ -13,18 +13,18 @@ from torch.nn import functional
 from ._graph_views import row_slices
 
 
-def assignment(logits: Tensor, labels: Tensor, inside: Tensor) -> Tensor:
+def assignment(logits: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Weight of every node in the prototype of every class, ``[clients, classes, items]``.
 
     Training nodes (``labels`` not -1) weigh 1 in their class; the others weigh the probability of
-    their most probable class in that class; padding (not ``inside``) weighs nothing.
+    their most probable class in that class; padding (not ``mask``) weighs nothing.
     """
     confidence, guess = logits.softmax(dim=2).max(dim=2)
-    known = labels >= 0
-    classes = torch.where(known, labels, guess)
-    weights = torch.where(known, 1.0, confidence) * inside
-    chosen: Tensor = functional.one_hot(classes, logits.shape[2]).transpose(1, 2)
-    assigned: Tensor = chosen * weights[:, None, :]
+    label_mask = labels >= 0
+    classes = torch.where(label_mask, labels, guess)
+    weights = torch.where(label_mask, 1.0, confidence) * mask
+    one_hot: Tensor = functional.one_hot(classes, logits.shape[2]).transpose(1, 2)
+    assigned: Tensor = one_hot * weights[:, None, :]
     return assigned
 
 
@@ -41,20 +41,20 @@ def prototype_contrast(anchors: Tensor, others: Tensor, present: Tensor, tempera
     """
     anchors, others = functional.normalize(anchors, dim=2), functional.normalize(others, dim=2)
     classes = anchors.shape[1]
-    absent = ~present[:, None, :]
-    itself = torch.eye(classes, dtype=torch.bool, device=anchors.device)
+    absent_mask = ~present[:, None, :]
+    diagonal = torch.eye(classes, dtype=torch.bool, device=anchors.device)
     across = torch.bmm(anchors, others.transpose(1, 2)) / temperature
     within = torch.bmm(anchors, anchors.transpose(1, 2)) / temperature
     positive = across.diagonal(dim1=1, dim2=2)
     negatives = torch.cat(
         [
-            within.masked_fill(absent | itself, -torch.inf),
-            across.masked_fill(absent | itself, -torch.inf),
+            within.masked_fill(absent_mask | diagonal, -torch.inf),
+            across.masked_fill(absent_mask | diagonal, -torch.inf),
         ],
         dim=2,
     )
-    each = torch.logsumexp(torch.cat([positive[:, :, None], negatives], dim=2), dim=2) - positive
-    return (each * present).sum(dim=1) / present.sum(dim=1).clamp_min(1)
+    losses = torch.logsumexp(torch.cat([positive[:, :, None], negatives], dim=2), dim=2) - positive
+    return (losses * present).sum(dim=1) / present.sum(dim=1).clamp_min(1)
 
 
 def finch(points: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -67,7 +67,7 @@ def finch(points: NDArray[np.float64]) -> NDArray[np.int64]:
     """
     labels = np.arange(len(points))
     while True:
-        means = np.stack([points[labels == one].mean(axis=0) for one in range(labels.max() + 1)])
+        means = np.stack([points[labels == label].mean(axis=0) for label in range(labels.max() + 1)])
         count = len(means)
         if count == 1:
             return labels
@@ -76,26 +76,26 @@ def finch(points: NDArray[np.float64]) -> NDArray[np.int64]:
         np.fill_diagonal(similarity, -np.inf)
         links = (np.arange(count), similarity.argmax(axis=1))
         graph = sparse.coo_matrix((np.ones(count), links), shape=(count, count))
-        clusters, merged = connected_components(graph, directed=False)
+        clusters, components = connected_components(graph, directed=False)
         if clusters == 1 and count < len(points):
             return labels
-        labels = merged[labels].astype(np.int64)
+        labels = components[labels].astype(np.int64)
 
 
-def cluster_means(sent: Tensor) -> tuple[Tensor, Tensor]:
+def cluster_means(stacks: Tensor) -> tuple[Tensor, Tensor]:
     """Global prototypes ``[m, width]`` and their classes ``[m]``: cluster means, class by class.
 
-    ``sent`` ``[clients, classes, width]`` are the clients' prototypes, NaN for a class without nodes.
+    ``stacks`` ``[clients, classes, width]`` are the clients' prototypes, NaN for a class without nodes.
     """
     means: list[Tensor] = []
     owners: list[int] = []
-    for label, one in enumerate(sent.unbind(dim=1)):
-        known = one[~one.isnan().any(dim=1)]
-        if len(known):
-            clusters = finch(known.cpu().double().numpy())
-            means += [known[torch.from_numpy(clusters == k)].mean(dim=0) for k in np.unique(clusters)]
+    for label, uploads in enumerate(stacks.unbind(dim=1)):
+        rows = uploads[~uploads.isnan().any(dim=1)]
+        if len(rows):
+            clusters = finch(rows.cpu().double().numpy())
+            means += [rows[torch.from_numpy(clusters == k)].mean(dim=0) for k in np.unique(clusters)]
             owners += [label] * (len(means) - len(owners))
-    return torch.stack(means), torch.tensor(owners, device=sent.device)
+    return torch.stack(means), torch.tensor(owners, device=stacks.device)
 
 
 def vote(

@@ -27,8 +27,8 @@ def kernel_means(h: Tensor, scores: Tensor, node: Tensor, sigma: float, pairs: i
         pairs: most kernel values to hold at once.
     """
 
-    def rows(some: Tensor) -> Tensor:
-        k = torch.exp(-((some[:, :, None] - scores[:, None, :]) ** 2) / sigma**2) * node[:, None, :]
+    def rows(part: Tensor) -> Tensor:
+        k = torch.exp(-((part[:, :, None] - scores[:, None, :]) ** 2) / sigma**2) * node[:, None, :]
         total = k.sum(dim=2, keepdim=True).clamp_min(
             1e-30
         )  # 1 or more at a node; padding may be far from all
@@ -37,5 +37,5 @@ def kernel_means(h: Tensor, scores: Tensor, node: Tensor, sigma: float, pairs: i
     pieces = -(-scores.numel() * scores.shape[1] // pairs)
     if pieces == 1:
         return rows(scores)
-    parts = [checkpoint(rows, some, use_reentrant=False) for some in scores.chunk(pieces, dim=1)]
+    parts = [checkpoint(rows, part, use_reentrant=False) for part in scores.chunk(pieces, dim=1)]
     return torch.cat(parts, dim=1)

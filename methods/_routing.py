@@ -37,9 +37,9 @@ def initial_policy(features: int, width: int) -> dict[str, Tensor]:
 
 def soft_gates(policy: Stack, inputs: GraphInputs) -> Tensor:
     """Probabilities of the global and the local copy, ``[clients, nodes, layers, 2]``."""
-    first = inputs.first_layer(policy["policy.conv1.hidden.weight"])
+    products = inputs.first_layer(policy["policy.conv1.hidden.weight"])
     hidden = (
-        first.view(len(inputs.lengths), inputs.items, -1) + policy["policy.conv1.hidden.bias"][:, None, :]
+        products.view(len(inputs.lengths), inputs.items, -1) + policy["policy.conv1.hidden.bias"][:, None, :]
     )
     exits: list[Tensor] = []
     for layer in LAYERS:
@@ -78,10 +78,10 @@ def routed_gcn(
         lambda copy: propagate(inputs.first_layer(copy["conv1.weight"])) + copy["conv1.bias"][:, None, :],
     )
     hidden = torch.relu(hidden)
-    gathered = propagate(drop(hidden, 0) if drop else hidden)
-    hidden = torch.relu(mixed(1, lambda copy: _linear(copy, "conv2", gathered)))
-    last = drop(hidden, 1) if drop else hidden
-    return mixed(2, lambda copy: _linear(copy, "head", last))
+    messages = propagate(drop(hidden, 0) if drop else hidden)
+    hidden = torch.relu(mixed(1, lambda copy: _linear(copy, "conv2", messages)))
+    features = drop(hidden, 1) if drop else hidden
+    return mixed(2, lambda copy: _linear(copy, "head", features))
 
 
 def _linear(stack: Stack, name: str, x: Tensor) -> Tensor:

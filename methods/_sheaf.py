@@ -31,8 +31,8 @@ def apply_laplacian(maps: Tensor, adjacency: Tensor, x: Tensor) -> Tensor:
     degree = maps.square().sum(dim=1)  # [nodes, d]
     scale = (degree + 1).rsqrt()
     coupling = maps * maps.transpose(0, 1) * scale[:, None, :] * scale[None, :, :]
-    own = (degree * scale.square())[:, :, None] * x
-    return own - torch.einsum("uvd,vdf->udf", coupling, x)
+    diagonal = (degree * scale.square())[:, :, None] * x
+    return diagonal - torch.einsum("uvd,vdf->udf", coupling, x)
 
 
 class SheafDiffusion(nn.Module):
@@ -68,10 +68,10 @@ class SheafDiffusion(nn.Module):
         """Maps ``[nodes, nodes, stalk]`` for every ordered pair, from states ``[nodes, stalk, channels]``."""
         learner = cast(nn.Linear, self.learners[layer])
         weight = learner.weight  # [stalk, 2 channels]
-        summed = x.sum(dim=1)
-        mine = summed @ weight[:, : self.channels].t()
-        other = summed @ weight[:, self.channels :].t()
-        return torch.tanh(mine[:, None, :] + other[None, :, :])
+        sums = x.sum(dim=1)
+        source_part = sums @ weight[:, : self.channels].t()
+        target_part = sums @ weight[:, self.channels :].t()
+        return torch.tanh(source_part[:, None, :] + target_part[None, :, :])
 
     def forward(self, x: Tensor, adjacency: Tensor, generator: torch.Generator | None) -> Tensor:
         """Diffuse; ``generator`` None switches dropout off."""
@@ -84,8 +84,8 @@ class SheafDiffusion(nn.Module):
             y = dropout(x, self.rate, generator)
             y = torch.einsum("de,nef,fg->ndg", left, y, right)
             x = (1 + torch.tanh(epsilon)) * x - functional.elu(apply_laplacian(maps, adjacency, y))
-        out: Tensor = self.leave(x.flatten(1))
-        return out
+        output: Tensor = self.leave(x.flatten(1))
+        return output
 
 
 def complete_graph(nodes: int) -> Tensor:
@@ -99,6 +99,6 @@ def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
     unit = functional.normalize(x, dim=1)
     similarity = (unit @ unit.t()).fill_diagonal_(-torch.inf)
     order = similarity.argsort(dim=1, descending=True, stable=True)  # ties: the lower number
-    chosen = order[:, : min(neighbours, nodes - 1)]
-    adjacency = x.new_zeros(nodes, nodes).scatter_(1, chosen, 1.0)
+    columns = order[:, : min(neighbours, nodes - 1)]
+    adjacency = x.new_zeros(nodes, nodes).scatter_(1, columns, 1.0)
     return torch.maximum(adjacency, adjacency.t())

@@ -105,9 +105,9 @@ class AdaFGL(FedAvg):
         clients = len(models["conv1.weight"])
         features, hidden = self.task.shapes["conv1.weight"]
         with self.task.seeded("branches"):
-            drawn = branches(features, hidden, self.task.shapes["head.weight"][1])
+            weights = branches(features, hidden, self.task.shapes["head.weight"][1])
         stack = {
-            name: value.to(self.task.device).expand(clients, *value.shape) for name, value in drawn.items()
+            name: value.to(self.task.device).expand(clients, *value.shape) for name, value in weights.items()
         }
         return {**models, **prefixed(PERSONAL, stack)}
 
@@ -130,31 +130,31 @@ class AdaFGL(FedAvg):
 
     def objective(self, models: Stack, batch: Batch) -> Tensor:
         """The losses of both branches, whose parameters are different ones."""
-        known, node = self.relations[batch], graphs(batch.inputs).nodes
-        y1, *others = self.outputs(part(PERSONAL, models), batch, known)
-        apart = ((y1 - known.predictions) ** 2).mean(dim=2)
-        distance = (apart * node).sum(dim=1) / node.sum(dim=1)
+        relation, node = self.relations[batch], graphs(batch.inputs).nodes
+        y1, *others = self.outputs(part(PERSONAL, models), batch, relation)
+        errors = ((y1 - relation.predictions) ** 2).mean(dim=2)
+        distance = (errors * node).sum(dim=1) / node.sum(dim=1)
         return batch.cross_entropy(y1) + distance + sum(batch.cross_entropy(y) for y in others)
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:
         """FedAvg's, or the probabilities of both branches by the client's homophily."""
         if not self.alone:
             return batch.forward(models).logits
-        known = self.relations[batch]
-        y1, *others = (y.softmax(dim=2) for y in self.outputs(part(PERSONAL, models), batch, known))
-        homophilic = (y1 + known.predictions.softmax(dim=2)) / 2
-        r = known.reliability
+        relation = self.relations[batch]
+        y1, *others = (y.softmax(dim=2) for y in self.outputs(part(PERSONAL, models), batch, relation))
+        homophilic = (y1 + relation.predictions.softmax(dim=2)) / 2
+        r = relation.reliability
         r = (r if self.hyper.choice == "blend" else (r >= 0.9).float())[:, None, None]
         return r * homophilic + (1 - r) * torch.stack(others).mean(dim=0)
 
-    def outputs(self, w: Stack, batch: Batch, known: Relations) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def outputs(self, w: Stack, batch: Batch, relation: Relations) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """y1, y2, y3 and y4, ``[c, items, classes]`` each."""
         y1, y2, y3, e = (
-            perceptron(w, branch, batch, known.propagation) for branch in ("y1", "y2", "y3", "e")
+            perceptron(w, branch, batch, relation.propagation) for branch in ("y1", "y2", "y3", "e")
         )
-        related = self.hyper.beta * known.similar + (1 - self.hyper.beta) * cosine(e)
-        m = signed(related, graphs(batch.inputs).nodes)
+        attraction = self.hyper.beta * relation.similar + (1 - self.hyper.beta) * cosine(e)
+        m = signed(attraction, graphs(batch.inputs).nodes)
         slope = w["slope"][:, :, None]
-        towards, away = (torch.where(v > 0, v, slope * v) for v in (m, -m))
-        y4 = (torch.bmm(towards, e).softmax(dim=2) - torch.bmm(away, e).softmax(dim=2) + e) / 2
+        positive, negative = (torch.where(v > 0, v, slope * v) for v in (m, -m))
+        y4 = (torch.bmm(positive, e).softmax(dim=2) - torch.bmm(negative, e).softmax(dim=2) + e) / 2
         return y1, y2, y3, y4

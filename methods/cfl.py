@@ -87,8 +87,8 @@ class CFL(Mixing):
     def broadcast(self, round: int) -> Message:
         """The clusters' models."""
         self.round = round
-        together = self.together().float()
-        self.record(round, collaboration=together / together.sum(dim=1, keepdim=True))
+        mask = self.together().float()
+        self.record(round, collaboration=mask / mask.sum(dim=1, keepdim=True))
         return Message(self.models)
 
     def together(self) -> Tensor:
@@ -105,9 +105,9 @@ class CFL(Mixing):
         mean_norm = norms(means)
         largest_norm = (self.together()[:, participants] * norms(updates)).amax(dim=1)
         self.record(self.round, mean_norm=mean_norm, largest_norm=largest_norm)
-        apart = (mean_norm < self.hyper.eps1) & (largest_norm > self.hyper.eps2)
+        is_split = (mean_norm < self.hyper.eps1) & (largest_norm > self.hyper.eps2)
         if self.round >= self.start_round:
-            for cluster in self.cluster[apart].unique().tolist():
+            for cluster in self.cluster[is_split].unique().tolist():
                 members = torch.nonzero(self.cluster == cluster).flatten()
                 if len(members) > self.hyper.min_cluster:
                     self.cluster[members[self.halves(members)]] = self.cluster.max() + 1
@@ -126,7 +126,7 @@ class CFL(Mixing):
 
         cosine = cosines({name: value[members] for name, value in self.updates.items()})
         # every pair once, in SciPy's order
-        first, second = torch.triu_indices(len(members), len(members), 1)
-        distances = (1 - cosine)[first, second].clamp_min(0).cpu().numpy()
+        rows, columns = torch.triu_indices(len(members), len(members), 1)
+        distances = (1 - cosine)[rows, columns].clamp_min(0).cpu().numpy()
         halves = cut_tree(linkage(distances, "complete"), n_clusters=2).ravel() > 0
         return torch.from_numpy(halves).to(self.task.device)

@@ -145,15 +145,15 @@ class CUFL(FedPub):
 
     def add_parameters(self, models: Stack) -> Stack:
         """Masks of ones on weights; of zeros on edges."""
-        like = models["conv1.bias"].double()
-        reference = unselected(like, SLOTS)
-        own = unselected(like, int(self.edge_counts.max()))
+        example = models["conv1.bias"].double()
+        reference = unselected(example, SLOTS)
+        local_edges = unselected(example, int(self.edge_counts.max()))
         return {
             **super().add_parameters(models),
-            **prefixed(EDGES, own),
+            **prefixed(EDGES, local_edges),
             **prefixed(REFERENCE, reference),
-            **prefixed(SCALE, unscaled(like, self.hyper.tau)),
-            EASE: torch.ones_like(own["s"]),
+            **prefixed(SCALE, unscaled(example, self.hyper.tau)),
+            EASE: torch.ones_like(local_edges["s"]),
             TOTAL: torch.zeros_like(reference["s"]),
         }
 
@@ -172,18 +172,18 @@ class CUFL(FedPub):
         """Every client's masked model after the pre-training, from the model that all begin with."""
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
-            masked = self.masked(models, self.masks(models, prune=0.0))
-            return batch.cross_entropy(batch.forward(masked).logits)
+            stack = self.masked(models, self.masks(models, prune=0.0))
+            return batch.cross_entropy(batch.forward(stack).logits)
 
         trained = {**models, **self.models}
         message = Message({name: trained[name] for name in self.shared()})
-        for done in range(0, self.hyper.warm_up_epochs, PRETRAINING):
-            if done:
+        for epoch in range(0, self.hyper.warm_up_epochs, PRETRAINING):
+            if epoch:
                 self.traffic.bytes_up += message.bytes
                 averages = {name: trained[name].mean(dim=0) for name in self.shared()}
                 trained = {**trained, **repeated(averages, clients.count)}
             self.traffic.bytes_down += message.bytes
-            epochs = min(PRETRAINING, self.hyper.warm_up_epochs - done)
+            epochs = min(PRETRAINING, self.hyper.warm_up_epochs - epoch)
             trained = {**trained, **self.fit(clients, trained, masked_loss, epochs, "pre-training")}
         return trained
 
@@ -203,16 +203,16 @@ class CUFL(FedPub):
 
     def ease(self, models: Stack, batch: Batch) -> Tensor:
         """e_u e_v of a block's edges, ``[c, width]``."""
-        known = batch.labels >= 0
+        label_mask = batch.labels >= 0
         logits = self.logits(models, batch).transpose(1, 2)
         losses = functional.cross_entropy(logits, batch.labels.clamp_min(0), reduction="none")
-        least = losses.masked_fill(~known, torch.inf).amin(dim=1, keepdim=True)
-        return self.own_edges[batch].of_ends(torch.where(known, torch.exp(-2 * (losses - least)), 1.0))
+        minimum = losses.masked_fill(~label_mask, torch.inf).amin(dim=1, keepdim=True)
+        return self.own_edges[batch].of_ends(torch.where(label_mask, torch.exp(-2 * (losses - minimum)), 1.0))
 
     def difficulty(self, models: Stack, batch: Batch, edges: Edges, weights: Tensor) -> Tensor:
         """(1 - p_e)^2 with the models' embeddings on a graph whose edges have weights, ``[c, width]``."""
-        masked = self.masked(models, self.masks(models, self.hyper.prune))
-        z = batch.block.model.embed(masked, edges.weighted(weights), None)
+        stack = self.masked(models, self.masks(models, self.hyper.prune))
+        z = batch.block.model.embed(stack, edges.weighted(weights), None)
         return edges.difficulty(torch.relu(z))
 
     def edge_weights(self, models: Stack) -> Tensor:
@@ -230,8 +230,8 @@ class CUFL(FedPub):
 
         def masked_loss(models: Stack, batch: Batch) -> Tensor:
             inputs[batch].begin_step()
-            masked = self.masked(models, self.masks(models, prune=0.0))
-            return batch.cross_entropy(batch.block.model.forward(masked, inputs[batch], batch.drop).logits)
+            stack = self.masked(models, self.masks(models, prune=0.0))
+            return batch.cross_entropy(batch.block.model.forward(stack, inputs[batch], batch.drop).logits)
 
         def loss(models: Stack, batch: Batch) -> Tensor:
             return batch.cross_entropy(self.logits(models, batch))
@@ -241,11 +241,11 @@ class CUFL(FedPub):
         trained = self.fit(clients, received, masked_loss, None, "model")
         self.log_masks(clients, trained, self.masks(trained, self.hyper.prune))
         self.log(clients, edges, self.reference_weights(received), scale["value"])
-        kept = {**trained, **prefixed(SCALE, scale)}
+        state = {**trained, **prefixed(SCALE, scale)}
         if clients.round % CYCLE == 0:
-            kept |= self.cycle(clients, trained)
-        r = report(kept[TOTAL][:, : self.reference_count], kept[REFERENCE + "selections"], self.alike)
-        return self.upload(kept, reference=r, scale=scale["value"].float())
+            state |= self.cycle(clients, trained)
+        r = report(state[TOTAL][:, : self.reference_count], state[REFERENCE + "selections"], self.alike)
+        return self.upload(state, reference=r, scale=scale["value"].float())
 
     def cycle(self, clients: Clients, trained: Stack) -> dict[str, Tensor]:
         """Five steps of both masks, and one more selection."""
@@ -268,24 +268,24 @@ class CUFL(FedPub):
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """w_ij and the mixtures, among the clients that took part."""
-        alike = cosines({"reference": upload.extras["reference"].double()})
-        w = torch.softmax(upload.extras["scale"].double()[:, None] * alike, dim=1).float()
+        similarity = cosines({"reference": upload.extras["reference"].double()})
+        w = torch.softmax(upload.extras["scale"].double()[:, None] * similarity, dim=1).float()
         rows = w.new_zeros(len(w), self.task.clients).index_copy(1, participants, w)
         self.collaboration = replaced(self.collaboration.to(w), participants, rows)
         mixtures = mix(upload.model, w)
         self.models = {name: replaced(self.models[name], participants, mixtures[name]) for name in mixtures}
 
-    def log(self, clients: Clients, own: Tensor, reference: Tensor, scale: Tensor) -> None:
+    def log(self, clients: Clients, local: Tensor, reference: Tensor, scale: Tensor) -> None:
         """Shares of edges that a round trains on and that the reference graph has, and the scale."""
         counts = self.edge_counts[clients.rows].clamp_min(1)
         values = {
-            "edges_selected": (own > 0).sum(dim=1) / counts,
+            "edges_selected": (local > 0).sum(dim=1) / counts,
             "reference_selected": (reference > 0).sum(dim=1) / self.reference_count,
             "scale": scale,
         }
         for name, value in values.items():
-            unknown = value.new_full((self.task.clients,), torch.nan)
-            self.logged[name].append(replaced(unknown, clients.rows, value))
+            blank = value.new_full((self.task.clients,), torch.nan)
+            self.logged[name].append(replaced(blank, clients.rows, value))
 
     def artefacts(self) -> dict[str, Tensor]:
         """FED-PUB's, and by round and client which shares of edges were selected, and the scale."""
@@ -325,11 +325,11 @@ class CUFLAverage(CUFL):
     hyper: Hyper
 
 
-def report(total: Tensor, selections: Tensor, alike: float) -> Tensor:
+def report(total: Tensor, selections: Tensor, tolerance: float) -> Tensor:
     """r ``[clients, edges]``: the mean of s' over ``selections`` ``[clients]``, its smallest entries at 0.
 
-    These are those below the quantile ``DROPPED`` by more than ``alike``.
+    These are those below the quantile ``DROPPED`` by more than ``tolerance``.
     """
     r = total / selections.clamp_min(1)[:, None]
-    least = r.quantile(DROPPED, dim=1, keepdim=True)
-    return torch.where(r < least - alike, 0.0, r).float()
+    threshold = r.quantile(DROPPED, dim=1, keepdim=True)
+    return torch.where(r < threshold - tolerance, 0.0, r).float()

@@ -125,8 +125,8 @@ class FedAGHN(Mixing):
     def step(self, gradient: Tensor) -> Tensor:
         """What is subtracted from p or q, of their shape, for gradients ``[layers, clients]``."""
         direction = 1 if self.hyper.sign == "paper" else -1
-        whole = gradient if self.hyper.layerwise_pq else gradient.sum(dim=0, keepdim=True)
-        return direction * self.hyper.learning_rate * whole
+        total = gradient if self.hyper.layerwise_pq else gradient.sum(dim=0, keepdim=True)
+        return direction * self.hyper.learning_rate * total
 
 
 def attention(cosine: Tensor, p: Tensor, q: Tensor, self_in_softmax: bool = False) -> tuple[Tensor, Tensor]:

@@ -110,8 +110,8 @@ class FedALA(FedAvg):
 
     def load(self, own: Stack, message: Message) -> Stack:
         """The lower layers of Theta_g; in round 0 all of it."""
-        kept = self.upper if self.round else []
-        return {**own, **{name: value for name, value in message.model.items() if name not in kept}}
+        local_names = self.upper if self.round else []
+        return {**own, **{name: value for name, value in message.model.items() if name not in local_names}}
 
     def adapt(self, clients: Clients, received: Stack, message: Message) -> Stack:
         """Learn W, and let the upper layers be Theta^."""
@@ -131,10 +131,10 @@ class FedALA(FedAvg):
         names = [WEIGHTS + name for name in self.upper]
         theta_g = {name: message.model[name] for name in self.upper}
         weights = {name: received[name] for name in names}
-        items, none = self.slices(clients), np.zeros(0, np.int64)
-        unsettled = torch.ones_like(received[ADAPTED], dtype=torch.bool)
+        items, no_items = self.slices(clients), np.zeros(0, np.int64)
+        open_mask = torch.ones_like(received[ADAPTED], dtype=torch.bool)
         losses: list[Tensor] = []
-        while unsettled.any() and len(losses) < self.hyper.max_passes:
+        while open_mask.any() and len(losses) < self.hyper.max_passes:
             loss = received[ADAPTED].new_zeros(clients.count)
 
             def objective(models: Stack, batch: Batch, loss: Tensor = loss) -> Tensor:
@@ -143,23 +143,26 @@ class FedALA(FedAvg):
                 loss[batch.rows] = entropy.detach()
                 return entropy
 
-            learning = unsettled.tolist()
-            fitted = clients.fit(
+            learning = open_mask.tolist()
+            result = clients.fit(
                 {**received, **weights},
                 objective=objective,
                 project=clip,
                 trainable=names,
                 epochs=1,
-                items=[some if learns else none for some, learns in zip(items, learning, strict=True)],
+                items=[
+                    positions if learns else no_items
+                    for positions, learns in zip(items, learning, strict=True)
+                ],
                 short_batch=True,
                 optimiser=Optimiser("sgd", self.hyper.eta),
                 copy="weights",
             )
-            weights = {name: fitted[name] for name in names}
+            weights = {name: result[name] for name in names}
             losses.append(loss)
-            unsettled = unsettled & (received[ADAPTED] == 0)
+            open_mask = open_mask & (received[ADAPTED] == 0)
             if len(losses) >= RECENT:
-                unsettled &= torch.stack(losses[-RECENT:]).std(dim=0, correction=0) >= SETTLED
+                open_mask &= torch.stack(losses[-RECENT:]).std(dim=0, correction=0) >= SETTLED
         return weights
 
     def slices(self, clients: Clients) -> list[NDArray[np.int64]]:
@@ -167,8 +170,8 @@ class FedALA(FedAvg):
         slices = []
         for rng, items in zip(clients.generators("fedala slice"), clients.training, strict=True):
             count = max(int(self.hyper.share * len(items)), 1)
-            first = int(rng.integers(0, max(len(items) - count, 0) + 1))
-            slices.append(items[first : first + count])
+            start = int(rng.integers(0, max(len(items) - count, 0) + 1))
+            slices.append(items[start : start + count])
         return slices
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:

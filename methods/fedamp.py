@@ -78,8 +78,8 @@ class FedAMP(Mixing):
 
     def broadcast(self, round: int) -> Message:
         """u_i, beside the client's own model; nothing in the first round."""
-        alone = torch.eye(self.task.clients, device=self.task.device)
-        xi = self.attention().float() if round else alone
+        identity = torch.eye(self.task.clients, device=self.task.device)
+        xi = self.attention().float() if round else identity
         self.record(round, collaboration=xi)
         return Message(extras=mix(self.models, xi) if round else {})
 
@@ -139,6 +139,6 @@ class HFedAMP(FedAMP):
 
     def attention(self) -> Tensor:
         """xi, float64 ``[clients, clients]``, rows of sum 1."""
-        others = softmax_over_others(self.hyper.sigma * cosines(self.models))
-        own = self.hyper.self_weight * torch.eye(self.task.clients, device=self.task.device)
-        return own + (1 - self.hyper.self_weight) * others
+        other_weights = softmax_over_others(self.hyper.sigma * cosines(self.models))
+        self_weights = self.hyper.self_weight * torch.eye(self.task.clients, device=self.task.device)
+        return self_weights + (1 - self.hyper.self_weight) * other_weights

@@ -105,10 +105,10 @@ class FedAux(Method):
 
     def add_parameters(self, models: Stack) -> Stack:
         """a and the head for z, as all begin, and masks of ones."""
-        added = {name: self.models[name] for name in (PROJECTION, READOUT)}
-        whole = {**models, **added}
-        masks = {MASK + name: whole[name].new_ones(()).expand_as(whole[name]) for name in self.matrices}
-        return {**whole, **masks} if self.hyper.masks else whole
+        server_layers = {name: self.models[name] for name in (PROJECTION, READOUT)}
+        stack = {**models, **server_layers}
+        masks = {MASK + name: stack[name].new_ones(()).expand_as(stack[name]) for name in self.matrices}
+        return {**stack, **masks} if self.hyper.masks else stack
 
     def broadcast(self, round: int) -> Message:
         """The client's own mixture."""
@@ -131,8 +131,8 @@ class FedAux(Method):
     def masked(self, models: Stack, prune: float) -> Stack:
         """The effective weights W * M, entries of M of up to ``prune`` at zero."""
         masks = {name: models[MASK + name] for name in self.matrices if MASK + name in models}
-        kept = {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
-        return {**models, **{name: models[name] * mask for name, mask in kept.items()}}
+        gates = {name: functional.hardshrink(mask, prune) if prune else mask for name, mask in masks.items()}
+        return {**models, **{name: models[name] * mask for name, mask in gates.items()}}
 
     def outputs(self, models: Stack, batch: Batch) -> Tensor:
         """Logits ``[c, items, classes]`` of effective weights."""
@@ -149,8 +149,8 @@ class FedAux(Method):
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """w_ij and the mixtures, among the clients that took part."""
-        alike = cosines({PROJECTION: upload.model[PROJECTION].double()})
-        w = torch.softmax(self.hyper.alpha * alike, dim=1).float()
+        similarity = cosines({PROJECTION: upload.model[PROJECTION].double()})
+        w = torch.softmax(self.hyper.alpha * similarity, dim=1).float()
         rows = w.new_zeros(len(w), self.task.clients).index_copy(1, participants, w)
         self.collaboration = replaced(self.collaboration, participants, rows)
         mixtures = mix(upload.model, w)

@@ -102,6 +102,6 @@ class FedBABU(FedAvg):
         model = {name: value for name, value in received.items() if not name.startswith(COMMON)}
         personal = clients.fit(model, epochs=self.hyper.fine_tuning, new_optimiser=True)
         trained = clients.fit(model, trainable=self.shared(), copy="body")
-        kept = {name: trained[name] for name in part(COMMON, received)}
+        common = {name: trained[name] for name in part(COMMON, received)}
         upload = Message({name: trained[name] for name in self.shared()})
-        return Update({**personal, **prefixed(COMMON, kept)}, upload)
+        return Update({**personal, **prefixed(COMMON, common)}, upload)

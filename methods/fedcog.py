@@ -70,18 +70,18 @@ class FedCog(FedAvg):
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's features are replaced by its rows of ``A A X``."""
         clients = federation.clients
-        crossing = known_cross_edges(federation, self.name)
+        cross_lists = known_cross_edges(federation, self.name)
         holders = Holders.of(clients, self.name)
         parts = []
-        for client, cross in zip(clients, crossing, strict=True):
+        for client, cross in zip(clients, cross_lists, strict=True):
             assert client.edges is not None
-            new = nearest_links(client) if self.hyper.knn else np.zeros((2, 0), np.int64)
-            parts.append(Decoupled(np.concatenate([client.edges, new], axis=1), cross, len(client.ids)))
+            links = nearest_links(client) if self.hyper.knn else np.zeros((2, 0), np.int64)
+            parts.append(Decoupled(np.concatenate([client.edges, links], axis=1), cross, len(client.ids)))
         rows = [client.dense() for client in clients]
         for layer in range(LAYERS):
             rows = propagated(parts, holders, rows, traffic, layer)
-        replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
-        return replace(federation, clients=tuple(replaced))
+        new_clients = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
+        return replace(federation, clients=tuple(new_clients))
 
 
 class Decoupled:
@@ -115,11 +115,11 @@ def propagated(
 
     Messages are int64 ids and float32 rows.
     """
-    scaled = [(part.scale * x).astype(np.float32) for part, x in zip(parts, rows, strict=True)]
-    fetched = fetch(holders, [part.foreign for part in parts], scaled, traffic, exchange=layer)
+    scaled_rows = [(part.scale * x).astype(np.float32) for part, x in zip(parts, rows, strict=True)]
+    fetched_rows = fetch(holders, [part.foreign for part in parts], scaled_rows, traffic, exchange=layer)
     result = []
-    for part, own, foreign in zip(parts, scaled, fetched, strict=True):
-        total = part.internal @ own + part.border @ foreign
+    for part, local_rows, foreign_rows in zip(parts, scaled_rows, fetched_rows, strict=True):
+        total = part.internal @ local_rows + part.border @ foreign_rows
         result.append((part.scale * total).astype(np.float32))
     return result
 
@@ -131,19 +131,19 @@ def nearest_links(client: Client) -> Indices:
     first. A client of one node gets none.
     """
     assert client.edges is not None
-    lone = np.setdiff1d(np.arange(len(client.ids)), client.edges[0])
-    return links_to_nearest(client.dense(), lone)
+    lone_nodes = np.setdiff1d(np.arange(len(client.ids)), client.edges[0])
+    return links_to_nearest(client.dense(), lone_nodes)
 
 
-def links_to_nearest(rows: NDArray[np.float32], lone: Indices) -> Indices:
-    """Edges ``[2, m]``, both directions, from every one of the rows ``lone`` to the nearest other row."""
+def links_to_nearest(rows: NDArray[np.float32], lone_nodes: Indices) -> Indices:
+    """Edges ``[2, m]``, both directions, from each of the rows ``lone_nodes`` to the nearest other row."""
     if len(rows) < 2:
         return np.zeros((2, 0), np.int64)
     rows64 = rows.astype(np.float64)
     squares = (rows64**2).sum(axis=1)
-    distances = squares - 2 * rows64[lone] @ rows64.T  # less the row's own square, the same for all
-    distances[np.arange(len(lone)), lone] = np.inf
-    links = np.stack([lone, distances.argmin(axis=1)])
+    distances = squares - 2 * rows64[lone_nodes] @ rows64.T  # less the row's own square, the same for all
+    distances[np.arange(len(lone_nodes)), lone_nodes] = np.inf
+    links = np.stack([lone_nodes, distances.argmin(axis=1)])
     return np.unique(np.concatenate([links, links[::-1]], axis=1), axis=1)
 
 
@@ -182,21 +182,23 @@ class FedCogReleased(FedAvg):
             np.argsort(np.concatenate([client.ids for client in clients]), kind="stable")
         ]
         for run in range(self.hyper.runs_before):
-            dealt = torch.randperm(len(rows), generator=self.task.generator("clients of a run before", run))
-            edges = with_misplaced_links(edges, holders.client[dealt.numpy()], rows)
+            order = torch.randperm(len(rows), generator=self.task.generator("clients of a run before", run))
+            edges = with_misplaced_links(edges, holders.client[order.numpy()], rows)
         edges = with_misplaced_links(edges, holders.client, rows)
         graph = Decoupled(edges, np.zeros((2, 0), np.int64), len(rows))
         for _ in range(LAYERS):
             rows = (graph.scale * (graph.internal @ (graph.scale * rows))).astype(np.float32)
         places = [np.searchsorted(holders.ids, client.ids) for client in clients]
-        new = [replace(client, features=rows[at]) for client, at in zip(clients, places, strict=True)]
-        return replace(federation, clients=tuple(new))
+        result = [
+            replace(client, features=rows[place]) for client, place in zip(clients, places, strict=True)
+        ]
+        return replace(federation, clients=tuple(result))
 
 
-def whole_graph(clients: Sequence[Client], crossing: Sequence[Indices], ids: Indices) -> Indices:
+def whole_graph(clients: Sequence[Client], cross_lists: Sequence[Indices], ids: Indices) -> Indices:
     """All edges ``[2, m]``, both directions, as places in ``ids``, which are ascending."""
     parts = []
-    for client, cross in zip(clients, crossing, strict=True):
+    for client, cross in zip(clients, cross_lists, strict=True):
         assert client.edges is not None
         parts += [client.ids[client.edges], np.stack([client.ids[cross[0]], cross[1]])]
     return np.unique(np.searchsorted(ids, np.concatenate(parts, axis=1)), axis=1)
@@ -208,11 +210,11 @@ def with_misplaced_links(edges: Indices, owner: Indices, rows: NDArray[np.float3
     ``owner`` ``[nodes]`` is every node's client. The link joins the nodes whose numbers in the graph are
     the positions of the node and of the nearest other one among the client's nodes in ascending order.
     """
-    inside = owner[edges[0]] == owner[edges[1]]
-    lone = np.setdiff1d(np.arange(len(owner)), edges[0, inside])
-    found = [edges]
+    is_inner = owner[edges[0]] == owner[edges[1]]
+    lone_nodes = np.setdiff1d(np.arange(len(owner)), edges[0, is_inner])
+    edge_lists = [edges]
     for client in np.unique(owner):
         members = np.flatnonzero(owner == client)
-        positions = np.flatnonzero(np.isin(members, lone))
-        found.append(links_to_nearest(rows[members], positions))
-    return np.unique(np.concatenate(found, axis=1), axis=1)
+        positions = np.flatnonzero(np.isin(members, lone_nodes))
+        edge_lists.append(links_to_nearest(rows[members], positions))
+    return np.unique(np.concatenate(edge_lists, axis=1), axis=1)

@@ -96,12 +96,12 @@ class FedCP(FedAvg):
         """CPN, H_g, running statistics for B_g, and a random v."""
         width = self.task.shapes[self.matrix][0]
         vectors = torch.rand(self.task.clients, width, 1, generator=self.task.generator("context"))
-        beside = {name: value for name, value in models.items() if name not in self.task.backbone}
+        head = {name: value for name, value in models.items() if name not in self.task.backbone}
         policy = repeated(self.policy, self.task.clients)
         return {
             **models,
             **policy,
-            **prefixed(GLOBAL, beside),
+            **prefixed(GLOBAL, head),
             CONTEXT: context(vectors.to(self.task.device)),
         }
 
@@ -113,9 +113,9 @@ class FedCP(FedAvg):
     def load(self, own: Stack, message: Message) -> Stack:
         """B_i and CPN are replaced, H_i stays, H_g is new; so is v from the second round on."""
         heads = {name: message.model[name] for name in self.task.head}
-        kept = {name: own[name] for name in self.task.head}
-        loaded = {**own, **message.model, **kept, **prefixed(GLOBAL, heads)}
-        return {**loaded, CONTEXT: context(own[self.matrix])} if self.round else loaded
+        local_head = {name: own[name] for name in self.task.head}
+        models = {**own, **message.model, **local_head, **prefixed(GLOBAL, heads)}
+        return {**models, CONTEXT: context(own[self.matrix])} if self.round else models
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on base, head and policy."""

@@ -62,40 +62,40 @@ class FedGCN2Hop(FedGCN0Hop):
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's extended graph."""
         clients = federation.clients
-        crossing = known_cross_edges(federation, self.name)
+        cross_lists = known_cross_edges(federation, self.name)
         holders = Holders.of(clients, self.name)
-        inside, across = edges_by_id(clients, crossing)
+        inner_edges, cut_edges = edges_by_id(clients, cross_lists)
         rows = [client.features for client in clients]
-        foreign, linked = [], []
-        for _, neighbours in crossing:
+        id_lists, arc_lists = [], []
+        for _, neighbours in cross_lists:
             border = np.unique(neighbours)
-            second = inside[:, np.isin(inside[0], border)]
-            foreign.append(np.union1d(border, second[1]))
-            beyond = across[:, np.isin(across[0], border) & np.isin(across[1], foreign[-1])]
-            arcs = np.sort(np.concatenate([second, beyond], axis=1), axis=0)
-            linked.append(np.unique(arcs, axis=1))  # once for both directions
-        if any(map(len, foreign)):
-            traffic.upload(*np.unique(np.concatenate(linked, axis=1), axis=1), exchange=0)
-        fetched = fetch(holders, foreign, rows, traffic, exchange=0)
+            inner_arcs = inner_edges[:, np.isin(inner_edges[0], border)]
+            id_lists.append(np.union1d(border, inner_arcs[1]))
+            outer_arcs = cut_edges[:, np.isin(cut_edges[0], border) & np.isin(cut_edges[1], id_lists[-1])]
+            arcs = np.sort(np.concatenate([inner_arcs, outer_arcs], axis=1), axis=0)
+            arc_lists.append(np.unique(arcs, axis=1))  # once for both directions
+        if any(map(len, id_lists)):
+            traffic.upload(*np.unique(np.concatenate(arc_lists, axis=1), axis=1), exchange=0)
+        feature_lists = fetch(holders, id_lists, rows, traffic, exchange=0)
         result = []
-        for client, (own, neighbours), ids, edges, features in zip(
-            clients, crossing, foreign, linked, fetched, strict=True
+        for client, (positions, neighbours), ids, edges, features in zip(
+            clients, cross_lists, id_lists, arc_lists, feature_lists, strict=True
         ):
             if len(ids):
                 traffic.download(*edges, exchange=0)
-            own_to_border = np.stack([own, np.searchsorted(ids, neighbours)])
+            own_to_border = np.stack([positions, np.searchsorted(ids, neighbours)])
             links = np.concatenate([own_to_border, np.searchsorted(ids, edges)], axis=1)
             links[1] += len(client.ids)
-            links[0, len(own) :] += len(client.ids)
+            links[0, len(positions) :] += len(client.ids)
             result.append(extended(client, ids, features, links))
         return replace(federation, clients=tuple(result))
 
 
-def edges_by_id(clients: tuple[Client, ...], crossing: list[Indices]) -> tuple[Indices, Indices]:
+def edges_by_id(clients: tuple[Client, ...], cross_lists: list[Indices]) -> tuple[Indices, Indices]:
     """All edges inside a client and all edges between clients, ``[2, m]`` node ids, both directions."""
-    inside, across = [], []
-    for client, (own, neighbours) in zip(clients, crossing, strict=True):
+    inner_edges, cut_edges = [], []
+    for client, (positions, neighbours) in zip(clients, cross_lists, strict=True):
         assert client.edges is not None
-        inside.append(client.ids[client.edges])
-        across.append(np.stack([client.ids[own], neighbours]))
-    return np.concatenate(inside, axis=1), np.concatenate(across, axis=1)
+        inner_edges.append(client.ids[client.edges])
+        cut_edges.append(np.stack([client.ids[positions], neighbours]))
+    return np.concatenate(inner_edges, axis=1), np.concatenate(cut_edges, axis=1)

@@ -93,9 +93,9 @@ class FedGTA(Method):
 
     def signals(self, models: Stack, batch: Batch) -> Tensor:
         """m and, last, g of a block's clients, ``[c, width of m + 1]``."""
-        inside, degrees = nodes(batch)
+        mask, degrees = nodes(batch)
         r, e = self.propagated(self.soft_labels(models, batch), batch)
-        return torch.cat([self.moments_of(r, inside), confidence(e, degrees)[:, None]], dim=1)
+        return torch.cat([self.moments_of(r, mask), confidence(e, degrees)[:, None]], dim=1)
 
     def soft_labels(self, models: Stack, batch: Batch) -> Tensor:
         """q, ``[c, items, classes]``."""
@@ -104,32 +104,32 @@ class FedGTA(Method):
     def propagated(self, q: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         """R and E, ``[c, items, classes]`` both."""
         inputs, classes = graphs(batch.inputs), q.shape[2]
-        known = (batch.labels >= 0)[:, :, None]
+        label_mask = (batch.labels >= 0)[:, :, None]
         one_hot = functional.one_hot(batch.labels.clamp_min(0), classes).to(q)
-        start = torch.where(known, one_hot, q)
+        start = torch.where(label_mask, one_hot, q)
         y = start
         for _ in range(self.hyper.steps):
             y = inputs.propagate(y.reshape(-1, classes)).view_as(q) / 2 + start / 2
-            y = torch.where(known, y + start, y)
-        soft = (y.softmax(dim=2), (y / self.hyper.temperature).softmax(dim=2))
-        r, e = (torch.where(known, one_hot, values) for values in soft)
+            y = torch.where(label_mask, y + start, y)
+        distributions = (y.softmax(dim=2), (y / self.hyper.temperature).softmax(dim=2))
+        r, e = (torch.where(label_mask, one_hot, values) for values in distributions)
         return r, e
 
-    def moments_of(self, r: Tensor, inside: Tensor) -> Tensor:
+    def moments_of(self, r: Tensor, mask: Tensor) -> Tensor:
         """m from R ``[c, items, classes]`` and which items are nodes ``[c, items]``."""
-        weights = (inside / inside.sum(dim=1, keepdim=True))[:, None, :]
+        weights = (mask / mask.sum(dim=1, keepdim=True))[:, None, :]
         powers = range(1, self.hyper.order + 1)
-        about_zero = [(weights @ r**p).squeeze(1) for p in powers]
+        raw_moments = [(weights @ r**p).squeeze(1) for p in powers]
         if self.hyper.moments == "origin":
-            return torch.cat(about_zero, dim=1)
-        centred = r - about_zero[0][:, None, :]
-        return torch.cat([*about_zero, *((weights @ centred**p).squeeze(1) for p in powers)], dim=1)
+            return torch.cat(raw_moments, dim=1)
+        centred = r - raw_moments[0][:, None, :]
+        return torch.cat([*raw_moments, *((weights @ centred**p).squeeze(1) for p in powers)], dim=1)
 
     def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
         """Who accepts whom, and the averages, among the clients that took part."""
-        alike = cosines({"moments": upload.extras["moments"].double()})
+        similarity = cosines({"moments": upload.extras["moments"].double()})
         g = upload.extras["confidence"]
-        a = averaging_weights(alike, g, self.hyper.threshold)
+        a = averaging_weights(similarity, g, self.hyper.threshold)
         rows = a.new_zeros(len(a), self.task.clients).index_copy(1, participants, a)
         self.collaboration = replaced(self.collaboration, participants, rows)
         averages = mix(upload.model, a)
@@ -166,12 +166,12 @@ def confidence(e: Tensor, degrees: Tensor) -> Tensor:
     return (degrees * certainty).sum(dim=1)
 
 
-def averaging_weights(alike: Tensor, g: Tensor, threshold: float) -> Tensor:
+def averaging_weights(similarity: Tensor, g: Tensor, threshold: float) -> Tensor:
     """Weights g_j / sum g over those that a client accepts, ``[clients, clients]``; rows sum to 1.
 
-    ``alike`` are the cosines, 1 on the diagonal. A row without any confidence is the client's own model.
+    ``similarity`` are the cosines, 1 on the diagonal. A row without any confidence is the client's own model.
     """
-    itself = torch.eye(len(g), dtype=torch.bool, device=g.device)
-    weights = g * ((alike > threshold) | itself)
+    diagonal = torch.eye(len(g), dtype=torch.bool, device=g.device)
+    weights = g * ((similarity > threshold) | diagonal)
     total = weights.sum(dim=1, keepdim=True)
-    return torch.where(total > 0, weights / total, itself.to(g))
+    return torch.where(total > 0, weights / total, diagonal.to(g))

@@ -71,8 +71,8 @@ class HypergraphLearning(Method, ABC):
         ):
             raise NotApplicableError(f"{self.name} needs clients that share no node")
         rows = self.propagated(clients, traffic)
-        replaced = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
-        return replace(federation, clients=tuple(replaced))
+        new_clients = [replace(client, features=z) for client, z in zip(clients, rows, strict=True)]
+        return replace(federation, clients=tuple(new_clients))
 
     @abstractmethod
     def propagated(self, clients: Sequence[Client], traffic: TrafficMeter) -> Parts:
@@ -144,14 +144,14 @@ class Completed(HypergraphLearning):
 
     def _refuse_lost_members(self, clients: Sequence[Client]) -> None:
         """Sums over a hyperedge lack the summands of nodes that no client holds."""
-        known = [hyperedges(client) for client in clients]
-        ids = np.concatenate([own.ids for own in known])
-        held = np.bincount(ids, weights=np.concatenate([own.members.sizes for own in known]))
-        for own in known:
-            lost = own.ids[held[own.ids] != own.sizes]
-            if lost.size:
+        edge_lists = [hyperedges(client) for client in clients]
+        ids = np.concatenate([edges.ids for edges in edge_lists])
+        counts = np.bincount(ids, weights=np.concatenate([edges.members.sizes for edges in edge_lists]))
+        for edges in edge_lists:
+            strays = edges.ids[counts[edges.ids] != edges.sizes]
+            if strays.size:
                 raise NotApplicableError(
-                    f"{self.name}: hyperedge {lost[0]} has nodes that no client holds; completion needs all"
+                    f"{self.name}: hyperedge {strays[0]} has nodes that no client holds; completion needs all"
                 )
 
     def artefacts(self) -> dict[str, Tensor]:
@@ -223,16 +223,16 @@ class GlobalHGNN(Completed, Local):
             )
 
 
-def trimmed(known: ClientHyperedges, nodes: int, how: Trimming) -> Propagation:
+def trimmed(edges: ClientHyperedges, nodes: int, trimming: Trimming) -> Propagation:
     """A client's own ``L_i`` for its ``nodes`` nodes.
 
     Hyperedges of which the same nodes are left become one, as in the library that the code uses,
     except in ``trimG``.
     """
-    if how == "trimG":
-        return Propagation.of(known.members, nodes, known.sizes)
-    least = {"trim2": 2, "trim1": 1, "drop": np.inf}[how]
-    kept = np.flatnonzero(~known.border | (known.members.sizes >= least))
-    distinct = dict.fromkeys(tuple(sorted(known.members[index].tolist())) for index in kept.tolist())
-    members = Ragged.of([np.array(left, np.int64) for left in distinct])
+    if trimming == "trimG":
+        return Propagation.of(edges.members, nodes, edges.sizes)
+    minimum = {"trim2": 2, "trim1": 1, "drop": np.inf}[trimming]
+    indices = np.flatnonzero(~edges.border | (edges.members.sizes >= minimum))
+    member_sets = dict.fromkeys(tuple(sorted(edges.members[index].tolist())) for index in indices.tolist())
+    members = Ragged.of([np.array(nodes_left, np.int64) for nodes_left in member_sets])
     return Propagation.of(members, nodes, members.sizes)

@@ -101,8 +101,8 @@ class FedIIH(Method):
             return batch.cross_entropy(self.logits(models, batch))
 
         trained = clients.fit(received, objective=objective, trainable=USED)
-        inferred = clients.reduce(trained, self.inferred)
-        return self.upload(trained, mean=inferred, log_variance=inferred)
+        statistics = clients.reduce(trained, self.inferred)
+        return self.upload(trained, mean=statistics, log_variance=statistics)
 
     def hidden(self, models: Stack, batch: Batch) -> Tensor:
         """The state that the head reads, ``[c x items, factors, width]``."""
@@ -142,8 +142,8 @@ class FedIIH(Method):
 
     def weights(self, mean: Tensor, log_variance: Tensor) -> Tensor:
         """w ``[factors, clients, clients]``, rows of sum 1."""
-        each = [divergences(mean[:, k], log_variance[:, k]) for k in range(self.hyper.factors)]
-        similarity = 1 - torch.stack(each) / math.log(2)
+        factor_divergences = [divergences(mean[:, k], log_variance[:, k]) for k in range(self.hyper.factors)]
+        similarity = 1 - torch.stack(factor_divergences) / math.log(2)
         return (self.hyper.tau * similarity).softmax(dim=2).float()
 
     def artefacts(self) -> dict[str, Tensor]:

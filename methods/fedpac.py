@@ -91,8 +91,8 @@ class FedPAC(FedAvg):
         spread = (shares * squares).sum(dim=1) - h.square().sum(dim=(1, 2))
         targets = means
         if message.extras:
-            known = message.extras["known"][:, :, None]
-            targets = torch.where(known > 0, message.extras["prototypes"], means)
+            mask = message.extras["known"][:, :, None]
+            targets = torch.where(mask > 0, message.extras["prototypes"], means)
 
         def aligned(models: Stack, batch: Batch) -> Tensor:
             features = batch.embed(models)
@@ -143,5 +143,5 @@ def class_means(models: Stack, batch: Batch) -> Tensor:
 
 def distance(features: Tensor, targets: Tensor, batch: Batch) -> Tensor:
     """Mean over training items and width of the squares of features less their class's target ``[c]``."""
-    own = targets.gather(1, batch.labels.clamp_min(0)[:, :, None].expand_as(features))
-    return ((features - own).square().mean(dim=2) * batch.weights).sum(dim=1)
+    class_targets = targets.gather(1, batch.labels.clamp_min(0)[:, :, None].expand_as(features))
+    return ((features - class_targets).square().mean(dim=2) * batch.weights).sum(dim=1)

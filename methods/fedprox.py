@@ -46,7 +46,7 @@ class FedProx(FedAvg):
 
         def proximal(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
             for name in self.shared():
-                moved = models[name] - batch.of(received[name])
-                gradients[name].add_(moved.mul_(self.hyper.mu))
+                difference = models[name] - batch.of(received[name])
+                gradients[name].add_(difference.mul_(self.hyper.mu))
 
         return self.upload(clients.fit(received, adjust=proximal))

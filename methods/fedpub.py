@@ -123,9 +123,9 @@ class FedPub(Method):
             adjust=self.penalties(clients, received),
             optimiser=replace(clients.optimiser, decay_of=decay),
         )
-        pruned = self.masks(trained, self.hyper.prune)
-        self.log_masks(clients, trained, pruned)
-        embeddings = clients.embeddings(self.masked(trained, pruned), on=self.proxy)
+        gates = self.masks(trained, self.hyper.prune)
+        self.log_masks(clients, trained, gates)
+        embeddings = clients.embeddings(self.masked(trained, gates), on=self.proxy)
         return self.upload(trained, embedding=embeddings)
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
@@ -145,16 +145,16 @@ class FedPub(Method):
         averages = mix(upload.model, a)
         self.models = {name: replaced(self.models[name], participants, averages[name]) for name in averages}
 
-    def log_masks(self, clients: Clients, trained: Stack, pruned: Stack) -> None:
+    def log_masks(self, clients: Clients, trained: Stack, gates: Stack) -> None:
         """Mean of each client's mask entries, and the share of them that evaluation prunes."""
         masks = [trained[MASK + name].flatten(1) for name in self.matrices]
         entries = sum(mask.shape[1] for mask in masks)
-        kept = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in pruned.values()])
+        norms = torch.stack([torch.linalg.vector_norm(mask.flatten(1), 0, dim=1) for mask in gates.values()])
         means = torch.stack([mask.sum(dim=1) for mask in masks]).sum(dim=0) / entries
-        shares = (entries - kept.sum(dim=0)) / entries
+        shares = (entries - norms.sum(dim=0)) / entries
         for log, values in ((self.mask_means, means), (self.pruned_shares, shares)):
-            unknown = values.new_full((self.task.clients,), torch.nan)
-            log.append(replaced(unknown, clients.rows, values))
+            blank = values.new_full((self.task.clients,), torch.nan)
+            log.append(replaced(blank, clients.rows, values))
 
     def artefacts(self) -> dict[str, Tensor]:
         """The last a ``[clients, clients]``; of the masks what is logged, ``[rounds, clients]``.
@@ -203,18 +203,18 @@ class FedPubGradient(FedPub):
 
     def penalties(self, clients: Clients, received: Stack) -> Adjustment | None:
         """l sign(mu) / entries, and r (W - W_received) / ||W - W_received||: the penalties' gradients."""
-        first = clients.round == 0
+        is_first = clients.round == 0
         entries = sum(received[MASK + name][0].numel() for name in self.matrices)
 
         def penalty(gradients: Mapping[str, Tensor], models: Stack, batch: Batch) -> None:
             for name in self.matrices:
                 signs = models[MASK + name].sign()
                 gradients[MASK + name].add_(signs.mul_(self.hyper.sparsity / entries))
-            for name in () if first else self.shared():
-                moved = models[name] - batch.of(received[name])
-                length = torch.linalg.vector_norm(moved.flatten(1), dim=1).clamp_min(1e-30)
-                moved.div_(length.view(-1, *[1] * (moved.dim() - 1)))
-                gradients[name].add_(moved.mul_(self.hyper.proximity))
+            for name in () if is_first else self.shared():
+                difference = models[name] - batch.of(received[name])
+                length = torch.linalg.vector_norm(difference.flatten(1), dim=1).clamp_min(1e-30)
+                difference.div_(length.view(-1, *[1] * (difference.dim() - 1)))
+                gradients[name].add_(difference.mul_(self.hyper.proximity))
 
         return penalty
 
@@ -222,8 +222,8 @@ class FedPubGradient(FedPub):
 def proxy_graph(width: int, rng: torch.Generator) -> Client:
     """The random graph that models are compared on: no labels, N(0, 1) features ``[500, width]``."""
     nodes = PROXY_BLOCKS * PROXY_NODES
-    drawn = torch.rand(PROXY_BLOCKS, PROXY_NODES, PROXY_NODES, generator=rng) < PROXY_EDGE_PROBABILITY
-    upper = drawn.triu(diagonal=1)
+    draws = torch.rand(PROXY_BLOCKS, PROXY_NODES, PROXY_NODES, generator=rng) < PROXY_EDGE_PROBABILITY
+    upper = draws.triu(diagonal=1)
     block, source, target = (upper | upper.transpose(1, 2)).nonzero(as_tuple=True)
     edges = torch.stack([source, target]) + block * PROXY_NODES
     return Client(

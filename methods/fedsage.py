@@ -76,19 +76,21 @@ class FedSagePlusStandIn(FedSage):
     def prepare_data(self, federation: Federation, traffic: TrafficMeter) -> Federation:
         """Every client's extended graph."""
         clients = federation.clients
-        crossing = known_cross_edges(federation, self.name)
+        cross_lists = known_cross_edges(federation, self.name)
         holders = Holders.of(clients, self.name)
-        if not any(cross.size for cross in crossing):
+        if not any(cross.size for cross in cross_lists):
             return federation
         rows = [client.features for client in clients]
-        foreign = [np.unique(neighbours) for _, neighbours in crossing]
-        fetched = fetch(holders, foreign, rows, traffic, exchange=0)
+        id_lists = [np.unique(neighbours) for _, neighbours in cross_lists]
+        feature_lists = fetch(holders, id_lists, rows, traffic, exchange=0)
         result = []
-        for client, (own, neighbours), ids, features in zip(clients, crossing, foreign, fetched, strict=True):
-            links = np.stack([own, len(client.ids) + np.searchsorted(ids, neighbours)])
+        for client, (positions, neighbours), ids, features in zip(
+            clients, cross_lists, id_lists, feature_lists, strict=True
+        ):
+            links = np.stack([positions, len(client.ids) + np.searchsorted(ids, neighbours)])
             features += self._noise(client, features.shape)
-            dense = replace(client, features=client.dense())
-            result.append(extended(dense, ids, features, links))
+            dense_client = replace(client, features=client.dense())
+            result.append(extended(dense_client, ids, features, links))
         return replace(federation, clients=tuple(result))
 
     def _noise(self, client: Client, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -118,18 +118,18 @@ class FedSagePlus(FedAvg):
         clients = federation.clients
         shared = [Neighbourhoods(client) for client in clients]
         self.generated = torch.zeros(len(clients), dtype=torch.int64)
-        mended = []
+        new_clients = []
         for index, client in enumerate(clients):
             if client.count(TRAIN) == 0:
-                mended.append(client)  # nothing to train a generator on
+                new_clients.append(client)  # nothing to train a generator on
                 continue
             others = [other for other in shared if other.client is not client]
             mender = Mender(self, client, federation.classes)
             mender.train()
             mender.train_with_others(others, traffic)
-            mended.append(mender.mend())
-            self.generated[index] = len(mended[-1].ids) - len(client.ids)
-        return replace(federation, clients=tuple(mended))
+            new_clients.append(mender.mend())
+            self.generated[index] = len(new_clients[-1].ids) - len(client.ids)
+        return replace(federation, clients=tuple(new_clients))
 
     def artefacts(self) -> dict[str, Tensor]:
         """How many neighbours every client generated, int64 ``[clients]``."""
@@ -151,11 +151,11 @@ class Mender:
         self.stream: Callable[..., torch.Generator] = method.task.generator
 
         hidden = hide(client, self.hyper.hidden_portion, self.stream("hidden nodes", self.identity))
-        missing, self.targets = missing_neighbours(self.edges, hidden, self.hyper.slots)
+        missing_counts, self.targets = missing_neighbours(self.edges, hidden, self.hyper.slots)
         self.shown = torch.from_numpy(~hidden).to(self.device)
-        kept = self.edges[:, ~hidden[self.edges].any(axis=0)]
-        self.graph = OwnGraph(client.features, kept, self.device)  # hidden nodes stay, without edges
-        self.missing = torch.from_numpy(missing).to(self.device)
+        shown_edges = self.edges[:, ~hidden[self.edges].any(axis=0)]
+        self.graph = OwnGraph(client.features, shown_edges, self.device)  # hidden nodes stay, without edges
+        self.missing = torch.from_numpy(missing_counts).to(self.device)
         self.train_nodes = torch.from_numpy(np.flatnonzero(client.roles == TRAIN)).to(self.device)
         self.training = torch.from_numpy(client.roles == TRAIN).to(self.device)
         self.labels = torch.from_numpy(client.labels[client.roles == TRAIN]).to(self.device)
@@ -174,9 +174,9 @@ class Mender:
 
     def drawn(self, counts: Tensor) -> tuple[Tensor, Tensor]:
         """Shown nodes that get neighbours, and how many each: ``min(int(n_v), slots)``."""
-        whole = counts.detach().to(torch.int64).clamp(max=self.hyper.slots)
-        nodes = torch.nonzero(self.shown & (whole > 0)).squeeze(1)
-        return nodes, whole[nodes]
+        integers = counts.detach().to(torch.int64).clamp(max=self.hyper.slots)
+        nodes = torch.nonzero(self.shown & (integers > 0)).squeeze(1)
+        return nodes, integers[nodes]
 
     def matched(self, nodes: Tensor) -> Tensor:
         """Which of some nodes have a feature loss: training nodes that miss a neighbour."""
@@ -191,17 +191,17 @@ class Mender:
         self, generated: Tensor, nodes: Tensor, counts: Tensor, masks: torch.Generator | None
     ) -> Tensor:
         """Cross-entropy of the auxiliary classifier on the mended graph."""
-        used, owners = in_use(counts, self.hyper.slots), nodes.repeat_interleave(counts)
+        use_mask, owners = in_use(counts, self.hyper.slots), nodes.repeat_interleave(counts)
         logits = self.network.classifier(
-            self.graph, self.hyper.generator_dropout, masks, generated[used], owners
+            self.graph, self.hyper.generator_dropout, masks, generated[use_mask], owners
         )
         return functional.cross_entropy(logits[self.train_nodes], self.labels)
 
     def own_targets(self, nodes: Tensor) -> Tensor:
         """Features of the hidden neighbours of some nodes, ``[a, 1, slots, width]``; absent ones 0."""
-        wanted = self.targets[nodes.cpu().numpy()]
-        rows = self.client.dense(wanted)
-        rows[wanted < 0] = 0
+        positions = self.targets[nodes.cpu().numpy()]
+        rows = self.client.dense(positions)
+        rows[positions < 0] = 0
         return torch.from_numpy(rows).to(self.device)[:, None]
 
     def train(self) -> None:
@@ -219,9 +219,9 @@ class Mender:
             generated = codes.new_zeros(0, hyper.slots, self.graph.features.shape[1])
             if len(nodes):
                 generated = self.features(codes[nodes], self.masks)
-                some = self.matched(nodes)
-                targets = self.own_targets(nodes[some])
-                loss = loss + self.feature_loss(generated[some], targets, nodes[some], numbers[some])
+                mask = self.matched(nodes)
+                targets = self.own_targets(nodes[mask])
+                loss = loss + self.feature_loss(generated[mask], targets, nodes[mask], numbers[mask])
             loss = loss + self.classification_loss(generated, nodes, numbers, self.masks)
             loss.backward()
             optimiser.step()
@@ -234,34 +234,34 @@ class Mender:
             nodes, numbers = self.drawn(network.counts(codes))
         if len(nodes) == 0:
             return  # no generated neighbour has a loss
-        some = self.matched(nodes)
-        asked, slots = int(some.sum()), hyper.slots
-        codes, own = codes[nodes], self.own_targets(nodes[some])
+        mask = self.matched(nodes)
+        count, slots = int(mask.sum()), hyper.slots
+        codes, local_targets = codes[nodes], self.own_targets(nodes[mask])
         draws = [self.stream("neighbours of others", self.identity, other.identity) for other in others]
         optimiser = network.optimiser(hyper.feature_learning_rate, None, hyper.generator_weight_decay)
         for parameter in [*network.encoder.parameters(), *network.classifier.parameters()]:
             parameter.requires_grad_(False)
         for _ in range(hyper.federated_epochs):
-            sent = [own]
-            for other, draw in zip(others, draws, strict=True) if asked else ():
-                message = other.sample(asked, slots, draw)
+            targets = [local_targets]
+            for other, draw in zip(others, draws, strict=True) if count else ():
+                message = other.sample(count, slots, draw)
                 if message is not None:
                     traffic.upload(message)
                     traffic.download(message)
-                    sent.append(torch.from_numpy(message).to(self.device)[:, None])
+                    targets.append(torch.from_numpy(message).to(self.device)[:, None])
             optimiser.zero_grad()
             generated = self.features(codes, self.masks)
-            loss = self.feature_loss(generated[some], torch.cat(sent, dim=1), nodes[some], numbers[some])
+            loss = self.feature_loss(generated[mask], torch.cat(targets, dim=1), nodes[mask], numbers[mask])
             loss = loss + self.classification_loss(generated, nodes, numbers, None)
             (loss / (1 + len(others))).backward()
             optimiser.step()
 
     def mend(self) -> Client:
         """The client with generated neighbours of all its nodes, predicted from its whole graph."""
-        whole = OwnGraph(self.client.features, self.edges, self.device)
+        graph = OwnGraph(self.client.features, self.edges, self.device)
         self.shown = torch.ones_like(self.shown)
         with torch.no_grad():
-            codes = self.network.codes(whole, 0.0, None)
+            codes = self.network.codes(graph, 0.0, None)
             nodes, numbers = self.drawn(self.network.counts(codes))
             generated = self.features(codes[nodes], None)[in_use(numbers, self.hyper.slots)]
         owners = nodes.repeat_interleave(numbers)

@@ -133,8 +133,8 @@ class FedSheafHN(Method):
     def enrol(self, message: Message) -> None:
         """Server networks, sized by the vectors that stand for the clients."""
         task, hyper = self.task, self.hyper
-        known = message.extras.get("embedding")
-        self.x0 = torch.eye(task.clients, device=task.device) if known is None else known
+        embedding = message.extras.get("embedding")
+        self.x0 = torch.eye(task.clients, device=task.device) if embedding is None else embedding
         width = self.x0.shape[1]
         shapes = {name: task.shapes[name] for name in self.shared()}
         with task.seeded("sheaf"):
@@ -175,8 +175,8 @@ class FedSheafHN(Method):
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs; every ``refresh`` rounds x_i anew."""
         trained = clients.fit(received, trainable=self.trainable())
-        due = self.hyper.refresh and clients.round > 0 and clients.round % self.hyper.refresh == 0
-        return self.upload(trained, **(self.reports(clients, trained) if due else {}))
+        is_due = self.hyper.refresh and clients.round > 0 and clients.round % self.hyper.refresh == 0
+        return self.upload(trained, **(self.reports(clients, trained) if is_due else {}))
 
     def trainable(self) -> Collection[str]:
         """What clients train: everything."""
@@ -226,8 +226,8 @@ class FedSheafHN(Method):
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """A generated backbone for each newcomer, which stands in the graph with all known clients."""
-        everybody = torch.cat([self.x0, message.extras["embedding"]])
-        features = self.features(everybody, self.task.rounds, dropout=False)
+        embeddings = torch.cat([self.x0, message.extras["embedding"]])
+        features = self.features(embeddings, self.task.rounds, dropout=False)
         return Message(self.network.emit(features[len(self.x0) :]))
 
 

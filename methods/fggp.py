@@ -139,10 +139,10 @@ class FGGP(FedAvg):
 
     def broadcast(self, round: int) -> Message:
         """The average, and the global prototypes with their classes."""
-        known = {}
+        extras = {}
         if self.prototypes is not None:
-            known = {"prototypes": self.prototypes, "classes": self.prototype_classes}
-        return Message(super().broadcast(round).model, repeated(known, self.task.clients))
+            extras = {"prototypes": self.prototypes, "classes": self.prototype_classes}
+        return Message(super().broadcast(round).model, repeated(extras, self.task.clients))
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """Local epochs on both views, then the prototypes."""
@@ -161,14 +161,14 @@ class FGGP(FedAvg):
         """Pairs of nodes of the global view, for clients that have none since the last refresh."""
         for batch in (block.evaluation for block in clients.blocks):
             numbers, members = batch.block.numbers, batch.of(clients.members)
-            new = [row for row, number in enumerate(numbers) if number not in self.pairs]
-            if not new:
+            new_rows = [row for row, number in enumerate(numbers) if number not in self.pairs]
+            if not new_rows:
                 continue
             with torch.no_grad():
                 features = batch.embed(batch.of(received))
-            for row in new:
-                own = features[row, : len(members[row].ids)]
-                self.pairs[numbers[row]] = global_view(members[row], own, self.hyper.neighbours)
+            for row in new_rows:
+                local_features = features[row, : len(members[row].ids)]
+                self.pairs[numbers[row]] = global_view(members[row], local_features, self.hyper.neighbours)
 
     def candidates(self, batch: Batch) -> CandidateGraph:
         """The pairs of a block's clients, laid out."""
@@ -178,24 +178,24 @@ class FGGP(FedAvg):
     def two_views(self, models: Stack, batch: Batch, noise: Sequence[np.random.Generator]) -> Tensor:
         """Cross-entropies of both views, their contrast and the reconstruction, ``[c]``."""
         graph, inputs, model = self.graphs[batch], graphs(batch.inputs), batch.block.model
-        projected = inputs.first_layer(models["conv1.weight"])
-        one = View(inputs, projected, inputs.propagate)
-        first = model.forward(models, one, batch.drop)
-        entropy = batch.cross_entropy(first.logits)
+        projection = inputs.first_layer(models["conv1.weight"])
+        view = View(inputs, projection, inputs.propagate)
+        output = model.forward(models, view, batch.drop)
+        entropy = batch.cross_entropy(output.logits)
         hidden = graph.augmented(inputs, *(models[name] for name in AUGMENTOR))
         edges = graph.logits(hidden)
         sample = graph.sampled(graph.keep_probabilities(hidden, edges), graph.uniform(noise))
-        other = View(inputs, projected, lambda h: WeightedPropagate.apply(h, sample, graph))
-        second = model.forward(models, other, batch.drop)
-        assigned = assignment(first.logits, batch.labels, graph.inside)
+        augmented_view = View(inputs, projection, lambda h: WeightedPropagate.apply(h, sample, graph))
+        augmented_output = model.forward(models, augmented_view, batch.drop)
+        assigned = assignment(output.logits, batch.labels, graph.inside)
         contrast = prototype_contrast(
-            prototypes(assigned, second.embedding),
-            prototypes(assigned, first.embedding),
+            prototypes(assigned, augmented_output.embedding),
+            prototypes(assigned, output.embedding),
             assigned.sum(dim=2) > 0,
             self.hyper.contrast_temperature,
         )
         reconstruction = graph.reconstruction(hidden, edges)
-        return entropy + (batch.cross_entropy(second.logits) + contrast + reconstruction)
+        return entropy + (batch.cross_entropy(augmented_output.logits) + contrast + reconstruction)
 
     def class_means(self, models: Stack, batch: Batch) -> Tensor:
         """Every client's prototypes ``[c, classes, width]``, NaN for a class without nodes."""
@@ -234,6 +234,6 @@ class FGGPReleased(FGGP):
 
     def keyed(self, means: Tensor) -> Tensor:
         """Classes that occur take the first rows, in their order."""
-        missing = means.isnan().any(dim=2)
-        order = missing.to(torch.int8).argsort(dim=1, stable=True)
+        is_missing = means.isnan().any(dim=2)
+        order = is_missing.to(torch.int8).argsort(dim=1, stable=True)
         return means.gather(1, order[:, :, None].expand_as(means))

@@ -128,11 +128,11 @@ class Flow(FedAvg):
         if self.hyper.data == "all":
             return clients.training, clients.training
         seed = clients.spec.seed
-        mixed = [
+        orders = [
             streams.generator(seed, "flow halves", len(nodes)).permutation(nodes)
             for nodes in clients.training
         ]
-        return [nodes[: len(nodes) // 2] for nodes in mixed], [nodes[len(nodes) // 2 :] for nodes in mixed]
+        return [nodes[: len(nodes) // 2] for nodes in orders], [nodes[len(nodes) // 2 :] for nodes in orders]
 
     def update(self, clients: Clients, received: Stack, message: Message) -> Update:
         """w_l on half A, then psi and w_g on half B."""
@@ -140,21 +140,23 @@ class Flow(FedAvg):
             raise NotApplicableError(
                 f"{self.name} trains in two phases and has no model after every local epoch"
             )
-        first, second = self.halves(clients)
-        personal = clients.fit(part(LOCAL_COPY, received), items=first, copy="local")
+        first_half, second_half = self.halves(clients)
+        personal = clients.fit(part(LOCAL_COPY, received), items=first_half, copy="local")
 
         def both_losses(models: Stack, batch: Batch) -> Tensor:
             # the global path first: its first layer is the one that needs the kept gradient buffer
             logits = batch.forward(models).logits
-            frozen = {name: models[name].detach() for name in self.task.parameters}
+            frozen_models = {name: models[name].detach() for name in self.task.parameters}
             inputs = graphs(batch.inputs)
             gates = soft_gates(models, inputs)
-            mixture = routed_gcn(frozen, batch.of(personal), gates, inputs, batch.drop)
+            mixture = routed_gcn(frozen_models, batch.of(personal), gates, inputs, batch.drop)
             penalty = self.hyper.penalty * local_penalty(gates, batch.weights)
             return batch.cross_entropy(logits) + (batch.cross_entropy(mixture) + penalty)
 
         names = (*self.task.parameters, *self.policy)
-        trained = clients.fit({name: received[name] for name in names}, items=second, objective=both_losses)
+        trained = clients.fit(
+            {name: received[name] for name in names}, items=second_half, objective=both_losses
+        )
         return self.upload({**trained, **prefixed(LOCAL_COPY, personal)})
 
     def logits(self, models: Stack, batch: Batch) -> Tensor:

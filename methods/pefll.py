@@ -145,11 +145,11 @@ class PeFLL(Method):
 def describe(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
     """v ``[c, width]``: the mean of e over every client's training nodes, ``e`` holding a row for each."""
     inputs = graphs(batch.inputs)
-    first = e["0.weight"].transpose(1, 2)
-    words, labels = first[:, : inputs.width].contiguous(), first[:, inputs.width :]
-    seen = inputs.propagate(inputs.first_layer(words)).view(*batch.labels.shape, -1)
+    weight = e["0.weight"].transpose(1, 2)
+    words, labels = weight[:, : inputs.width].contiguous(), weight[:, inputs.width :]
+    graph_part = inputs.propagate(inputs.first_layer(words)).view(*batch.labels.shape, -1)
     one_hot = functional.one_hot(batch.labels.clamp_min(0), labels.shape[1]).float()
-    hidden = torch.relu(seen + torch.bmm(one_hot, labels) + e["0.bias"][:, None, :])
+    hidden = torch.relu(graph_part + torch.bmm(one_hot, labels) + e["0.bias"][:, None, :])
     v = torch.baddbmm(e["2.bias"][:, None, :], hidden, e["2.weight"].transpose(1, 2))
     return torch.bmm(batch.weights[:, None, :], v).squeeze(1)
 
@@ -159,5 +159,5 @@ def embedder_gradient(e: Mapping[str, Tensor], batch: Batch) -> Tensor:
     batch.inputs.begin_step()
     leaves = {name: value.clone().requires_grad_() for name, value in e.items() if name != "slope"}
     with torch.enable_grad():
-        along = (describe(leaves, batch) * e["slope"]).sum()
-    return torch.cat([slope.flatten(1) for slope in torch.autograd.grad(along, list(leaves.values()))], dim=1)
+        value = (describe(leaves, batch) * e["slope"]).sum()
+    return torch.cat([slope.flatten(1) for slope in torch.autograd.grad(value, list(leaves.values()))], dim=1)

@@ -119,7 +119,7 @@ class PFedFDA(FedAvg):
 
         def common_head(models: Stack, batch: Batch) -> Tensor:
             labels = [row[row >= 0] for row in batch.labels]
-            heads = [head(others, priors(own, self.classes)) for own in labels]
+            heads = [head(others, priors(client_labels, self.classes)) for client_labels in labels]
             return torch.stack(
                 [torch.cat([weights, bias[None]]).flatten() for weights, bias in heads]
             ).float()

@@ -96,13 +96,13 @@ class PFedGraph(Method):
             lengths = {name: torch.linalg.vector_norm(models[name].flatten(1), dim=1) for name in directions}
             length = torch.linalg.vector_norm(torch.stack(list(lengths.values())), dim=0)
             inner = [(directions[name] * models[name]).flatten(1).sum(dim=1) for name in directions]
-            along = 1 / length * strength
-            across = -(strength * torch.stack(inner).sum(dim=0) / length / length)
+            direction_factor = 1 / length * strength
+            length_factor = -(strength * torch.stack(inner).sum(dim=0) / length / length)
             for name, direction in directions.items():
                 shape = (-1, *[1] * (direction.dim() - 1))
-                own = models[name] / lengths[name].clamp_min(1e-30).view(shape)
-                own.mul_((across * (lengths[name] / length)).view(shape))
-                gradients[name].add_(own.add_(direction * along.view(shape)))
+                change = models[name] / lengths[name].clamp_min(1e-30).view(shape)
+                change.mul_((length_factor * (lengths[name] / length)).view(shape))
+                gradients[name].add_(change.add_(direction * direction_factor.view(shape)))
 
         return self.upload(clients.fit(received, adjust=alignment if message.extras else None))
 

@@ -91,8 +91,8 @@ class PFedLA(Mixing):
             return outputs.softmax(dim=2)
         positive = torch.relu(outputs)
         total = positive.sum(dim=2, keepdim=True)
-        alone = torch.eye(self.task.clients, dtype=total.dtype, device=total.device)
-        return torch.where(total > 0, positive / total.where(total > 0, 1), alone)
+        identity = torch.eye(self.task.clients, dtype=total.dtype, device=total.device)
+        return torch.where(total > 0, positive / total.where(total > 0, 1), identity)
 
     def broadcast(self, round: int) -> Message:
         """bar_i, steps 1 and 2."""

@@ -56,7 +56,7 @@ def toy_spec(method: str, family: str, federation: Federation) -> RunSpec:
 
 def cases() -> Iterator[tuple[str, RunSpec, Federation]]:
     """Name, spec and federation of every run."""
-    made = toys()
+    federations = toys()
     cora = {
         ("non-overlapping", 5): build("cora", "non-overlapping", 5, 123, (40.0, 30.0, 30.0), ()),
         ("overlapping", 10): build("cora", "overlapping", 10, 123, (40.0, 30.0, 30.0), ()),
@@ -64,7 +64,7 @@ def cases() -> Iterator[tuple[str, RunSpec, Federation]]:
     for method, kind in METHODS.all().items():
         if kind.reads is not None:
             continue
-        for family, federation in made.items():
+        for family, federation in federations.items():
             if family in kind.families:
                 yield f"{method} toy-{family}", toy_spec(method, family, federation), federation
         if "graph" not in kind.families:
@@ -80,15 +80,15 @@ def cases() -> Iterator[tuple[str, RunSpec, Federation]]:
 
 def digest(run: Run) -> str:
     """Hash over models, counts, artefacts and bytes of a run, and one over its logged losses."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     arrays = {f"model {name}": value.numpy() for name, value in run.own.items()}
     arrays |= {f"counts {stage} {split}": value for (stage, split), value in run.correct().items()}
     arrays |= {f"artefact {name}": value for name, value in run.artefacts().items()}
     for name, value in sorted(arrays.items()):
-        found.update(f"{name} {value.dtype} {value.shape}".encode())
-        found.update(np.ascontiguousarray(value).tobytes())
-    found.update(f"{run.traffic.bytes_up} {run.traffic.bytes_down}".encode())
-    return f"{found.hexdigest()[:16]} loss {hashlib.sha256(run.loss.tobytes()).hexdigest()[:8]}"
+        hasher.update(f"{name} {value.dtype} {value.shape}".encode())
+        hasher.update(np.ascontiguousarray(value).tobytes())
+    hasher.update(f"{run.traffic.bytes_up} {run.traffic.bytes_down}".encode())
+    return f"{hasher.hexdigest()[:16]} loss {hashlib.sha256(run.loss.tobytes()).hexdigest()[:8]}"
 
 
 def play(spec: RunSpec, federation: Federation) -> str:

@@ -56,8 +56,8 @@ def plain_cnn(side: int = SIDE, hidden: int = HIDDEN, classes: int = CLASSES) ->
 def of_module(network: nn.Sequential, name: str) -> Tensor:
     """The tensor of a plain network that a stack calls ``name``."""
     layer, _, kind = name.partition(".")
-    found: Tensor = getattr(network[MODULES[layer]], kind)
-    return found
+    value: Tensor = getattr(network[MODULES[layer]], kind)
+    return value
 
 
 def turned(name: str, value: Tensor) -> Tensor:

@@ -95,8 +95,8 @@ def change_table(folder: Path, name: str, change: Callable[[pa.Table], pa.Table]
 def sign(folder: Path, name: str, rows: int | None = None) -> None:
     """Set size, sum and rows of a file in ``bundle.json`` to what the file is."""
     data = (folder / name).read_bytes()
-    found = pq.read_metadata(folder / name).num_rows if rows is None else rows
-    entry = {"bytes": len(data), "rows": found, "sha256": hashlib.sha256(data).hexdigest()}
+    count = pq.read_metadata(folder / name).num_rows if rows is None else rows
+    entry = {"bytes": len(data), "rows": count, "sha256": hashlib.sha256(data).hexdigest()}
     change_manifest(folder, lambda tree: tree["files"].update({name: entry}))
 
 

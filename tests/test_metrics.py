@@ -40,28 +40,28 @@ def counted(clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]], classes:
 def clients() -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Forty clients of 1 to 30 items, of whom most lack some class on one side or on both."""
     rng = np.random.default_rng(3)
-    found = []
+    values = []
     for size in rng.integers(1, 31, 40):
         known, guessed = (rng.choice(CLASSES, rng.integers(1, CLASSES + 1)) for _ in range(2))
         true = rng.choice(known, size)
-        found.append((true, np.where(rng.random(size) < 0.5, true, rng.choice(guessed, size))))
-    return found
+        values.append((true, np.where(rng.random(size) < 0.5, true, rng.choice(guessed, size))))
+    return values
 
 
 @pytest.mark.parametrize("metric", OF_COUNTS)
 def test_agrees_with_scikit_learn_client_by_client(
     metric: str, clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 ) -> None:
-    found = OF_COUNTS[metric](counted(clients, CLASSES))
+    result = OF_COUNTS[metric](counted(clients, CLASSES))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes that are predicted and do not occur
         expected = [ORACLES[metric](true, said) for true, said in clients]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 def test_accuracy_of_every_class(clients: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
-    found = per_class_accuracy(counted(clients, CLASSES))
-    for (true, said), values in zip(clients, found, strict=True):
+    result = per_class_accuracy(counted(clients, CLASSES))
+    for (true, said), values in zip(clients, result, strict=True):
         labels = np.arange(CLASSES)
         expected = recall_score(true, said, labels=labels, average=None, zero_division=np.nan)
         np.testing.assert_allclose(values, expected, rtol=1e-12)
@@ -93,13 +93,13 @@ def test_area_under_the_roc_curve() -> None:
     positive[clients == 2], positive[clients == 4] = True, False
     scores[clients == 6] = 0.5  # an area of a half
     keep = clients != 7  # a client without items
-    found = roc_auc(scores[keep], positive[keep], clients[keep], 10)
+    result = roc_auc(scores[keep], positive[keep], clients[keep], 10)
     for client in range(10):
         own = keep & (clients == client)
         if len(set(positive[own])) < 2:
-            assert np.isnan(found[client])
+            assert np.isnan(result[client])
             assert client in (2, 4, 7, 9)
         else:
-            assert found[client] == pytest.approx(roc_auc_score(positive[own], scores[own]), rel=1e-12)
-    assert found[6] == 0.5
+            assert result[client] == pytest.approx(roc_auc_score(positive[own], scores[own]), rel=1e-12)
+    assert result[6] == 0.5
     assert len(roc_auc(np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64), 2)) == 2

@@ -100,8 +100,10 @@ def test_finished_runs_are_found_by_cell_seed_and_id(tmp_path: Path) -> None:
     with source(tmp_path, *runs) as store:
         merged = MergedSource(store, [])
         cell = "cora/non-overlapping/2/local"
-        assert [each.spec.seed for each in stored_runs(merged, [cell], (), "best_val")] == [0, 1]
-        assert [each.spec.seed for each in stored_runs(merged, [cell, "2"], (1,), "best_val")] == [1]
+        assert [stored_run.spec.seed for stored_run in stored_runs(merged, [cell], (), "best_val")] == [0, 1]
+        assert [
+            stored_run.spec.seed for stored_run in stored_runs(merged, [cell, "2"], (1,), "best_val")
+        ] == [1]
         (first, _) = stored_runs(merged, [cell], (), "last")
         last = done().correct["trained", "test"][-1]
         assert [correct for correct, _ in first.tested.values()] == last.tolist()

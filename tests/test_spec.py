@@ -219,14 +219,14 @@ def test_settings_are_what_set_takes() -> None:
 def test_what_one_spec_alone_has_differs_from_nothing() -> None:
     honest = RunSpec.model_validate({**BASE, "attack": None})
     attacked = RunSpec.model_validate(BASE)
-    found = difference(honest, attacked)
-    assert {key: mine for key, (mine, _) in found.items()} == {
+    differences = difference(honest, attacked)
+    assert {key: mine for key, (mine, _) in differences.items()} == {
         "attack.kind": None,
         "attack.ratio": None,
         "attack.tau": None,
         "attack.target": None,
     }
-    assert found["attack.ratio"][1] == 0.2
+    assert differences["attack.ratio"][1] == 0.2
 
 
 def test_a_section_or_key_that_does_not_exist_is_refused() -> None:

@@ -53,8 +53,8 @@ def export(
     with open_store(db or paths.default_database(), create=False) as store:
         runs = store.runs()
         if grid is not None:
-            planned = {run.spec.hash for run in expand(load_grid(grid)) if run.spec is not None}
-            runs = runs[runs["spec_hash"].isin(planned)]
+            hashes = {run.spec.hash for run in expand(load_grid(grid)) if run.spec is not None}
+            runs = runs[runs["spec_hash"].isin(hashes)]
         runs = filter_known_runs(runs, filters.columns)
         if to is not None:
             count = export_to_tracker(to, store, runs, out)
@@ -89,17 +89,17 @@ def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: opti
     from bench.store import bundle_import
     from bench.store.bundle import Bundle
 
-    theirs = Bundle(bundle)
-    report = bundle_import.import_bundle(db or paths.default_database(), theirs)
+    source = Bundle(bundle)
+    report = bundle_import.import_bundle(db or paths.default_database(), source)
     if as_json:
-        print(json.dumps({"bundle": theirs.name, **asdict(report)}))
+        print(json.dumps({"bundle": source.name, **asdict(report)}))
         return
     for line in report.conflicts[:SHOWN]:
         print(f"conflict: {line}")
     if len(report.conflicts) > SHOWN:
         print(f"and {len(report.conflicts) - SHOWN:,} conflicts more: --json names all")
     print(
-        f"{theirs.name}: {report.added:,} runs added, {report.replaced:,} in place of failed ones, "
+        f"{source.name}: {report.added:,} runs added, {report.replaced:,} in place of failed ones, "
         f"{report.equal:,} equal to stored ones, {len(report.conflicts):,} in conflict with stored ones, "
         "which stay"
     )
@@ -145,30 +145,30 @@ def verify(
     from bench.sweep.show import reporter
     from bench.sweep.verify import draw, make_again, obstacles, outcome
 
-    theirs = Bundle(bundle)
+    source = Bundle(bundle)
     url = db or paths.default_database()
-    imported = knows_bundle(url, theirs.hash, must_exist=db is not None)
-    chosen = draw(theirs, sample, seed, filters.columns)
-    checks = obstacles(chosen, data_at_hand(roots))
+    is_imported = knows_bundle(url, source.hash, must_exist=db is not None)
+    runs = draw(source, sample, seed, filters.columns)
+    checks = obstacles(runs, data_at_hand(roots))
     if not checks:
-        slots = workers.choose(None, None, None, len(chosen))
-        checks = make_again(theirs, chosen, roots, slots, reporter(console(errors=True)))
+        slots = workers.choose(None, None, None, len(runs))
+        checks = make_again(source, runs, roots, slots, reporter(console(errors=True)))
     result = outcome(checks)
     state = None
-    if imported and result != "incomplete":
+    if is_imported and result != "incomplete":
         findings = {check.spec_hash: check.finding for check in checks if check.finding is not None}
         with open_store(url, create=True) as store:
-            state = mark(store, theirs.hash, findings)
+            state = mark(store, source.hash, findings)
     if as_json:
         fields = ("run", "spec_hash", "finding", "detail")
         rows = [{name: getattr(check, name) for name in fields} for check in checks]
-        print(json.dumps({"bundle": theirs.name, "outcome": result, "marked": state, "runs": rows}))
+        print(json.dumps({"bundle": source.name, "outcome": result, "marked": state, "runs": rows}))
     else:
         for check in checks:
             print(f"{check.run}: {check.finding or 'not checked'}: {check.detail}")
-        of = f"{len(chosen)} of {len(theirs.runs(state='done')):,} finished runs drawn"
+        share_text = f"{len(runs)} of {len(source.runs(state='done')):,} finished runs drawn"
         name = connect.database(url).name
-        marked = f"marked {state} in {name}" if state else "nothing marked"
-        marked += "" if imported else f": it was not imported into {name}"
-        print(f"{theirs.name}: {result}, {of}; {marked}")
+        mark_text = f"marked {state} in {name}" if state else "nothing marked"
+        mark_text += "" if is_imported else f": it was not imported into {name}"
+        print(f"{source.name}: {result}, {share_text}; {mark_text}")
     return 0 if result == "agreed" else 1

@@ -33,19 +33,19 @@ def check_method(file: Path) -> int:
             f"{file} holds no method: expected a class that extends bench.engine.method.Method "
             "and has a name of its own"
         )
-    broken = 0
+    count = 0
     for name in names:
         family = ""
         for finding in check(name):
             if finding.family != family:
                 family = finding.family
                 say(f"{name} ({file.name}) on {family} data")
-            broken += bool(finding.problem)
+            count += bool(finding.problem)
             say(f"  {'mend' if finding.problem else 'ok  '} {finding.rule}")
             if finding.problem:
                 say(f"         {finding.problem}")
-    say("every rule is kept" if not broken else f"{broken} to mend")
-    return 1 if broken else 0
+    say("every rule is kept" if not count else f"{count} to mend")
+    return 1 if count else 0
 
 
 def check_gpu(*, devices: str = "cuda") -> int:
@@ -69,17 +69,17 @@ def check_gpu(*, devices: str = "cuda") -> int:
     from bench.gpu import Sizes, examine
     from bench.paths import data_roots
 
-    known = ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
-    if devices not in known:
-        raise unknown("device", devices, known)
-    rows, broken = [], 0
+    names = ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    if devices not in names:
+        raise unknown("device", devices, names)
+    rows, count = [], 0
     for finding, seconds in examine(devices, data_roots(), Sizes()):
-        broken += finding.well is False
+        count += finding.well is False
         state = {True: "ok", False: "not ok", None: "-"}[finding.well]
         rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
     say(f"{torch.cuda.get_device_name(devices)}, torch {torch.__version__}")
     console().print(table(("part", "of", "what was seen", "", "seconds"), rows, right={"seconds"}))
-    return 1 if broken else 0
+    return 1 if count else 0
 
 
 def doctor() -> int:
@@ -91,6 +91,6 @@ def doctor() -> int:
     for sign in signs:
         grid.add_row(sign.state, sign.topic, sign.text)
     Console(markup=False, highlight=False).print(grid)
-    broken = sum(sign.state == "fix" for sign in signs)
-    print(f"{broken} to fix" if broken else "nothing to fix")
-    return 1 if broken else 0
+    count = sum(sign.state == "fix" for sign in signs)
+    print(f"{count} to fix" if count else "nothing to fix")
+    return 1 if count else 0

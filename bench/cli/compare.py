@@ -74,23 +74,23 @@ def compare(
     with opened(db, own=False, must_exist=False) as source:
         comparison.check_others(source, its_study, method, runs, metric)
     screen = console()
-    broken = [finding for finding in check(method) if finding.problem]
-    for finding in broken:
+    problems = [finding for finding in check(method) if finding.problem]
+    for finding in problems:
         say(f"mend: {finding.rule}: {finding.problem}", screen)
-    if broken:
+    if problems:
         return 1
     say(f"{method} keeps the contract", screen)
 
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)
-    stored, history = stored_runs(database, write=True)
-    plan = comparison.with_changed(make_plan(runs, stored, data_at_hand(roots)))
+    rows, history = stored_runs(database, write=True)
+    plan = comparison.with_changed(make_plan(runs, rows, data_at_hand(roots)))
     slots = choose(machine.devices, machine.jobs, machine.threads, len(plan.to_run))
     plan = plan.timed(history, slots.sort)
-    changed = sum(step.changed for step in plan.steps)
-    if changed:
-        since = f"its code, or the engine's, has changed since {show.runs(changed)}"
-        say(f"{since}: to be made again", screen)
+    count = sum(step.changed for step in plan.steps)
+    if count:
+        reason = f"its code, or the engine's, has changed since {show.runs(count)}"
+        say(f"{reason}: to be made again", screen)
     to_do = show.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
     say(f"{show.runs(len(plan.steps))} of it: {to_do}", screen)
     outcome = sweep(plan, database, roots, slots, reporter(screen), home=paths.home())

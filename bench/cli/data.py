@@ -84,15 +84,15 @@ def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None
     from bench.sources import Sources
 
     sources = Sources(paths.data_roots(data_root), download=False)
-    wrong = 0
+    count = 0
     for kind in [DATASETS.named(dataset)] if dataset else DATASETS.all().values():
         if not any(sources.at_hand(file) for file in kind.files):
             print(f"-        {kind.name}: {kind.whereabouts(sources)}")
             continue
         for state, text in sources.verify(kind.files):
             print(f"{state:<8} {text}")
-            wrong += state == "wrong"
-    return 1 if wrong else 0
+            count += state == "wrong"
+    return 1 if count else 0
 
 
 @app.command
@@ -119,20 +119,20 @@ def stats(
 
     descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
     names = [dataset] if dataset else list(DATASETS.all())
-    tables = [described for name in names for described in dataset_tables(name, descriptions, roots)]
+    tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
     if dataset and tables[0].missing_reason:
         raise NoDataError(f"{dataset}: {tables[0].missing_reason}")
     if as_json:
-        rows = [asdict(statistic) for described in tables for statistic in described.statistics]
+        rows = [asdict(statistic) for entry in tables for statistic in entry.statistics]
         print(json.dumps(rows, indent=1))
     screen = console(WIDTH, errors=as_json)
-    for described in tables:
-        columns, words = described.columns, {"clients", "quantity"}
-        if described.missing_reason:
-            say(f"{described.dataset}: {described.missing_reason}", screen)
+    for entry in tables:
+        columns, words = entry.columns, {"clients", "quantity"}
+        if entry.missing_reason:
+            say(f"{entry.dataset}: {entry.missing_reason}", screen)
         elif not as_json:
-            screen.print(table([*columns], described.rows, {*columns} - words, words, described.title, gap=1))
-            for note in described.notes:
+            screen.print(table([*columns], entry.rows, {*columns} - words, words, entry.title, gap=1))
+            for note in entry.notes:
                 say(note, screen)
 
 
@@ -165,8 +165,8 @@ def classes(
     from bench.report.class_counts import class_figure
     from bench.report.drawings import save
 
-    chosen = scenario or DATASETS.named(dataset).scenarios
-    figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), chosen, clients)
+    scenarios = scenario or DATASETS.named(dataset).scenarios
+    figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)
     try:
         out.mkdir(parents=True, exist_ok=True)
         written = save(figure, out)

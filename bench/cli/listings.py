@@ -50,10 +50,10 @@ def datasets(*, data_root: DataRoot = None, as_json: AsJson = False) -> None:
         clients = " ".join(map(str, row["clients"]))
         families.setdefault(row["family"], []).append([row["name"], row["title"], clients, row["where"]])
     console().print(table(("name", "title", "clients", "where"), families, whole={"name", "clients"}))
-    absent = sum(row["where"] == "not at hand" for row in rows)
+    count = sum(row["where"] == "not at hand" for row in rows)
     say(
-        f"{len(rows)} data sets, {absent} not at hand"
-        + ("; bench data fetch -d NAME gets one" if absent else "")
+        f"{len(rows)} data sets, {count} not at hand"
+        + ("; bench data fetch -d NAME gets one" if count else "")
     )
 
 
@@ -152,5 +152,5 @@ def _describe(kind: type[Method], as_json: bool) -> None:
     columns = ("hyper-parameter", "default", "range", "tuned over", "meaning")
     rows = [list(parameter.values()) for parameter in parameters]
     screen.print(table(columns, rows, whole={"hyper-parameter"}))
-    first = parameters[0]
-    say(f"bench sweep ... --set method.{first['name']}={first['default']} sets one", screen)
+    example = parameters[0]
+    say(f"bench sweep ... --set method.{example['name']}={example['default']} sets one", screen)

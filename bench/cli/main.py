@@ -44,8 +44,8 @@ for name, place, summary in (
 
 def _say_all(words: list[str]) -> None:
     """Let the command that is asked for show its docstring: the summary is for the list of commands."""
-    _, (_, *asked), _ = app.parse_commands(words)
-    for command in asked[:1]:
+    _, (_, *commands), _ = app.parse_commands(words)
+    for command in commands[:1]:
         if command.default_command is not None:
             command.help = command.default_command.__doc__
 

@@ -32,10 +32,10 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", token.value, re.ASCII)
         if match is None:
             raise ValueError(f"expected a number from 0 on or a range such as 0-4, got '{token.value}'")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not first <= last < first + MOST_SEEDS:
+        start, end = int(match[1]), int(match[2] or match[1])
+        if not start <= end < start + MOST_SEEDS:
             raise ValueError(f"expected up to {MOST_SEEDS} seeds in ascending order, got '{token.value}'")
-        seeds.update(dict.fromkeys(range(first, last + 1)))
+        seeds.update(dict.fromkeys(range(start, end + 1)))
     return tuple(seeds)
 
 

@@ -41,11 +41,11 @@ def table(
 
 def console(width: int = 0, errors: bool = False) -> Console:
     """Standard output, or error, of at least so many columns, also where there is no terminal."""
-    shown = Console(stderr=errors, highlight=False)
-    shown.width = max(shown.width, width)
-    return shown
+    screen = Console(stderr=errors, highlight=False)
+    screen.width = max(screen.width, width)
+    return screen
 
 
-def say(text: str, where: Console | None = None) -> None:
+def say(text: str, screen: Console | None = None) -> None:
     """Print a line as it is."""
-    (where or Console()).print(text, markup=False, highlight=False, soft_wrap=True)
+    (screen or Console()).print(text, markup=False, highlight=False, soft_wrap=True)

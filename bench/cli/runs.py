@@ -171,13 +171,13 @@ def save_models(
     check_installed()  # last: who installs an extra should not be refused afterwards
     slots = choose(machine.devices, machine.jobs, machine.threads, len(runs))
     saving = Saving(out or paths.home() / "models", rule)
-    saved = list(saving.again(runs, roots, slots, reporter(console(errors=True))))
+    saved_models = list(saving.again(runs, roots, slots, reporter(console(errors=True))))
     if as_json:
-        print(json.dumps([asdict(models) for models in saved], indent=1))
+        print(json.dumps([asdict(models) for models in saved_models], indent=1))
     else:
-        for models in saved:
+        for models in saved_models:
             say(f"{models.run}: {models.text}")
-    return int(not all(models.as_stored for models in saved))
+    return int(not all(models.as_stored for models in saved_models))
 
 
 @app.command

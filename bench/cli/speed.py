@@ -91,15 +91,17 @@ def speed(
     scenario = scenario or data.scenarios[0]
     threads = threads or os.cpu_count() or 1
     torch.set_num_threads(threads)
-    every = method == ("all",)
-    chosen = cases(dataset, scenario, clients, method, whole)
+    with_all = method == ("all",)
+    chosen_cases = cases(dataset, scenario, clients, method, whole)
     roots = data_roots()
     subject, place = f"{data.title}, {scenario}", f"{threads} threads, {devices}"
     rows: list[Row] | list[WholeRow]
     if whole:
-        rows = _measured(partial(measure_whole, roots=roots, device=devices, threads=threads), chosen, every)
-        shown = _table_of_runs(rows)
-        shown.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
+        rows = _measured_rows(
+            partial(measure_whole, roots=roots, device=devices, threads=threads), chosen_cases, with_all
+        )
+        printout = _table_of_runs(rows)
+        printout.title = f"{subject}; whole runs, medians of {WHOLE_RUNS}, {place}"
     else:
         machine = measure_machine(torch.device(devices))
         work = partial(
@@ -111,9 +113,9 @@ def speed(
             threads=threads,
             overrides=overrides,
         )
-        rows = _measured(work, chosen, every)
-        shown = _table_of_rounds(rows, dataset)
-        shown.title = (
+        rows = _measured_rows(work, chosen_cases, with_all)
+        printout = _table_of_rounds(rows, dataset)
+        printout.title = (
             f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
             "both evaluations; "
             f"medians of {rounds} rounds, {place}; "
@@ -122,7 +124,7 @@ def speed(
     text = json.dumps([asdict(row) for row in rows], indent=1)
     if as_json:
         print(text)
-    console(WIDTH, errors=as_json).print(shown)
+    console(WIDTH, errors=as_json).print(printout)
     if out:
         out.write_text(text + "\n")
 
@@ -133,15 +135,15 @@ def _check(device: str, threads: int | None, out: Path | None) -> None:
 
     check_counts(None, threads)
     gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    known = ["cpu", *(["cuda"] if gpus else []), *gpus]
-    if device not in known:
-        raise unknown("device", device, known)
+    names = ["cpu", *(["cuda"] if gpus else []), *gpus]
+    if device not in names:
+        raise unknown("device", device, names)
     if out is not None and not out.absolute().parent.is_dir():
         raise RequestError(f"--out: there is no folder {out.parent}")
 
 
-def _measured(work: Callable[[Case], T], cases: Sequence[Case], every: bool) -> list[T]:
-    """A row of each case, made in a process of its own; of ``every`` method, those that can run."""
+def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:
+    """A row of each case, made in a process of its own; ``with_all`` methods, of those that can run."""
     from bench.speed import apart
 
     rows = []
@@ -149,11 +151,11 @@ def _measured(work: Callable[[Case], T], cases: Sequence[Case], every: bool) -> 
         try:
             row = apart(work, case)
         except NotApplicableError as error:
-            if every:
+            if with_all:
                 continue
             raise RequestError(str(error)) from None
         rows.append(row)
-        if every:  # minutes a line where a method trains a generator first
+        if with_all:  # minutes a line where a method trains a generator first
             print(row, file=sys.stderr)
     return rows
 

@@ -25,20 +25,20 @@ COMMANDS: dict[tuple[str, ...], tuple[str, ...]] = {("data", "list"): ("datasets
 
 def renamed(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The words of a command line as they are spelt now, and a line for each name that was an old one."""
-    now = list(words)
+    new_words = list(words)
     lines = []
     if command := COMMANDS.get(tuple(words[:2])):
-        now[:2] = command
+        new_words[:2] = command
         lines.append(_line(f"bench {' '.join(words[:2])}", f"bench {' '.join(command)}"))
-    for place, word in enumerate(now):
+    for place, word in enumerate(new_words):
         name, equals, value = word.partition("=")
-        new = OPTIONS.get((now[0], name))
-        has_value = equals or (place + 1 < len(now) and not now[place + 1].startswith("-"))
-        if new is not None and (has_value or (now[0], name) not in FLAGS):
-            now[place] = f"{new}{equals}{value}"
-            lines.append(_line(name, new))
-    return now, list(dict.fromkeys(lines))
+        new_name = OPTIONS.get((new_words[0], name))
+        has_value = equals or (place + 1 < len(new_words) and not new_words[place + 1].startswith("-"))
+        if new_name is not None and (has_value or (new_words[0], name) not in FLAGS):
+            new_words[place] = f"{new_name}{equals}{value}"
+            lines.append(_line(name, new_name))
+    return new_words, list(dict.fromkeys(lines))
 
 
-def _line(old: str, new: str) -> str:
-    return f"{old} is {new} now; the old name goes with the next version"
+def _line(old_name: str, new: str) -> str:
+    return f"{old_name} is {new} now; the old name goes with the next version"

@@ -75,10 +75,10 @@ def sweep(
     from bench.sweep.policy import checked
 
     limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours, checkpoint_minutes)
-    for option, given in (("--probe", probe), ("--save-models", save_models)):
-        if given and machines.backend != "local":
+    for option, value in (("--probe", probe), ("--save-models", save_models)):
+        if value and machines.backend != "local":
             raise RequestError(f"{option} is for runs on this machine: it goes with --backend local")
-    where = machines.checked()
+    request = machines.checked()
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
@@ -94,38 +94,38 @@ def sweep(
     from bench.sweep.show import reporter
     from bench.tune.apply import tuned
 
-    chosen = filters.of_grid()
-    planned = expand(requested_grid(grid, chosen), chosen, parse_overrides(settings))
+    choice = filters.of_grid()
+    runs = expand(requested_grid(grid, choice), choice, parse_overrides(settings))
     if use_tuned:
-        planned = tuned(planned)
+        runs = tuned(runs)
     if save_models:
         check_installed()
     saving = Saving(paths.home() / "models") if save_models else None
     database = db or paths.default_database()
-    stored, history = stored_runs(database, write=not dry_run)
-    plan = make_plan(planned, stored, data_at_hand(roots), rerun)
+    rows, history = stored_runs(database, write=not dry_run)
+    plan = make_plan(runs, rows, data_at_hand(roots), rerun)
     refuse_unimplemented(plan)
     notes = console(errors=as_json)
-    with opened(where, len(plan.to_run), paths.home()) as (slots, make_workers):
+    with opened(request, len(plan.to_run), paths.home()) as (slots, make_workers):
         plan = plan.timed(history, slots.sort)
         if probe:
             measured = run_probe(plan, roots, slots, reporter(console(errors=True)))
             plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
-            disk = bytes_a_run(database, len(stored))
+            disk = bytes_a_run(database, len(rows))
             if as_json:
                 print(json.dumps(show.as_json(plan, len(slots.devices), disk), indent=1))
             else:
                 _print_plan(plan, len(slots.devices), disk)
             return 0
-        changed = sum(step.changed and not step.to_run for step in plan.steps)
-        if changed:
-            since = f"the code has changed since {changed:,} of the stored runs"
-            say(f"note: {since}, its numerics version has not", notes)
+        count = sum(step.changed and not step.to_run for step in plan.steps)
+        if count:
+            reason = f"the code has changed since {count:,} of the stored runs"
+            say(f"note: {reason}, its numerics version has not", notes)
         if plan.to_run:
             to_do = show.to_do(plan, len(slots.devices))
             say(f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}; {to_do}", notes)
-        began = time.monotonic()
+        start = time.monotonic()
         outcome = run_sweep(
             plan,
             database,
@@ -141,12 +141,12 @@ def sweep(
     if as_json:
         print(json.dumps({"counts": outcome.counts, "ran": outcome.ran, "left": outcome.left}))
     elif not plan.to_run:
-        done = outcome.counts.keys() == {"done"}
-        say(show.all_done(plan) if done else show.nothing(plan, rerun))
+        is_done = outcome.counts.keys() == {"done"}
+        say(show.all_done(plan) if is_done else show.nothing(plan, rerun))
     else:
-        whole = outcome.ran == len(plan.ready) and not outcome.failed
-        took = show.took(plan, len(slots.devices), time.monotonic() - began, whole)
-        say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {took}")
+        is_whole = outcome.ran == len(plan.ready) and not outcome.failed
+        duration_text = show.took(plan, len(slots.devices), time.monotonic() - start, is_whole)
+        say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {duration_text}")
     if saving is not None:
         say(saving.summary([step.spec for step in plan.steps if step.planned.spec]), notes)
     return outcome.exit_code
@@ -155,10 +155,10 @@ def sweep(
 def _print_plan(plan: Plan, slots: int, bytes_a_run: float | None) -> None:
     from bench.sweep import show
 
-    wide = console(WIDTH)
-    wide.print(show.table(plan))
+    screen = console(WIDTH)
+    screen.print(show.table(plan))
     if plan.ready:
-        wide.print(show.methods(plan))
+        screen.print(show.methods(plan))
     lines = [f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}", *show.level_lines(plan)]
     lines += [show.to_do(plan, slots)] if plan.to_run else []
     lines += [show.cost(plan, bytes_a_run)] if plan.ready else []

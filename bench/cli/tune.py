@@ -60,7 +60,7 @@ def tune(
     check_counts(machines.jobs, machines.threads)
     if batch < 1:
         raise RequestError(f"--batch expects at least 1, got {batch}")
-    where = machines.checked()
+    request = machines.checked()
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
@@ -73,11 +73,11 @@ def tune(
     from bench.tune.tuning import check_request, tunings
 
     seeds = check_request(trials, filters.seed)
-    chosen = filters.of_grid()
+    choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
-    once = requested_grid(grid, chosen).model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
-    planned = expand(once, replace(chosen, seeds=()), parse_overrides(settings))
-    requests, skipped = tunings(planned, trials, seeds)
+    base = requested_grid(grid, choice).model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
+    runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
+    requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"
     notes = console(errors=as_json)
@@ -95,27 +95,27 @@ def tune(
             print(optuna)
         return 0
     _, history = stored_runs(paths.default_database(), write=False)
-    with opened(where, len(requests) * trials * len(seeds), home) as (slots, make_workers):
+    with opened(request, len(requests) * trials * len(seeds), home) as (slots, make_workers):
         if dry_run:
-            searches, known = opened_searches(database, home, requests, batch)
-            estimator, lacking = Estimator([*history, *known], slots.sort), data_at_hand(roots)
+            searches, timings = opened_searches(database, home, requests, batch)
+            estimator, data_gap = Estimator([*history, *timings], slots.sort), data_at_hand(roots)
             rows = [
-                show.progress(search.tuning, search.standing, estimator, lacking(search.tuning.spec.dataset))
+                show.progress(search.tuning, search.standing, estimator, data_gap(search.tuning.spec.dataset))
                 for search in searches
             ]
             if as_json:
-                print(json.dumps(show.as_json(rows, skipped, len(slots.devices)), indent=1))
+                print(json.dumps(show.as_json(rows, reasons, len(slots.devices)), indent=1))
                 return 0
             console(WIDTH).print(show.table(rows))
             from bench.report.published_spaces import published_lines
 
             for text in published_lines(search.tuning for search in searches):
                 say(text, notes)
-            for name, reason in skipped.items():
+            for name, reason in reasons.items():
                 say(f"left out: {name}: {reason}", notes)
             say(show.cost(rows, len(slots.devices), batch), notes)
             return 0
-        tuned = run.tune(
+        result = run.tune(
             requests,
             database,
             home,
@@ -128,10 +128,10 @@ def tune(
             make_workers=make_workers,
         )
     if as_json:
-        print(json.dumps(show.outcome_json(tuned), indent=1))
+        print(json.dumps(show.outcome_json(result), indent=1))
     else:
-        for record, _ in tuned.records:
+        for record, _ in result.records:
             say(show.result(record), notes)
-    for title, reason in tuned.failed.items():
+    for title, reason in result.failed.items():
         say(f"{title}: no winner: {reason}", notes)
-    return tuned.exit_code
+    return result.exit_code

@@ -70,8 +70,8 @@ class Broken(Exception):
 def families(kind: type[Method]) -> list[Family]:
     """What a method is checked on: graphs, or else hypergraphs; and images."""
     of_nodes: tuple[Family, ...] = ("graph", "hypergraph")
-    first = [family for family in of_nodes if family in kind.families][:1]
-    return first + [family for family in FAMILIES if family == "images" and family in kind.families]
+    node_families = [family for family in of_nodes if family in kind.families][:1]
+    return node_families + [family for family in FAMILIES if family == "images" and family in kind.families]
 
 
 class Subject:
@@ -94,8 +94,8 @@ class Subject:
         """Four larger clients whose features (and edges) tell the classes apart."""
         if self.family == "images":
             return random_images((40, 30, 35, 45), tinted=True)
-        drawn = random_federation((70, 60, 65, 75), seed=4, width=45, isolated=0, lean=0.1)
-        return replace(linked(drawn), family=self.family)
+        federation = random_federation((70, 60, 65, 75), seed=4, width=45, isolated=0, lean=0.1)
+        return replace(linked(federation), family=self.family)
 
     def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
         """A short run of the method; ``client`` settings are added to the method's own.
@@ -103,8 +103,8 @@ class Subject:
         A ``whole`` run has all of what precedes the first round.
         """
         fields = self.kind.Hyper.model_fields
-        short = {} if settings.pop("whole", False) else SHORT
-        hyper = {name: value for name, value in short.items() if name in fields} | settings.pop("hyper", {})
+        base = {} if settings.pop("whole", False) else SHORT
+        hyper = {name: value for name, value in base.items() if name in fields} | settings.pop("hyper", {})
         client = {
             "hidden": HIDDEN,
             **CLIENT[self.family],
@@ -134,23 +134,23 @@ class Subject:
         torch.rand(7)
         np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
         state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
-        it = self.play()
-        kept = torch.equal(torch.get_rng_state(), state)
-        now = np.random.get_state()  # noqa: NPY002
-        kept &= all(np.array_equal(one, other) for one, other in zip(now, numpy_state, strict=True))
-        return it, kept
+        loop = self.play()
+        is_same = torch.equal(torch.get_rng_state(), state)
+        random_state = np.random.get_state()  # noqa: NPY002
+        is_same &= all(np.array_equal(a, b) for a, b in zip(random_state, numpy_state, strict=True))
+        return loop, is_same
 
 
-def require(kept: bool, problem: str) -> None:
+def require(holds: bool, problem: str) -> None:
     """Raise ``Broken`` unless the rule is kept."""
-    if not kept:
+    if not holds:
         raise Broken(problem)
 
 
-def same_counts(one: Run, other: Run, order: Sequence[int] | slice = slice(None)) -> bool:
+def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice(None)) -> bool:
     """Whether two runs count the same correct predictions, the other one for its clients in an ``order``."""
-    others = other.correct()
-    return all(np.array_equal(counts[:, order], others[key]) for key, counts in one.correct().items())
+    other_counts = other_loop.correct()
+    return all(np.array_equal(counts[:, order], other_counts[key]) for key, counts in loop.correct().items())
 
 
 def describes_itself(subject: Subject) -> None:
@@ -164,11 +164,11 @@ def describes_itself(subject: Subject) -> None:
 
 def shapes_and_finite_numbers(subject: Subject) -> None:
     """Models keep shape and type, and all numbers are finite."""
-    it, count = subject.short, len(subject.federation)
-    unknown = set(it.method.shared()) - set(it.own)
-    require(not unknown, f"shared() names parameters that no client has: {sorted(unknown)}")
-    for name, shape in it.model.shapes.items():
-        value = it.own[name]
+    loop, count = subject.short, len(subject.federation)
+    unknown_names = set(loop.method.shared()) - set(loop.own)
+    require(not unknown_names, f"shared() names parameters that no client has: {sorted(unknown_names)}")
+    for name, shape in loop.model.shapes.items():
+        value = loop.own[name]
         expected = (count, *shape)
         require(
             value.shape == expected, f"{name} is {tuple(value.shape)} after a run, expected {tuple(expected)}"
@@ -177,22 +177,22 @@ def shapes_and_finite_numbers(subject: Subject) -> None:
         require(bool(torch.isfinite(value).all()), f"{name} is not finite after {ROUNDS} rounds")
         require(not value.requires_grad, f"{name} still carries a gradient: detach what train() returns")
     if subject.kind.trains:
-        require(bool(np.isfinite(it.loss).all()), "a training loss is not finite")
-    for name, value in it.method.artefacts().items():
+        require(bool(np.isfinite(loop.loss).all()), "a training loss is not finite")
+    for name, value in loop.method.artefacts().items():
         require(bool(torch.isfinite(value).all()), f"artefact {name} is not finite")
 
 
 def what_is_sent_fits(subject: Subject) -> None:
     """``broadcast`` has a row for every client, of its parameter's shape."""
-    it = Run(subject.spec(), subject.federation)
-    it.warm_up()
+    loop = Run(subject.spec(), subject.federation)
+    loop.warm_up()
     with torch.no_grad():
-        message = it.method.broadcast(0)
+        message = loop.method.broadcast(0)
     for name, value in message.model.items():
-        require(name in it.own, f"broadcast() names {name}, which is no parameter of a client")
+        require(name in loop.own, f"broadcast() names {name}, which is no parameter of a client")
         require(
-            value.shape == it.own[name].shape,
-            f"broadcast() gives {name} as {tuple(value.shape)}, expected {tuple(it.own[name].shape)}",
+            value.shape == loop.own[name].shape,
+            f"broadcast() gives {name} as {tuple(value.shape)}, expected {tuple(loop.own[name].shape)}",
         )
     for name, value in {**message.model, **message.extras}.items():
         require(not value.requires_grad, f"broadcast() gives {name} with a gradient: detach it")
@@ -204,32 +204,32 @@ def what_is_sent_fits(subject: Subject) -> None:
 
 def same_spec_is_bit_equal(subject: Subject) -> None:
     """The same spec twice gives the same bits, whatever the global generators hold."""
-    one, (other, _) = subject.short, subject.again
-    same = furthest(one.own, other.own) == 0 and same_counts(one, other)
-    require(same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
+    first_run, (second_run, _) = subject.short, subject.again
+    is_same = furthest(first_run.own, second_run.own) == 0 and same_counts(first_run, second_run)
+    require(is_same, "two runs of one spec differ: draw from task.generator(...), keyed by what it is for")
 
 
 def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
     """A run that is saved between two rounds and taken up again ends with the same bits, also where the one
     that was saved would have ended there.
     """
-    straight = subject.short
-    shorter = subject.spec(rounds=1) if subject.kind.prolongable else subject.spec()
+    straight_run = subject.short
+    short_spec = subject.spec(rounds=1) if subject.kind.prolongable else subject.spec()
     with TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "run.npz", identity="contract")
-        first = Run(shorter, subject.federation)
-        first.warm_up()
-        first.step(0)
+        first_run = Run(short_spec, subject.federation)
+        first_run.warm_up()
+        first_run.step(0)
         try:
-            checkpoint.save(first, 0, 0.0)
+            checkpoint.save(first_run, 0, 0.0)
         except TypeError as error:
             raise Broken(str(error)) from error
-        resumed = Run(subject.spec(), subject.federation)
-        checkpoint.resume(resumed)
-    finish(resumed, first=1)
-    same = furthest(straight.own, resumed.own) == 0 and same_counts(straight, resumed)
+        resumed_run = Run(subject.spec(), subject.federation)
+        checkpoint.resume(resumed_run)
+    finish(resumed_run, first=1)
+    is_same = furthest(straight_run.own, resumed_run.own) == 0 and same_counts(straight_run, resumed_run)
     require(
-        same and straight.traffic.bytes_up == resumed.traffic.bytes_up,
+        is_same and straight_run.traffic.bytes_up == resumed_run.traffic.bytes_up,
         "a run taken up from a checkpoint ends with other numbers: keep what lasts over rounds in "
         "attributes, name in 'derived' only those that a run which is set up anew has again, and say "
         "'prolongable = False' where the number of rounds decides what the first ones do",
@@ -238,26 +238,26 @@ def a_run_goes_on_where_it_was_saved(subject: Subject) -> None:
 
 def seed_matters(subject: Subject) -> None:
     """Another seed gives other models."""
-    apart = furthest(subject.short.own, subject.play(seed=1).own)
-    require(apart > 1e-2, "another seed gives the same models: start from task.common() or task.own()")
+    gap = furthest(subject.short.own, subject.play(seed=1).own)
+    require(gap > 1e-2, "another seed gives the same models: start from task.common() or task.own()")
 
 
 def global_generators_are_left_alone(subject: Subject) -> None:
     """A run draws nothing from torch's and NumPy's global generators."""
-    _, kept = subject.again
-    require(kept, "it draws from a global generator: use task.generator(...) or task.seeded(...)")
+    _, is_untouched = subject.again
+    require(is_untouched, "it draws from a global generator: use task.generator(...) or task.seeded(...)")
 
 
 def block_size_changes_nothing(subject: Subject) -> None:
     """Numbers do not depend on how many clients are trained together."""
-    whole = subject.short
-    for size in {1, 3, len(SIZES)} - {whole.block_size}:
+    short_run = subject.short
+    for size in {1, 3, len(SIZES)} - {short_run.block_size}:
         blocks = subject.play(size)
-        apart = furthest(whole.own, blocks.own)
+        gap = furthest(short_run.own, blocks.own)
         require(
-            apart < 1e-4 and same_counts(whole, blocks),
-            f"blocks of {size} clients give other numbers than of {whole.block_size} "
-            f"(models {apart:.1g} apart): "
+            gap < 1e-4 and same_counts(short_run, blocks),
+            f"blocks of {size} clients give other numbers than of {short_run.block_size} "
+            f"(models {gap:.1g} apart): "
             "a loss or a hook mixes clients of a block, or takes a block's place for a client's number",
         )
 
@@ -273,12 +273,12 @@ def _without_dropout(kind: type[Method]) -> dict[str, float]:
 class _Reordered(Run):
     """A run on the same clients in another order; the same ones take part in its rounds."""
 
-    def __init__(self, straight: Run, federation: Federation, order: Sequence[int]) -> None:
-        super().__init__(straight.spec, permuted(federation, order))
-        self._straight, self._place = straight, torch.tensor(order).argsort()
+    def __init__(self, straight_run: Run, federation: Federation, order: Sequence[int]) -> None:
+        super().__init__(straight_run.spec, permuted(federation, order))
+        self._straight_run, self._place = straight_run, torch.tensor(order).argsort()
 
     def participants(self, round: int) -> torch.Tensor:
-        return self._place[self._straight.participants(round)].sort().values
+        return self._place[self._straight_run.participants(round)].sort().values
 
 
 def order_of_clients_changes_nothing(subject: Subject) -> None:
@@ -287,21 +287,21 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
     Streams that belong to a client's number (initial weights, dropout) are taken out by a common
     initial model and no dropout. So it is where some clients take part in a round, the same ones.
     """
-    whole = {"batch_size": 1000} if subject.family == "images" else {}  # batches are shuffled by number
+    batch = {"batch_size": 1000} if subject.family == "images" else {}  # batches are shuffled by number
     order = [2, 0, 3, 1]
-    for participation, where in ((1.0, ""), (0.5, "with half of the clients in a round, ")):
+    for participation, prefix in ((1.0, ""), (0.5, "with half of the clients in a round, ")):
         spec = subject.spec(
             initial="common",
             participation=participation,
-            client={"dropout": 0.0, **whole},
+            client={"dropout": 0.0, **batch},
             hyper=_without_dropout(subject.kind),
         )
-        straight = play(spec, subject.federation)
-        other = finish(_Reordered(straight, subject.federation, order))
-        apart = furthest({name: value[order] for name, value in straight.own.items()}, other.own)
+        straight_run = play(spec, subject.federation)
+        reordered_run = finish(_Reordered(straight_run, subject.federation, order))
+        gap = furthest({name: value[order] for name, value in straight_run.own.items()}, reordered_run.own)
         require(
-            apart < 1e-4 and same_counts(straight, other, order),
-            f"{where}another order of clients gives other numbers (models {apart:.1g} apart): key a client's "
+            gap < 1e-4 and same_counts(straight_run, reordered_run, order),
+            f"{prefix}another order of clients gives other numbers (models {gap:.1g} apart): key a client's "
             "random streams by its data, and what the server keeps for it by 'participants', or say in the "
             "docstring why its number matters",
         )
@@ -310,7 +310,7 @@ def order_of_clients_changes_nothing(subject: Subject) -> None:
 def held_out_labels_are_not_read(subject: Subject) -> None:
     """Validation and test labels change no training number."""
     federation, rng = subject.federation, np.random.default_rng(0)
-    noisy = replace(
+    noisy_federation = replace(
         federation,
         clients=tuple(
             replace(
@@ -324,11 +324,11 @@ def held_out_labels_are_not_read(subject: Subject) -> None:
             for client in federation.clients
         ),
     )
-    true, noise = subject.short, play(subject.spec(), noisy)
-    same = furthest(true.own, noise.own) == 0 and np.array_equal(true.loss, noise.loss, equal_nan=True)
+    loop, noise = subject.short, play(subject.spec(), noisy_federation)
+    is_same = furthest(loop.own, noise.own) == 0 and np.array_equal(loop.loss, noise.loss, equal_nan=True)
     for stage in ("received", "trained"):
-        same &= np.array_equal(true.correct()[stage, "train"], noise.correct()[stage, "train"])
-    require(same, "other validation and test labels change what is trained: read training labels only")
+        is_same &= np.array_equal(loop.correct()[stage, "train"], noise.correct()[stage, "train"])
+    require(is_same, "other validation and test labels change what is trained: read training labels only")
 
 
 class _Watched(Clients):
@@ -343,12 +343,12 @@ class _Watched(Clients):
 
 def received_model_stays(subject: Subject) -> None:
     """Training leaves the received model as it is, and ``aggregate`` gets what was received of an upload."""
-    it = Run(subject.spec(), subject.federation, clients_type=_Watched)
-    aggregate, adapt = it.method.aggregate, it.method.adapt
-    loaded: list[dict[str, Any]] = []
+    loop = Run(subject.spec(), subject.federation, clients_type=_Watched)
+    aggregate, adapt = loop.method.aggregate, loop.method.adapt
+    loads: list[dict[str, Any]] = []
 
     def watched(participants: torch.Tensor, received: Stack, upload: Message) -> None:
-        for name, value in loaded[-1].items():
+        for name, value in loads[-1].items():
             if name in received:
                 require(
                     torch.equal(received[name], value), f"{name} of the received model was changed in place"
@@ -357,37 +357,37 @@ def received_model_stays(subject: Subject) -> None:
 
     def adapting(clients: Clients, received: Stack, message: Message) -> Stack:
         received = adapt(clients, received, message)
-        loaded.append(copied(received))
+        loads.append(copied(received))
         return received
 
-    it.method.aggregate = watched  # type: ignore[method-assign]
-    it.method.adapt = adapting  # type: ignore[method-assign]
-    finish(it)
+    loop.method.aggregate = watched  # type: ignore[method-assign]
+    loop.method.adapt = adapting  # type: ignore[method-assign]
+    finish(loop)
 
 
 def absent_clients_keep_what_they_have(subject: Subject) -> None:
     """With half of the clients in a round the others stay as they are, whoever is trained beside them."""
     ends = []
     for block_size in (1, len(SIZES)):
-        it = Run(
+        loop = Run(
             subject.spec(participation=0.5, rounds=2 * ROUNDS), subject.federation, block_size=block_size
         )
-        it.warm_up()
+        loop.warm_up()
         for round in range(2 * ROUNDS):
-            before = copied(it.own)
-            it.step(round)
-            absent = [row for row in range(len(SIZES)) if row not in it.participants(round).tolist()]
+            before = copied(loop.own)
+            loop.step(round)
+            absent = [row for row in range(len(SIZES)) if row not in loop.participants(round).tolist()]
             require(len(absent) == 2, f"{len(absent)} clients are absent from round {round}, expected 2")
-            for name, value in it.own.items():
+            for name, value in loop.own.items():
                 require(
                     torch.equal(value[absent], before[name][absent]),
                     f"{name} of a client changes in a round that it takes no part in",
                 )
-        ends.append(it)
-    apart = furthest(ends[0].own, ends[1].own)
+        ends.append(loop)
+    gap = furthest(ends[0].own, ends[1].own)
     require(
-        apart < 1e-4 and same_counts(ends[0], ends[1]),
-        f"with half of the clients in a round, numbers depend on who is trained together ({apart:.1g} "
+        gap < 1e-4 and same_counts(ends[0], ends[1]),
+        f"with half of the clients in a round, numbers depend on who is trained together ({gap:.1g} "
         "apart): index what the server keeps for its clients by the participants of a round",
     )
 
@@ -422,8 +422,8 @@ def late_accuracy(subject: Subject, stage: str) -> float:
     rounds = lessons["rounds"]
     result = run(subject.spec(subject.learnable, whole=True, **lessons), subject.learnable)
     require(result.state == "done", f"a run of {rounds} rounds ends as {result.state}: {result.reason}")
-    late = result.correct[stage, "test"][-rounds // 4 :]
-    return float((late / result.samples["test"]).mean())
+    late_counts = result.correct[stage, "test"][-rounds // 4 :]
+    return float((late_counts / result.samples["test"]).mean())
 
 
 def learns_a_toy_task(subject: Subject) -> None:
@@ -472,13 +472,13 @@ def check(method: str) -> Iterator[Finding]:
         RequestError: no such method, or one of families that no toy is of.
     """
     kind = METHODS.named(method)
-    checked = families(kind)
-    if not checked:
-        of, known = ", ".join(kind.families) or "no", ", ".join(FAMILIES[:-1])
+    checked_families = families(kind)
+    if not checked_families:
+        own_names, known_names = ", ".join(kind.families) or "no", ", ".join(FAMILIES[:-1])
         raise RequestError(
-            f"{method} runs on {of} data: the contract is checked on {known} or {FAMILIES[-1]}"
+            f"{method} runs on {own_names} data: the contract is checked on {known_names} or {FAMILIES[-1]}"
         )
-    for family in checked:
+    for family in checked_families:
         subject = Subject(method, family)
         for rule in RULES:
             title = (rule.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "")
@@ -490,14 +490,14 @@ def _problem(rule: Rule, subject: Subject) -> str:
     torch.set_num_threads(1)  # a toy is too small to share: on a busy machine more take twenty times as long
     try:
         rule(subject)
-    except Broken as broken:
-        return str(broken)
-    except NotApplicableError as refused:
-        return f"it refuses the toy federation: {refused}"
+    except Broken as failure:
+        return str(failure)
+    except NotApplicableError as refusal:
+        return f"it refuses the toy federation: {refusal}"
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}, line {last.lineno}"
-        return f"{type(error).__name__} in {where}: {' '.join(str(error).split())}"
+        last_frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last_frame.filename).name}, line {last_frame.lineno}"
+        return f"{type(error).__name__} in {place}: {' '.join(str(error).split())}"
     finally:
         torch.set_num_threads(threads)
     return ""

@@ -44,24 +44,24 @@ def random_federation(
     """
     rng = np.random.default_rng(seed)
     clients = []
-    first = 0
+    first_id = 0
     for index, nodes in enumerate(sizes):
         labels = np.where(rng.random(nodes) < lean, index % classes, rng.integers(0, classes, nodes))
-        own = np.arange(width)[None, :] % classes == labels[:, None]
-        words = (rng.random((nodes, width)) < np.where(own, 0.2, 0.01)).astype(np.float32)
-        linked = nodes
+        is_class_word = np.arange(width)[None, :] % classes == labels[:, None]
+        words = (rng.random((nodes, width)) < np.where(is_class_word, 0.2, 0.01)).astype(np.float32)
+        linked_nodes = nodes
         if isolated and index == 1:
             words[-1] = 0
-            linked -= isolated
+            linked_nodes -= isolated
         pairs = []
-        for _ in range(3 * linked):
-            u, v = (int(end) for end in rng.integers(0, linked, 2))
+        for _ in range(3 * linked_nodes):
+            u, v = (int(end) for end in rng.integers(0, linked_nodes, 2))
             if labels[u] == labels[v] or rng.random() < 0.2:
                 pairs.append((u, v))
         roles = np.array([TRAIN, TRAIN, VALIDATION, TEST, TEST, *rng.integers(0, 3, nodes)], np.int8)[:nodes]
         clients.append(
             Client(
-                ids=np.arange(first, first + nodes),
+                ids=np.arange(first_id, first_id + nodes),
                 labels=labels.astype(np.int64),
                 roles=rng.permutation(roles),
                 features=words + 0.1 * rng.random(words.shape, np.float32)
@@ -70,7 +70,7 @@ def random_federation(
                 edges=both_ways(pairs),
             )
         )
-        first += nodes // 2
+        first_id += nodes // 2
     return Federation("toy", "random", "graph", classes, tuple(clients), f"random {seed}")
 
 
@@ -111,16 +111,16 @@ def linked(federation: Federation, seed: int = 0) -> Federation:
     owner = np.repeat(np.arange(len(clients)), sizes)
     labels = np.concatenate([client.labels for client in clients])
     pairs: list[tuple[int, int]] = []
-    for first, client in zip(np.cumsum([0, *sizes]).tolist(), clients, strict=False):
+    for offset, client in zip(np.cumsum([0, *sizes]).tolist(), clients, strict=False):
         assert client.edges is not None
-        pairs.extend((first + u, first + v) for u, v in client.edges.T.tolist())
+        pairs.extend((offset + u, offset + v) for u, v in client.edges.T.tolist())
     rng = np.random.default_rng(seed)
     for u, v in rng.integers(0, len(owner), (2 * len(owner), 2)).tolist():
         if owner[u] != owner[v] and (labels[u] == labels[v] or rng.random() < 0.2):
             pairs.append((u, v))
     edges = both_ways(pairs)
-    near = {frozenset([v, *edges[1, edges[0] == v].tolist()]) for v in range(len(owner))}
-    hyperedges = Ragged.of([np.array(nodes) for nodes in sorted(map(sorted, near))])
+    neighbourhoods = {frozenset([v, *edges[1, edges[0] == v].tolist()]) for v in range(len(owner))}
+    hyperedges = Ragged.of([np.array(nodes) for nodes in sorted(map(sorted, neighbourhoods))])
     features = sparse.vstack([client.features for client in clients], format="csr")
     graph = Graph(features, labels, edges, federation.classes, hyperedges)
     parts = tuple(np.flatnonzero(owner == number) for number in range(len(clients)))
@@ -155,13 +155,13 @@ def make_spec(
     )
 
 
-def finish(it: Run, first: int = 0) -> Run:
+def finish(run: Run, first: int = 0) -> Run:
     """Take a run to its end, from its warm-up or from the round ``first`` on."""
     if first == 0:
-        it.warm_up()
-    for round in range(first, it.spec.protocol.rounds):
-        it.step(round)
-    return it
+        run.warm_up()
+    for round in range(first, run.spec.protocol.rounds):
+        run.step(round)
+    return run
 
 
 def play(
@@ -181,7 +181,7 @@ def copied(stack: Any) -> dict[str, Any]:
     return {name: value.detach().clone() for name, value in stack.items()}
 
 
-def furthest(one: Any, other: Any) -> float:
+def furthest(stack: Any, other_stack: Any) -> float:
     """Largest absolute difference of two stacks."""
-    assert one.keys() == other.keys()
-    return max(float((one[name] - other[name]).abs().max()) for name in one)
+    assert stack.keys() == other_stack.keys()
+    return max(float((stack[name] - other_stack[name]).abs().max()) for name in stack)

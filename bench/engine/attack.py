@@ -41,8 +41,8 @@ class Attacker:
             rng = streams.generator(self._seed, "attack", client, round)
             for values in (value for aim in aims for value in parts[aim].values()):
                 shape = () if self.attack.kind == "same" else values.shape[1:]
-                drawn = rng.normal(0.0, self.attack.tau, shape)
-                values[row] = torch.as_tensor(drawn, dtype=values.dtype, device=values.device)
+                noise = rng.normal(0.0, self.attack.tau, shape)
+                values[row] = torch.as_tensor(noise, dtype=values.dtype, device=values.device)
         return Message(parts["model"], parts["extras"])
 
     def check(self) -> None:

@@ -76,9 +76,9 @@ class Batch:
     @property
     def label_counts(self) -> Tensor:
         """Training items by class, float32 ``[c, classes]``."""
-        known = (self.labels >= 0).to(torch.float32)
-        counts = known.new_zeros(len(self.labels), self.block.classes)
-        return counts.scatter_add(1, self.labels.clamp_min(0), known)
+        weights = (self.labels >= 0).to(torch.float32)
+        counts = weights.new_zeros(len(self.labels), self.block.classes)
+        return counts.scatter_add(1, self.labels.clamp_min(0), weights)
 
     def forward(self, models: Stack) -> Output:
         """Logits and embeddings of the client model, ``models`` being those of the batch's clients."""
@@ -127,21 +127,21 @@ class Block:
         self,
         model: ClientModel,
         members: Sequence[Client],
-        first: int,
+        start: int,
         classes: int,
         device: torch.device,
         numbers: Sequence[int] = (),
     ) -> None:
         self.model, self.classes, self.device = model, classes, device
-        self.numbers = list(numbers) or list(range(first, first + len(members)))
-        self.rows = slice(first, first + len(members))
+        self.numbers = list(numbers) or list(range(start, start + len(members)))
+        self.rows = slice(start, start + len(members))
         self.inputs = model.collate(members, device)
         self.items = self.inputs.items
         self.lengths = [len(client.ids) for client in members]
         self.training = [np.flatnonzero(client.roles == TRAIN) for client in members]
         labels = np.full((len(members), self.items), -1, np.int64)
-        for row, (client, chosen) in enumerate(zip(members, self.training, strict=True)):
-            labels[row, chosen] = client.labels[chosen]
+        for row, (client, positions) in enumerate(zip(members, self.training, strict=True)):
+            labels[row, positions] = client.labels[positions]
         self.labels = torch.from_numpy(labels).to(device)
         self._targets = self.labels.clamp_min(0)
         self._weights = self.weights(self.training)
@@ -156,20 +156,20 @@ class Block:
         weights = self._weights if items is None else self.weights(items)
         return Batch(self, self.rows, self.inputs, self.labels, self._targets, weights, drop)
 
-    def some_items(self, rows: NDArray[np.int64], chosen: NDArray[np.int64], drop: Drop) -> Batch:
-        """Training items ``chosen`` ``[c, batch]`` of the clients in some ``rows`` of the block."""
+    def some_items(self, rows: NDArray[np.int64], positions: NDArray[np.int64], drop: Drop) -> Batch:
+        """Training items ``positions`` ``[c, batch]`` of the clients in some ``rows`` of the block."""
         index = torch.from_numpy(rows).to(self.device)
-        items = torch.from_numpy(chosen).to(self.device)
-        everybody = len(rows) == len(self.lengths)
-        place = self.rows if everybody else self.rows.start + index
+        items = torch.from_numpy(positions).to(self.device)
+        is_whole_block = len(rows) == len(self.lengths)
+        place = self.rows if is_whole_block else self.rows.start + index
         labels = self.labels[index[:, None], items]
         return Batch(self, place, self.inputs.select(items, index), labels, labels, None, drop)
 
     def weights(self, items: Sequence[NDArray[np.int64]]) -> Tensor:
         """``Batch.weights`` for a mean over the given items of every client."""
         weights = np.zeros((len(items), self.items), np.float32)
-        for row, chosen in enumerate(items):
-            weights[row, chosen] = 1 / max(len(chosen), 1)
+        for row, positions in enumerate(items):
+            weights[row, positions] = 1 / max(len(positions), 1)
         return torch.from_numpy(weights).to(self.device)
 
 

@@ -73,37 +73,37 @@ def _compact(value: Tensor) -> Tensor:
     return value.clone()
 
 
-def decode(node: Node, device: torch.device, now: Any = None) -> Any:
-    """The value of a node, a tensor on the device that its like in ``now`` is on, if there is one.
+def decode(node: Node, device: torch.device, target: Any = None) -> Any:
+    """The value of a node, a tensor on the device that its like in ``target`` is on, if there is one.
 
-    Parameters, modules, optimisers and generators of ``now`` are set in place.
+    Parameters, modules, optimisers and generators of ``target`` are set in place.
     """
     kind, content = node
     if kind == "tensor":
-        if isinstance(now, Tensor) and now.is_leaf and now.requires_grad:
+        if isinstance(target, Tensor) and target.is_leaf and target.requires_grad:
             with torch.no_grad():
-                now.copy_(content)
-            return now
-        return content.to(now.device if isinstance(now, Tensor) else device)
+                target.copy_(content)
+            return target
+        return content.to(target.device if isinstance(target, Tensor) else device)
     if kind in ("array", "scalar"):
         return content.numpy() if kind == "array" else content.numpy()[()]
     if kind == "generator":
-        now.set_state(content)
-        return now
+        target.set_state(content)
+        return target
     if kind == "state":
-        now.load_state_dict(decode(content, device))
-        return now
+        target.load_state_dict(decode(content, device))
+        return target
     if kind == "dict":
-        known = now if isinstance(now, dict) else {}
+        target_items = target if isinstance(target, dict) else {}
         pairs = [(decode(key, device), item) for key, item in content]
-        return {key: decode(item, device, known.get(key)) for key, item in pairs}
+        return {key: decode(item, device, target_items.get(key)) for key, item in pairs}
     if kind in ("list", "tuple"):
-        before = (
-            list(now)
-            if isinstance(now, (list, tuple)) and len(now) == len(content)
+        targets = (
+            list(target)
+            if isinstance(target, (list, tuple)) and len(target) == len(content)
             else [None] * len(content)
         )
-        values = [decode(item, device, one) for item, one in zip(content, before, strict=True)]
+        values = [decode(item, device, like) for item, like in zip(content, targets, strict=True)]
         return tuple(values) if kind == "tuple" else values
     return content
 
@@ -170,10 +170,10 @@ def _apply(run: Run, state: dict[str, Any]) -> None:
         setattr(run.method, name, decode(node, run.device, getattr(run.method, name, None)))
 
 
-def _fill(rows: NDArray[Any], saved: NDArray[Any]) -> None:
+def _fill(rows: NDArray[Any], saved_rows: NDArray[Any]) -> None:
     """The first rows, of a run of fewer or more rounds."""
-    common = min(len(rows), len(saved))
-    rows[:common] = saved[:common]
+    common = min(len(rows), len(saved_rows))
+    rows[:common] = saved_rows[:common]
 
 
 class _Hashing(io.BytesIO):
@@ -218,24 +218,24 @@ class Checkpoint:
     identity: str
     minutes: float = MINUTES
     kept: KeptModels | None = None
-    _last: float = field(default_factory=time.monotonic, init=False)
-    _warned: bool = field(default=False, init=False)
+    _last_save: float = field(default_factory=time.monotonic, init=False)
+    _has_warned: bool = field(default=False, init=False)
 
     def keep(self, run: Run, round: int, seconds: float) -> None:
         """Save the run if so many minutes have passed since it began or was last saved.
 
         Where that fails, for whatever reason, the run goes on with one warning: losing it would be worse.
         """
-        if time.monotonic() - self._last < 60 * self.minutes:
+        if time.monotonic() - self._last_save < 60 * self.minutes:
             return
-        self._last = time.monotonic()
+        self._last_save = time.monotonic()
         try:
             self.save(run, round, seconds)
         except Exception as error:
-            if not self._warned:
-                what = f"{type(error).__name__}: {error}"
-                warnings.warn(f"no checkpoint after round {round}: {what}", stacklevel=2)
-            self._warned = True
+            if not self._has_warned:
+                problem = f"{type(error).__name__}: {error}"
+                warnings.warn(f"no checkpoint after round {round}: {problem}", stacklevel=2)
+            self._has_warned = True
 
     def save(self, run: Run, round: int, seconds: float) -> None:
         """Replace the file by the state after a round, or leave the old one.
@@ -252,17 +252,17 @@ class Checkpoint:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         for part in parts(self.path):
             part.unlink(missing_ok=True)
-        beside = self.path.with_suffix(f".{os.getpid()}.tmp")
+        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
         try:
-            with beside.open("wb") as file:
+            with temporary.open("wb") as file:
                 hashing = _Hashing(file)
                 torch.save(state, hashing)
                 file.write(hashing.hash.digest())
                 file.flush()
                 os.fsync(file.fileno())
-            beside.replace(self.path)
+            temporary.replace(self.path)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def load(self) -> dict[str, Any] | None:
         """The saved state; None where there is none of this run, or it is damaged.
@@ -278,11 +278,11 @@ class Checkpoint:
             error.filename = str(self.path)  # which an error in the middle of it lacks
             raise
         size = hashlib.sha256().digest_size
-        saved, digest = memoryview(content)[:-size], content[-size:]
-        if hashlib.sha256(saved).digest() != digest:
+        state_bytes, digest = memoryview(content)[:-size], content[-size:]
+        if hashlib.sha256(state_bytes).digest() != digest:
             return None
         try:
-            state: dict[str, Any] = torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True)
+            state: dict[str, Any] = torch.load(io.BytesIO(state_bytes), map_location="cpu", weights_only=True)
             return state if (state["format"], state["identity"]) == (FORMAT, self.identity) else None
         except MemoryError:
             raise

@@ -43,11 +43,11 @@ class ModelCopy:
         for name, value in stack.items():
             stores = self._storage.setdefault(name, [])
             address = value.untyped_storage().data_ptr()
-            free = [store for store in stores if store.untyped_storage().data_ptr() != address]
-            if not free:
+            free_stores = [store for store in stores if store.untyped_storage().data_ptr() != address]
+            if not free_stores:
                 stores.append(value.new_empty(self._clients, *value.shape[1:]))
-                free = stores[-1:]
-            result[name] = free[0]
+                free_stores = stores[-1:]
+            result[name] = free_stores[0]
         return result
 
 
@@ -93,7 +93,7 @@ class Clients:
         classes: int,
         device: torch.device,
         block_size: int,
-        first: int = 0,
+        offset: int = 0,
         part_of: tuple[Clients, Tensor] | None = None,
     ) -> None:
         self.spec = spec
@@ -103,13 +103,13 @@ class Clients:
         self.count = len(members)
         self.device = device
         self.block_size = block_size
-        self._whole: Clients = part_of[0] if part_of else self
+        self._root: Clients = part_of[0] if part_of else self
         self.rows = part_of[1] if part_of else torch.arange(self.count, device=device)
-        before = self._whole.numbers if part_of else list(range(first, first + self.count))
-        self.numbers: list[int] = [before[row] for row in self.rows.tolist()]
+        numbers = self._root.numbers if part_of else list(range(offset, offset + self.count))
+        self.numbers: list[int] = [numbers[row] for row in self.rows.tolist()]
         self.blocks = [
-            Block(model, members[here], here.start, classes, device, self.numbers[here])
-            for here in (slice(start, start + block_size) for start in range(0, self.count, block_size))
+            Block(model, members[rows], rows.start, classes, device, self.numbers[rows])
+            for rows in (slice(start, start + block_size) for start in range(0, self.count, block_size))
         ]
         self.training = [items for block in self.blocks for items in block.training]
         self.losses = torch.full((self.count,), torch.nan, device=device)
@@ -124,12 +124,12 @@ class Clients:
     @property
     def round(self) -> int:
         """The round that is running, -1 during warm-up."""
-        return self._whole._round
+        return self._root._round
 
     @property
     def passes(self) -> float:
         """How often ``fit`` has gone over a client's training items, on average over the run's clients."""
-        return self._whole._passes
+        return self._root._passes
 
     def begin_round(self, round: int) -> None:
         """Name the random streams of this round."""
@@ -150,7 +150,7 @@ class Clients:
             self.classes,
             self.device,
             self.block_size,
-            part_of=(self._whole, self.rows[rows]),
+            part_of=(self._root, self.rows[rows]),
         )
         part.after_epoch = self.after_epoch
         return part
@@ -232,11 +232,11 @@ class Clients:
         if not names:
             raise ValueError("fit: trainable names no parameter of the model")
         models = self._copy(copy)
-        own = self._whole._copies[copy].optimiser if self._whole is not self and not new_optimiser else None
+        root = self._root._copies[copy].optimiser if self._root is not self and not new_optimiser else None
         if new_optimiser:
             models.optimiser.reset()
-        if own is not None:
-            models.optimiser = own.some(self.rows)
+        if root is not None:
+            models.optimiser = root.some(self.rows)
         job = Training(
             models.optimiser,
             optimiser or self.optimiser,
@@ -257,19 +257,19 @@ class Clients:
             for name, value in parameters.items():
                 value.copy_(stack[name][block.rows])
             run = self._mini_batches if self.spec.client.batch_size is not None else self._full_batches
-            last = torch.full((len(block.lengths),), torch.nan, device=self.device)
+            block_losses = torch.full((len(block.lengths),), torch.nan, device=self.device)
             for epoch, step in enumerate(run(block, parameters, job)):
                 total += step.total
-                last = step.by_client
+                block_losses = step.by_client
                 if after_epoch is not None:
                     after_epoch(epoch, block.evaluation, parameters)
-            losses.append(last)
-        if own is not None:
-            own.replace(self.rows, models.optimiser)
+            losses.append(block_losses)
+        if root is not None:
+            root.replace(self.rows, models.optimiser)
         if copy == "model":
             self.after_epoch = None
-        self._whole._calls += 1
-        self._whole._passes += self.passes_of(epochs, items) * self.count / self._whole.count
+        self._root._calls += 1
+        self._root._passes += self.passes_of(epochs, items) * self.count / self._root.count
         self.losses = torch.cat(losses)
         self.loss = float(total) / (self.count * max(epochs, 1))
         if not np.isfinite(self.loss):
@@ -278,12 +278,12 @@ class Clients:
 
     def _copy(self, name: str) -> ModelCopy:
         """The models of that purpose, with a new optimiser in every round where the settings say so."""
-        for clients in {self._whole, self}:
+        for clients in {self._root, self}:
             clients._copies.setdefault(name, ModelCopy(clients.count))
-        whole = self._whole._copies[name]
-        if whole.round != self.round and self.spec.client.optimizer_state == "reset":
-            whole.optimiser.reset()
-        whole.round = self.round
+        root_copy = self._root._copies[name]
+        if root_copy.round != self.round and self.spec.client.optimizer_state == "reset":
+            root_copy.optimiser.reset()
+        root_copy.round = self.round
         return self._copies[name]
 
     def passes_of(self, epochs: int | None, items: Items | None) -> float:
@@ -292,7 +292,7 @@ class Clients:
         if items is None:
             return float(epochs)
         pairs = zip(items, self.training, strict=True)
-        return epochs * float(np.mean([len(some) / max(len(every), 1) for some, every in pairs]))
+        return epochs * float(np.mean([len(part) / max(len(items), 1) for part, items in pairs]))
 
     def reduce(self, stack: Stack, of: Callable[[Stack, Batch], Tensor]) -> Tensor:
         """A statistic of every client, ``[clients, ...]``, in evaluation mode and without gradients.
@@ -313,10 +313,10 @@ class Clients:
 
         def mean(models: Stack, batch: Batch) -> Tensor:
             count = len(batch.block.lengths)
-            inputs = batch.inputs if on is None else self._whole._common_inputs(on, count)
+            inputs = batch.inputs if on is None else self._root._common_inputs(on, count)
             embedding = self.model.embed(models, inputs, None)
-            inside = torch.arange(inputs.items, device=self.device)[None, :] < inputs.lengths[:, None]
-            return (embedding * inside[:, :, None]).sum(dim=1) / inputs.lengths[:, None]
+            mask = torch.arange(inputs.items, device=self.device)[None, :] < inputs.lengths[:, None]
+            return (embedding * mask[:, :, None]).sum(dim=1) / inputs.lengths[:, None]
 
         return self.reduce(stack, mean)
 
@@ -325,8 +325,8 @@ class Clients:
             self._common[client, count] = self.model.collate_common(client, count, self.device)
         return self._common[client, count]
 
-    def _stream(self, purpose: str, row: int, *more: int) -> np.random.Generator:
-        key: tuple[str | int, ...] = (purpose, self.numbers[row], self.round, self._whole._calls, *more)
+    def _stream(self, purpose: str, row: int, *indices: int) -> np.random.Generator:
+        key: tuple[str | int, ...] = (purpose, self.numbers[row], self.round, self._root._calls, *indices)
         return streams.generator(self.spec.seed, *key)
 
     def _full_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Losses]:
@@ -361,7 +361,7 @@ class Clients:
         assert size is not None
         training = block.training if job.items is None else job.items[block.rows]
         sizes = [batch_sizes(len(items), size, job.short_batch) for items in training]
-        batches = np.array([len(own) for own in sizes])
+        batches = np.array([len(client_sizes) for client_sizes in sizes])
         for epoch in range(job.epochs):
             orders = [
                 self._stream("order", block.rows.start + row, epoch).permutation(items)
@@ -372,8 +372,8 @@ class Clients:
             for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
                 for count in sorted({width for width in widths if width}, reverse=True):
                     rows = np.flatnonzero(np.array(widths) == count)
-                    chosen = np.stack([orders[row][step * size : step * size + count] for row in rows])
-                    batch = block.some_items(rows, chosen, keep_all)
+                    positions = np.stack([orders[row][step * size : step * size + count] for row in rows])
+                    batch = block.some_items(rows, positions, keep_all)
                     index = torch.from_numpy(rows).to(self.device)
                     if len(rows) == len(training):
                         losses = _step(models, batch, job)
@@ -396,8 +396,8 @@ def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
     """
     if items <= size:
         return [items] if items else []
-    rest = items % size
-    return [size] * (items // size) + ([rest] if short_batch and rest > 1 else [])
+    remainder = items % size
+    return [size] * (items // size) + ([remainder] if short_batch and remainder > 1 else [])
 
 
 def _step(models: Mapping[str, Tensor], batch: Batch, job: Training) -> Tensor:

@@ -42,20 +42,20 @@ class Stopwatch:
 
     def elapsed(self, name: str) -> float:
         """Seconds of a part so far, also while it runs."""
-        running = self._now() - self._since if self._running[-1:] == [name] else 0.0
-        return self.seconds.get(name, 0.0) + running
+        running_seconds = self._now() - self._since if self._running[-1:] == [name] else 0.0
+        return self.seconds.get(name, 0.0) + running_seconds
 
     def _switch(self, enter: str | None) -> None:
         """Credit the time since the last switch to the innermost part; enter a part or leave it."""
-        now = self._now()
+        time = self._now()
         if self._running:
             part = self._running[-1]
-            self.seconds[part] = self.seconds.get(part, 0.0) + now - self._since
+            self.seconds[part] = self.seconds.get(part, 0.0) + time - self._since
         if enter is None:
             self._running.pop()
         else:
             self._running.append(enter)
-        self._since = now
+        self._since = time
 
 
 def _give_back_freed_memory() -> None:

@@ -45,11 +45,11 @@ class Evaluation(NamedTuple):
         """The same in memory of its own."""
         return Evaluation(self.correct.copy(), self.confusion.copy(), self.roc_auc.copy())
 
-    def put(self, clients: NDArray[np.int64], found: Evaluation) -> None:
+    def put(self, clients: NDArray[np.int64], evaluation: Evaluation) -> None:
         """Take over what some of the clients get right."""
-        self.correct[:, clients] = found.correct
-        self.confusion[clients] = found.confusion
-        self.roc_auc[clients] = found.roc_auc
+        self.correct[:, clients] = evaluation.correct
+        self.confusion[clients] = evaluation.confusion
+        self.roc_auc[clients] = evaluation.roc_auc
 
 
 class _Answers(NamedTuple):
@@ -62,7 +62,7 @@ class _Answers(NamedTuple):
     roles: Tensor
     places: Tensor
     rows: NDArray[np.int64]
-    tested: NDArray[np.int64]
+    test_labels: NDArray[np.int64]
     counts: NDArray[np.int64]
 
 
@@ -78,9 +78,9 @@ class Evaluator:
             split: np.array([client.count(role) for client in members], np.int32)
             for role, split in enumerate(SPLITS)
         }
-        known = all((client.labels[client.roles == TEST] >= 0).all() for client in members)
-        small = len(members) * classes**2 * len(STAGES) * len(RULES) <= MOST_NUMBERS
-        self.classes = classes if known and small else 0
+        has_labels = all((client.labels[client.roles == TEST] >= 0).all() for client in members)
+        is_small = len(members) * classes**2 * len(STAGES) * len(RULES) <= MOST_NUMBERS
+        self.classes = classes if has_labels and is_small else 0
         """How many are counted by class: all, or none."""
         self._members = members
         self._device = device
@@ -96,14 +96,14 @@ class Evaluator:
                 for role in range(len(SPLITS)):
                     roles[role, row, : len(client.ids)] = client.roles == role
             rows, items = np.nonzero(roles[TEST] & (self.classes > 0))
-            tested = labels[rows, items]
+            test_labels = labels[rows, items]
             self._answers[block] = _Answers(
                 torch.from_numpy(labels).to(self._device),
                 torch.from_numpy(roles).to(self._device),
                 torch.from_numpy(rows * block.items + items).to(self._device),
                 rows,
-                tested,
-                (rows * self.classes + tested) * self.classes,
+                test_labels,
+                (rows * self.classes + test_labels) * self.classes,
             )
         return self._answers[block]
 
@@ -118,16 +118,16 @@ class Evaluator:
             logits = method.logits(models, batch)
             if not torch.isfinite(logits.sum()):
                 raise DivergedError("a prediction is not finite")
-            predicted = logits.argmax(dim=2)
-            counts = (answers.roles & (predicted == answers.labels)).sum(dim=2)
-            of_test = predicted.flatten()[answers.places]
+            predictions = logits.argmax(dim=2)
+            counts = (answers.roles & (predictions == answers.labels)).sum(dim=2)
+            of_test = predictions.flatten()[answers.places]
         cells = answers.counts + of_test.cpu().numpy()
         shape = len(clients), self.classes, self.classes
         confusion = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
         area = np.full(len(clients), np.nan)
         if self.classes == 2:
             scores = (logits[..., 1] - logits[..., 0]).flatten()[answers.places].cpu().numpy()
-            area = roc_auc(scores, answers.tested == 1, answers.rows, len(clients))
+            area = roc_auc(scores, answers.test_labels == 1, answers.rows, len(clients))
         return Evaluation(counts.cpu().numpy().astype(np.int32), confusion.astype(np.int32), area)
 
     def nothing(self) -> Evaluation:

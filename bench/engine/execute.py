@@ -30,34 +30,39 @@ def run(
     A method that cannot do what is asked ends as ``not_applicable``, one whose numbers stop being
     finite as ``diverged``; whatever else goes wrong is raised.
     """
-    where = torch.device(device)
-    reset_peak_memory(where)
-    total = Stopwatch(where)
+    torch_device = torch.device(device)
+    reset_peak_memory(torch_device)
+    total = Stopwatch(torch_device)
     round = -1
-    late = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
-    it: Run | None = None
+    mask = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
+    loop: Run | None = None
     try:
         with run_conditions(), total.part("total"):
-            it = Run(spec, federation if late is None else part(federation, ~late), device, block_size)
+            loop = Run(spec, federation if mask is None else part(federation, ~mask), device, block_size)
             if kept:
-                kept.begin(it)
-            saved = checkpoint.resume(it) if checkpoint else None
-            if saved is None:
-                it.warm_up()
-                first = 0
+                kept.begin(loop)
+            progress = checkpoint.resume(loop) if checkpoint else None
+            if progress is None:
+                loop.warm_up()
+                first_round = 0
             else:
-                first, total.seconds["total"] = saved.round + 1, saved.seconds
-            for round in range(first, spec.protocol.rounds):
-                it.step(round)
+                first_round, total.seconds["total"] = progress.round + 1, progress.seconds
+            for round in range(first_round, spec.protocol.rounds):
+                loop.step(round)
                 if checkpoint:
-                    checkpoint.keep(it, round, total.elapsed("total"))
-            correct, samples, artefacts = it.correct(), it.evaluator.samples, it.artefacts()
-            if late is None:
-                confusion, roc_auc = it.selected.confusion(correct), it.selected.roc_auc()
+                    checkpoint.keep(loop, round, total.elapsed("total"))
+            correct, samples, artefacts = loop.correct(), loop.evaluator.samples, loop.artefacts()
+            if mask is None:
+                confusion, roc_auc = loop.selected.confusion(correct), loop.selected.roc_auc()
             else:
                 artefacts[TRAINED_CLIENTS] = last_shares(correct, samples)
-                new = arrive(it, federation, late)
-                correct, samples, confusion, roc_auc = new.correct, new.samples, new.confusion, new.roc_auc
+                arrival = arrive(loop, federation, mask)
+                correct, samples, confusion, roc_auc = (
+                    arrival.correct,
+                    arrival.samples,
+                    arrival.confusion,
+                    arrival.roc_auc,
+                )
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
@@ -65,7 +70,7 @@ def run(
         return RunResult(
             "diverged",
             reason,
-            client_epochs=it.clients.passes if it else 0.0,
+            client_epochs=loop.clients.passes if loop else 0.0,
             device=device,
             partition_hash=federation.hash,
         )
@@ -75,12 +80,12 @@ def run(
         samples=samples,
         confusion=confusion,
         roc_auc=roc_auc,
-        loss=it.loss,
-        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **it.watch.seconds, **total.seconds},
-        peak_memory=peak_memory(where),
-        client_epochs=it.clients.passes,
-        bytes_up=it.traffic.bytes_up,
-        bytes_down=it.traffic.bytes_down,
+        loss=loop.loss,
+        seconds={"client": 0.0, "server": 0.0, "evaluation": 0.0, **loop.watch.seconds, **total.seconds},
+        peak_memory=peak_memory(torch_device),
+        client_epochs=loop.clients.passes,
+        bytes_up=loop.traffic.bytes_up,
+        bytes_down=loop.traffic.bytes_down,
         device=device,
         partition_hash=federation.hash,
         artefacts=artefacts,

@@ -53,25 +53,25 @@ class KeptModels:
         self._run = run
         run.after_training = self._note
 
-    def _note(self, last: int) -> None:
-        """Keep the models of those clients of which the rule selects the ``last`` round."""
+    def _note(self, last_round: int) -> None:
+        """Keep the models of those clients of which the rule selects the ``last_round``."""
         assert self._run is not None
-        run, counts = self._run, self._run.counts["trained"][: last + 1]
+        run, counts = self._run, self._run.counts["trained"][: last_round + 1]
         samples = run.evaluator.samples
         validation, test = counts[:, VALIDATION], counts[:, TEST]
         self.rounds = RULES[self.rule](validation, samples["val"], test, samples["test"])
-        now = np.flatnonzero(self.rounds == last)
-        if not len(now):
+        clients = np.flatnonzero(self.rounds == last_round)
+        if not len(clients):
             return
-        rows = torch.from_numpy(now).to(run.device)
-        latest = {name: value.detach().clone() for name, value in run.own.items()}
-        if len(now) < len(self.rounds):
-            latest = {name: kept.index_copy(0, rows, latest[name][rows]) for name, kept in self.stack.items()}
-        self.stack = latest
-        known = vars(run.method)  # some are there after the first round alone
-        state = {name: deepcopy(known[name]) for name in run.method.predicts_with if name in known}
-        earlier = {at: self.method[at] for at in set(self.rounds.tolist()) - {last}}
-        self.method = {**earlier, last: state}
+        rows = torch.from_numpy(clients).to(run.device)
+        models = {name: value.detach().clone() for name, value in run.own.items()}
+        if len(clients) < len(self.rounds):
+            models = {name: past.index_copy(0, rows, models[name][rows]) for name, past in self.stack.items()}
+        self.stack = models
+        attributes = vars(run.method)  # some are there after the first round alone
+        state = {name: deepcopy(attributes[name]) for name in run.method.predicts_with if name in attributes}
+        states = {round: self.method[round] for round in set(self.rounds.tolist()) - {last_round}}
+        self.method = {**states, last_round: state}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
         """Correct predictions ``[splits, clients]`` of such models, with the method's attributes by round, in
@@ -79,15 +79,15 @@ class KeptModels:
         """
         assert self._run is not None
         run = self._run
-        here = {name: value.to(run.device) for name, value in stack.items()}
+        stack_there = {name: value.to(run.device) for name, value in stack.items()}
         correct = np.zeros((len(SPLITS), len(self.rounds)), np.int32)
-        for at in np.unique(self.rounds):
-            for name, value in method[int(at)].items():
+        for round in np.unique(self.rounds):
+            for name, value in method[int(round)].items():
                 setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
             with run_conditions():
-                counts = run.evaluator.all(run.method, run.clients, here).correct
-            chosen = self.rounds == at
-            correct[:, chosen] = counts[:, chosen]
+                counts = run.evaluator.all(run.method, run.clients, stack_there).correct
+            mask = self.rounds == round
+            correct[:, mask] = counts[:, mask]
         return correct
 
     def state(self) -> dict[str, Any]:

@@ -128,8 +128,8 @@ class Method:
 
     def refuses_newcomers(self) -> str:
         """Why the server has nothing for clients that it has never seen; empty where it has."""
-        unwelcome = type(self).onboard is Method.onboard
-        return f"{self.name} has nothing for clients that it has never seen" if unwelcome else ""
+        refuses = type(self).onboard is Method.onboard
+        return f"{self.name} has nothing for clients that it has never seen" if refuses else ""
 
     def onboard(self, newcomers: Clients, message: Message) -> Message:
         """What the server, which no longer learns, sends clients that it has never seen.

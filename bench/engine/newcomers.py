@@ -23,15 +23,15 @@ from bench.spec import Newcomers
 
 def held_out(newcomers: Newcomers, seed: int, clients: int) -> NDArray[np.bool_]:
     """Who joins late, bool ``[clients]``, drawn from the run's seed."""
-    late = np.zeros(clients, np.bool_)
+    mask = np.zeros(clients, np.bool_)
     order = streams.generator(seed, "newcomers").permutation(clients)
-    late[order[: newcomers.count(clients)]] = True
-    return late
+    mask[order[: newcomers.count(clients)]] = True
+    return mask
 
 
-def part(federation: Federation, chosen: NDArray[np.bool_]) -> Federation:
+def part(federation: Federation, mask: NDArray[np.bool_]) -> Federation:
     """The federation of some clients, in the same order."""
-    clients = tuple(client for client, wanted in zip(federation.clients, chosen, strict=True) if wanted)
+    clients = tuple(client for client, is_in_part in zip(federation.clients, mask, strict=True) if is_in_part)
     return replace(federation, clients=clients)
 
 
@@ -64,7 +64,7 @@ class Arrival:
     roc_auc: dict[tuple[str, str], NDArray[np.float64]]
 
 
-def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> Arrival:
+def arrive(run: Run, federation: Federation, mask: NDArray[np.bool_]) -> Arrival:
     """What newcomers score when a run is over: as they are welcomed, and as they train.
 
     Each warms up and reports as the method says, receives what the server has for it, and trains
@@ -72,20 +72,20 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> Arrival
     """
     spec, method = run.spec, run.method
     assert spec.newcomers is not None
-    known = run.clients.count
-    joining = part(federation, late)
-    sizes = torch.tensor([client.count(TRAIN) for client in joining.clients], dtype=torch.float32)
-    task = Task(spec, run.model, sizes.to(run.device), run.device, known)
-    members = method.prepare_data(hide_held_out(joining), run.traffic).clients
+    count = run.clients.count
+    newcomers = part(federation, mask)
+    sizes = torch.tensor([client.count(TRAIN) for client in newcomers.clients], dtype=torch.float32)
+    task = Task(spec, run.model, sizes.to(run.device), run.device, count)
+    members = method.prepare_data(hide_held_out(newcomers), run.traffic).clients
     protocol = spec.protocol.model_copy(update={"local_epochs": spec.newcomers.epochs})
-    theirs = spec.model_copy(update={"protocol": protocol})
-    clients = Clients(theirs, run.model, members, federation.classes, run.device, run.block_size, known)
-    evaluator = Evaluator(joining.clients, run.device, federation.classes)
+    new_spec = spec.model_copy(update={"protocol": protocol})
+    clients = Clients(new_spec, run.model, members, federation.classes, run.device, run.block_size, count)
+    evaluator = Evaluator(newcomers.clients, run.device, federation.classes)
 
     clients.begin_round(-1)
-    own = method.add_parameters(task.own() if spec.protocol.initial == "own" else task.common())
+    first_models = method.add_parameters(task.own() if spec.protocol.initial == "own" else task.common())
     with run.watch.part("client"):
-        enrolment = method.warm_up(clients, own)
+        enrolment = method.warm_up(clients, first_models)
     run.traffic.bytes_up += enrolment.upload.bytes
     with run.watch.part("server"), torch.no_grad():
         message = method.onboard(clients, enrolment.upload)
@@ -98,42 +98,42 @@ def arrive(run: Run, federation: Federation, late: NDArray[np.bool_]) -> Arrival
     with run.watch.part("client"):
         received = method.adapt(clients, received, message)
     with run.watch.part("evaluation"):
-        welcomed = evaluator.all(method, clients, received)
+        first_evaluation = evaluator.all(method, clients, received)
 
     epochs: defaultdict[int, Evaluation] = defaultdict(evaluator.nothing)
 
     def evaluate(epoch: int, batch: Batch, models: Stack) -> None:
-        here = np.arange(clients.count)[batch.rows]
-        epochs[epoch].put(here, evaluator.block(method, batch, models, here))
+        numbers = np.arange(clients.count)[batch.rows]
+        epochs[epoch].put(numbers, evaluator.block(method, batch, models, numbers))
 
     clients.begin_round(spec.protocol.rounds)
     clients.after_epoch = evaluate
     with run.watch.part("client"):
         update = method.update(clients, received, message)
     with run.watch.part("evaluation"):
-        ended = evaluator.all(method, clients, update.keep)
-    earlier = [epochs[epoch] for epoch in range(spec.newcomers.epochs - 1) if epoch in epochs]
-    whole = len(epochs) == spec.newcomers.epochs
-    trained = [*earlier, ended] if whole else [ended]
+        last_evaluation = evaluator.all(method, clients, update.keep)
+    earlier_rows = [epochs[epoch] for epoch in range(spec.newcomers.epochs - 1) if epoch in epochs]
+    is_complete = len(epochs) == spec.newcomers.epochs
+    trained_rows = [*earlier_rows, last_evaluation] if is_complete else [last_evaluation]
 
-    selected = SelectedRounds(evaluator.samples)
+    selected_rounds = SelectedRounds(evaluator.samples)
     correct: Correct = {}
-    for stage, rows in (("received", [welcomed]), ("trained", trained)):
+    for stage, rows in (("received", [first_evaluation]), ("trained", trained_rows)):
         for role, split in enumerate(SPLITS):
             correct[stage, split] = np.stack([row.correct[role] for row in rows])
         for row in rows:
-            selected.note(stage, row)
+            selected_rounds.note(stage, row)
 
     def of_all(values: NDArray[Any], axis: int = 0, fill: float = 0) -> NDArray[Any]:
         shape = list(values.shape)
-        shape[axis] = len(late)
+        shape[axis] = len(mask)
         spread = np.full(shape, fill, values.dtype)
-        np.moveaxis(spread, axis, 0)[late] = np.moveaxis(values, axis, 0)
+        np.moveaxis(spread, axis, 0)[mask] = np.moveaxis(values, axis, 0)
         return spread
 
     return Arrival(
         {key: of_all(counts, axis=1) for key, counts in correct.items()},
         {split: of_all(samples) for split, samples in evaluator.samples.items()},
-        {key: of_all(counts) for key, counts in selected.confusion(correct).items()},
-        {key: of_all(areas, fill=np.nan) for key, areas in selected.roc_auc().items()},
+        {key: of_all(counts) for key, counts in selected_rounds.confusion(correct).items()},
+        {key: of_all(areas, fill=np.nan) for key, areas in selected_rounds.roc_auc().items()},
     )

@@ -45,11 +45,11 @@ class OptimiserState:
         self._moments: dict[str, tuple[Tensor, Tensor]] = {}
         self._steps: dict[str, Tensor] = {}  # on the CPU, where a step's count is looked up
 
-    def _ensure(self, name: str, like: Tensor) -> None:
+    def _ensure(self, name: str, example: Tensor) -> None:
         """Moments of a parameter, made when it is first stepped: SGD and frozen parameters need none."""
         if name not in self._moments:
-            size = (self._clients, *like.shape[1:])
-            self._moments[name] = (like.new_zeros(size), like.new_zeros(size))
+            size = (self._clients, *example.shape[1:])
+            self._moments[name] = (example.new_zeros(size), example.new_zeros(size))
             self._steps[name] = torch.zeros(self._clients)
 
     def state(self) -> dict[str, Any]:
@@ -59,28 +59,28 @@ class OptimiserState:
     def resume(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state`` gave for another object of as many clients."""
         self._moments, self._steps = dict(state["moments"]), dict(state["steps"])
-        self._steps = {name: taken.cpu() for name, taken in self._steps.items()}
+        self._steps = {name: count.cpu() for name, count in self._steps.items()}
 
     def reset(self) -> None:
         """Begin anew: no step was taken."""
-        for name, (first, second) in self._moments.items():
-            first.zero_()
-            second.zero_()
+        for name, (first_moment, second_moment) in self._moments.items():
+            first_moment.zero_()
+            second_moment.zero_()
             self._steps[name].zero_()
 
     def some(self, rows: Tensor) -> OptimiserState:
         """A copy of some clients' part."""
         part = OptimiserState(len(rows))
-        part._moments = {name: (one[rows], two[rows]) for name, (one, two) in self._moments.items()}
-        part._steps = {name: taken[rows.cpu()] for name, taken in self._steps.items()}
+        part._moments = {name: (first[rows], second[rows]) for name, (first, second) in self._moments.items()}
+        part._steps = {name: count[rows.cpu()] for name, count in self._steps.items()}
         return part
 
     def replace(self, rows: Tensor, part: OptimiserState) -> None:
         """Put some clients' part back."""
-        for name, theirs in part._moments.items():
-            self._ensure(name, theirs[0])
-            for mine, values in zip(self._moments[name], theirs, strict=True):
-                mine[rows] = values
+        for name, part_moments in part._moments.items():
+            self._ensure(name, part_moments[0])
+            for moment, values in zip(self._moments[name], part_moments, strict=True):
+                moment[rows] = values
             self._steps[name][rows.cpu()] = part._steps[name]
 
     def step(
@@ -113,26 +113,26 @@ class OptimiserState:
             self._ensure(name, parameters[name])
         place = rows if isinstance(rows, slice) else rows.cpu()
         counts = {name: self._steps[name][place] for name in names}
-        taken = counts[names[0]]
-        alike = all(torch.equal(count, taken) for count in counts.values()) and bool(
-            (taken == taken[0]).all()
+        step_counts = counts[names[0]]
+        is_uniform = all(torch.equal(count, step_counts) for count in counts.values()) and bool(
+            (step_counts == step_counts[0]).all()
         )
-        if isinstance(rows, slice) and alike:
+        if isinstance(rows, slice) and is_uniform:
             moments = [tuple(moment[rows] for moment in self._moments[name]) for name in names]
             values = [parameters[name] for name in names]
-            _adam(optimiser, decay, values, [gradients[name] for name in names], moments, taken[0])
+            _adam(optimiser, decay, values, [gradients[name] for name in names], moments, step_counts[0])
         else:
-            everyone = torch.arange(self._clients)[place].to(parameters[names[0]].device)
+            numbers = torch.arange(self._clients)[place].to(parameters[names[0]].device)
             for name in names:
                 for steps in counts[name].unique():
-                    chosen = torch.nonzero(counts[name] == steps).squeeze(1).to(everyone.device)
-                    clients = everyone[chosen]
-                    value = parameters[name][chosen]
+                    positions = torch.nonzero(counts[name] == steps).squeeze(1).to(numbers.device)
+                    clients = numbers[positions]
+                    value = parameters[name][positions]
                     moments = [tuple(moment[clients] for moment in self._moments[name])]
-                    _adam(optimiser, decay, [value], [gradients[name][chosen]], moments, steps)
-                    parameters[name][chosen] = value
-                    for kept, moment in zip(self._moments[name], moments[0], strict=True):
-                        kept[clients] = moment
+                    _adam(optimiser, decay, [value], [gradients[name][positions]], moments, steps)
+                    parameters[name][positions] = value
+                    for stored_moment, moment in zip(self._moments[name], moments[0], strict=True):
+                        stored_moment[clients] = moment
         for name in names:
             self._steps[name][place] += 1
 
@@ -143,7 +143,7 @@ def _adam(
     parameters: list[Tensor],
     gradients: list[Tensor],
     moments: list[tuple[Tensor, ...]],
-    taken: Tensor,
+    steps: Tensor,
 ) -> None:
     adam(
         parameters,
@@ -151,7 +151,7 @@ def _adam(
         [first for first, _ in moments],
         [second for _, second in moments],
         [],
-        [taken.to(value.device, copy=True) for value in parameters],
+        [steps.to(value.device, copy=True) for value in parameters],
         fused=True,
         amsgrad=False,
         beta1=0.9,

@@ -65,9 +65,9 @@ class OneClient(Block):
     module: nn.Module
 
     def __init__(
-        self, model: ClientModel, members: Sequence[Client], first: int, classes: int, device: torch.device
+        self, model: ClientModel, members: Sequence[Client], start: int, classes: int, device: torch.device
     ) -> None:
-        super().__init__(model, members, first, classes, device)
+        super().__init__(model, members, start, classes, device)
         self.chosen = torch.from_numpy(self.training[0]).to(device)
         self.targets = self.labels[0, self.chosen]
         self.optimiser: torch.optim.Optimizer | None = None
@@ -106,9 +106,9 @@ class OneGraph(OneClient):
     """A client's graph and its GCN."""
 
     def __init__(
-        self, model: ClientModel, members: Sequence[Client], first: int, classes: int, device: torch.device
+        self, model: ClientModel, members: Sequence[Client], start: int, classes: int, device: torch.device
     ) -> None:
-        super().__init__(model, members, first, classes, device)
+        super().__init__(model, members, start, classes, device)
         (client,) = members
         self.x = torch.from_numpy(client.dense()).to(device)
         self.edges = torch.from_numpy(client.edges).to(device)
@@ -118,9 +118,9 @@ class OneGraph(OneClient):
 
     def adopt(self, row: Mapping[str, Tensor]) -> None:
         """Parameters by their names in torch-geometric's modules."""
-        for name, inside in MODULE_NAMES.items():
+        for name, module_name in MODULE_NAMES.items():
             value = row[name]
-            self.parameters[inside].data = value.t() if value.dim() == 2 else value
+            self.parameters[module_name].data = value.t() if value.dim() == 2 else value
 
     def predict(self) -> tuple[Tensor, Tensor]:
         """One pass over the graph."""
@@ -156,15 +156,15 @@ class OneAlbum(OneClient):
     """A client's images and its convolutional network."""
 
     def __init__(
-        self, model: ClientModel, members: Sequence[Client], first: int, classes: int, device: torch.device
+        self, model: ClientModel, members: Sequence[Client], start: int, classes: int, device: torch.device
     ) -> None:
-        super().__init__(model, members, first, classes, device)
+        super().__init__(model, members, start, classes, device)
         (client,) = members
         self.pixels = torch.from_numpy(client.features).to(device)
         channels = client.features.shape[1]
         if model.name == "cnn":
-            flat, hidden = model.shapes["fc1.weight"]
-            self.module = PlainCNN(channels, flat, hidden, classes).to(device)
+            flat_width, hidden = model.shapes["fc1.weight"]
+            self.module = PlainCNN(channels, flat_width, hidden, classes).to(device)
         else:
             self.module = PlainResNet18(channels, classes).to(device)
         self.tensors = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
@@ -235,7 +235,7 @@ class SequentialClients(Clients):
         if model.name not in KINDS:
             raise NotApplicableError(f"the sequential reference has no plain '{model.name}'")
         kind = KINDS[model.name]
-        self.blocks = [kind(model, [one], first, classes, device) for first, one in enumerate(members)]
+        self.blocks = [kind(model, [client], row, classes, device) for row, client in enumerate(members)]
         self._row: dict[str, Tensor] | None = None
 
     def fit(self, stack: Stack, *, epochs: int | None = None, **options: Any) -> Stack:

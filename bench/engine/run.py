@@ -93,8 +93,8 @@ class Run:
         task = Task(
             spec, self.model, torch.tensor(sizes, dtype=torch.float32, device=self.device), self.device
         )
-        averaged = spec.client.bn_stats == "averaged"
-        self.statistics = AveragedStatistics(self.model, task.train_sizes) if averaged else None
+        is_averaged = spec.client.bn_stats == "averaged"
+        self.statistics = AveragedStatistics(self.model, task.train_sizes) if is_averaged else None
         self.method: Method = kind(task, kind.Hyper.model_validate(spec.hyper))
         if spec.newcomers and (reason := self.method.refuses_newcomers()):
             raise NotApplicableError(reason)
@@ -113,8 +113,8 @@ class Run:
             stage: np.zeros((count, len(SPLITS), len(members)), np.int32) for stage, count in rows.items()
         }
         self.loss = np.full(spec.protocol.rounds, np.nan, np.float32)
-        own = task.own() if spec.protocol.initial == "own" else task.common()
-        self.own: Stack = self.method.add_parameters(own)
+        models = task.own() if spec.protocol.initial == "own" else task.common()
+        self.own: Stack = self.method.add_parameters(models)
         self.after_training: Callable[[int], None] | None = None
         """Called with the round once what clients keep of it has been evaluated."""
         self.enrolment = Message()
@@ -122,10 +122,10 @@ class Run:
     def warm_up(self) -> None:
         """What precedes the first round; all clients take part in it."""
         self.clients.begin_round(-1)
-        everybody = self.clients.rows
+        all_rows = self.clients.rows
         with self.watch.part("client"):
             update = self.method.warm_up(self.clients, self.own)
-            self.own, self.enrolment = update.keep, self.uploaded(update.upload, everybody)
+            self.own, self.enrolment = update.keep, self.uploaded(update.upload, all_rows)
         self.method.enrol(
             self.enrolment
         )  # in no part, as its set-up is: the server's seconds are its rounds'
@@ -164,14 +164,14 @@ class Run:
         with self.watch.part("client"):
             received = self.method.adapt(self.clients, received, message)
         self._evaluate("received", round, received)
-        everybody = clients is self.clients
-        if not everybody:
+        is_full_round = clients is self.clients
+        if not is_full_round:
             message = message.of(participants)
             received = {name: value[participants] for name, value in received.items()}
         self.traffic.bytes_down += message.bytes
         epochs: list[Evaluation] = []
         if self.every_epoch:
-            epochs = self._epochs(everybody)
+            epochs = self._epochs(is_full_round)
             clients.after_epoch = self._evaluate_epoch(participants, epochs)
         else:
             clients.after_epoch = None
@@ -179,24 +179,24 @@ class Run:
             update = self.method.update(clients, received, message)
             upload = self.uploaded(update.upload, participants)
         if self.statistics is not None:
-            sent = self.statistics.collect(participants, update.keep, update.upload.model)
-            self.traffic.bytes_up += sent.bytes
+            message_of_statistics = self.statistics.collect(participants, update.keep, update.upload.model)
+            self.traffic.bytes_up += message_of_statistics.bytes
         self.loss[round] = clients.loss
-        if everybody:
+        if is_full_round:
             self.own = update.keep
         else:
             self.own = {
                 name: value.index_copy(0, participants, update.keep[name]) for name, value in self.own.items()
             }
-        for epoch, found in enumerate(epochs):
-            self._note("trained", round * len(epochs) + epoch, found)
+        for epoch, evaluation in enumerate(epochs):
+            self._note("trained", round * len(epochs) + epoch, evaluation)
         if not self.every_epoch:
             self._evaluate("trained", round, self.own)
         if self.after_training is not None:
             self.after_training(round)
         with self.watch.part("server"):
-            known = {name: received[name] for name in upload.model if name in received}
-            self.method.aggregate(participants, known, upload)
+            sent_layers = {name: received[name] for name in upload.model if name in received}
+            self.method.aggregate(participants, sent_layers, upload)
         if self.attacker is not None:
             self.attacker.check()
 
@@ -206,16 +206,16 @@ class Run:
         with self.watch.part("evaluation"):
             self._note(stage, row, self.evaluator.all(self.method, self.clients, stack))
 
-    def _note(self, stage: str, row: int, found: Evaluation) -> None:
-        self.counts[stage][row] = found.correct
-        self.selected.note(stage, found)
+    def _note(self, stage: str, row: int, evaluation: Evaluation) -> None:
+        self.counts[stage][row] = evaluation.correct
+        self.selected.note(stage, evaluation)
 
-    def _epochs(self, everybody: bool) -> list[Evaluation]:
+    def _epochs(self, is_full_round: bool) -> list[Evaluation]:
         """A row for every local epoch, which those who train fill; the others have what they had before."""
         with self.watch.part("evaluation"):
             before = (
                 self.evaluator.nothing()
-                if everybody
+                if is_full_round
                 else self.evaluator.all(self.method, self.clients, self.own)
             )
             epochs = range(self.spec.protocol.local_epochs)
@@ -228,8 +228,8 @@ class Run:
             if epoch >= len(rows):
                 return  # a method that trains longer than the protocol says has no row for it
             with self.watch.part("evaluation"):
-                here = numbers[batch.rows]
-                rows[epoch].put(here, self.evaluator.block(self.method, batch, models, here))
+                ids = numbers[batch.rows]
+                rows[epoch].put(ids, self.evaluator.block(self.method, batch, models, ids))
 
         return evaluate
 
@@ -243,10 +243,10 @@ class Run:
 
     def artefacts(self) -> dict[str, NDArray[Any]]:
         """Arrays kept with the run: the method's, who was malicious, and what was exchanged."""
-        kept = {name: value.cpu().numpy() for name, value in self.method.artefacts().items()}
-        exchanged = self.traffic.exchanges()
-        if len(exchanged):
-            kept["exchanged_bytes"] = exchanged
+        artefacts = {name: value.cpu().numpy() for name, value in self.method.artefacts().items()}
+        exchanges = self.traffic.exchanges()
+        if len(exchanges):
+            artefacts["exchanged_bytes"] = exchanges
         if self.attacker is not None:
-            kept["malicious"] = self.attacker.malicious.astype(np.float32)
-        return kept
+            artefacts["malicious"] = self.attacker.malicious.astype(np.float32)
+        return artefacts

@@ -28,27 +28,27 @@ class AveragedStatistics:
             for buffer in sorted(model.buffers)
         }
 
-    def _with_layer(self, one: Stack, other: Stack) -> list[str]:
+    def _with_layer(self, a: Stack, b: Stack) -> list[str]:
         """Names of statistics whose layer has the same parameters in both stacks."""
         return [
             buffer
             for buffer, names in self._parameters.items()
-            if all(name in one and name in other and torch.equal(one[name], other[name]) for name in names)
+            if all(name in a and name in b and torch.equal(a[name], b[name]) for name in names)
         ]
 
-    def collect(self, participants: Tensor, kept: Stack, uploaded: Stack) -> Message:
+    def collect(self, participants: Tensor, stack: Stack, upload: Stack) -> Message:
         """Replace the means; returns what the participants, whose rows the stacks hold, send for it."""
         shares = self._sizes[participants] / self._sizes[participants].sum()
-        sent = {name: kept[name] for name in self._with_layer(kept, uploaded)}
-        self.values = {name: torch.tensordot(shares, value, dims=1) for name, value in sent.items()}
-        return Message(sent)
+        values = {name: stack[name] for name in self._with_layer(stack, upload)}
+        self.values = {name: torch.tensordot(shares, value, dims=1) for name, value in values.items()}
+        return Message(values)
 
-    def hand_out(self, received: Stack, sent: Stack) -> Message:
+    def hand_out(self, received: Stack, sent_stack: Stack) -> Message:
         """The means for clients that have received parameters as they were sent, a row for each."""
         return Message(
             {
                 name: self.values[name].expand(received[name].shape)
-                for name in self._with_layer(received, sent)
+                for name in self._with_layer(received, sent_stack)
                 if name in self.values
             }
         )

@@ -25,22 +25,22 @@ class SelectedRounds:
 
     def __init__(self, samples: Mapping[str, NDArray[np.int32]]) -> None:
         self._samples = samples
-        self._kept: dict[tuple[str, str], Evaluation] = {}
+        self._selections: dict[tuple[str, str], Evaluation] = {}
 
-    def note(self, stage: str, found: Evaluation) -> None:
+    def note(self, stage: str, evaluation: Evaluation) -> None:
         """The next row of a stage."""
-        if not found.confusion.size:
+        if not evaluation.confusion.size:
             return
         for rule, choose in RULES.items():
-            kept = self._kept.get((stage, rule), found)
+            selection = self._selections.get((stage, rule), evaluation)
             # Of the row that a rule selects and the next one it selects as it would of all.
-            rows = np.stack([kept.correct, found.correct])
+            rows = np.stack([selection.correct, evaluation.correct])
             validation, test = rows[:, VALIDATION], rows[:, TEST]
-            later = choose(validation, self._samples["val"], test, self._samples["test"]) == 1
-            self._kept[stage, rule] = Evaluation(
-                np.where(later, found.correct, kept.correct),
-                np.where(later[:, None, None], found.confusion, kept.confusion),
-                np.where(later, found.roc_auc, kept.roc_auc),
+            mask = choose(validation, self._samples["val"], test, self._samples["test"]) == 1
+            self._selections[stage, rule] = Evaluation(
+                np.where(mask, evaluation.correct, selection.correct),
+                np.where(mask[:, None, None], evaluation.confusion, selection.confusion),
+                np.where(mask, evaluation.roc_auc, selection.roc_auc),
             )
 
     def confusion(self, correct: Mapping[tuple[str, str], Counts]) -> dict[tuple[str, str], Counts]:
@@ -50,25 +50,25 @@ class SelectedRounds:
         out if it does not agree with what the rule selects of these, such as a method that trains for
         fewer epochs than it is evaluated after.
         """
-        found = {}
-        for (stage, rule), kept in self._kept.items():
+        confusions = {}
+        for (stage, rule), selection in self._selections.items():
             val, test = correct[stage, "val"], correct[stage, "test"]
             row = RULES[rule](val, self._samples["val"], test, self._samples["test"])
-            chosen = test[row, np.arange(test.shape[1])]
-            right = np.trace(kept.confusion, axis1=1, axis2=2)
-            items = kept.confusion.sum(axis=(1, 2))
-            if np.array_equal(right, chosen) and np.array_equal(items, self._samples["test"]):
-                found[stage, rule] = kept.confusion
-        return found
+            counts = test[row, np.arange(test.shape[1])]
+            diagonal = np.trace(selection.confusion, axis1=1, axis2=2)
+            items = selection.confusion.sum(axis=(1, 2))
+            if np.array_equal(diagonal, counts) and np.array_equal(items, self._samples["test"]):
+                confusions[stage, rule] = selection.confusion
+        return confusions
 
     def roc_auc(self) -> dict[tuple[str, str], NDArray[np.float64]]:
         """Areas under the ROC curve ``[clients]`` by stage and rule; none for other than two classes."""
-        return {key: kept.roc_auc for key, kept in self._kept.items() if not np.isnan(kept.roc_auc).all()}
+        return {key: row.roc_auc for key, row in self._selections.items() if not np.isnan(row.roc_auc).all()}
 
     def state(self) -> dict[tuple[str, str], tuple[NDArray[Any], ...]]:
         """What a checkpoint keeps."""
-        return {key: tuple(kept) for key, kept in self._kept.items()}
+        return {key: tuple(row) for key, row in self._selections.items()}
 
     def resume(self, state: Mapping[tuple[str, str], tuple[NDArray[Any], ...]]) -> None:
         """Go on from what a checkpoint has kept."""
-        self._kept = {key: Evaluation(*kept) for key, kept in state.items()}
+        self._selections = {key: Evaluation(*row) for key, row in state.items()}

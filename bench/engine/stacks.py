@@ -25,10 +25,10 @@ def by_layer(stack: Stack, layers: Layers) -> dict[str, Stack]:
         ValueError: a parameter of the stack is in no layer, or in several.
     """
     cut = {layer: {name: stack[name] for name in names if name in stack} for layer, names in layers.items()}
-    placed = [name for part in cut.values() for name in part]
-    if sorted(placed) != sorted(stack):
-        wrong = sorted(name for name in stack if placed.count(name) != 1)
-        raise ValueError(f"every parameter belongs to one layer, which does not hold for {', '.join(wrong)}")
+    names = [name for part in cut.values() for name in part]
+    if sorted(names) != sorted(stack):
+        strays = sorted(name for name in stack if names.count(name) != 1)
+        raise ValueError(f"every parameter belongs to one layer, which does not hold for {', '.join(strays)}")
     return {layer: part for layer, part in cut.items() if part}
 
 
@@ -75,17 +75,17 @@ def mix(stack: Stack, weights: Tensor | Mapping[str, Tensor], layers: Layers | N
     if layers is None:
         raise ValueError("weights by layer need the layers")
     parts = {layer: mix(part, weights[layer]) for layer, part in by_layer(stack, layers).items()}
-    mixed = {name: value for part in parts.values() for name, value in part.items()}
-    return {name: mixed[name] for name in stack}
+    values = {name: value for part in parts.values() for name, value in part.items()}
+    return {name: values[name] for name in stack}
 
 
-def inner_products(stack: Stack, other: Stack) -> Tensor:
+def inner_products(stack: Stack, other_stack: Stack) -> Tensor:
     """Inner products of every client of a stack with every client of another, float64 ``[c, d]``.
 
     Products within a parameter are of the stacks' own precision; those of all parameters are summed
     in float64.
     """
-    products = [value.flatten(1) @ other[name].flatten(1).T for name, value in stack.items()]
+    products = [value.flatten(1) @ other_stack[name].flatten(1).T for name, value in stack.items()]
     return torch.stack(products).double().sum(dim=0)
 
 
@@ -118,15 +118,15 @@ def cosines(stack: Stack) -> Tensor:
 
 def norms(stack: Stack) -> Tensor:
     """Euclidean norm of every client's parameters, ``[clients]``."""
-    each = [torch.linalg.vector_norm(value.flatten(1), dim=1) for value in stack.values()]
-    result: Tensor = torch.linalg.vector_norm(torch.stack(each), dim=0)
+    parameter_norms = [torch.linalg.vector_norm(value.flatten(1), dim=1) for value in stack.values()]
+    result: Tensor = torch.linalg.vector_norm(torch.stack(parameter_norms), dim=0)
     return result
 
 
 def softmax_over_others(scores: Tensor) -> Tensor:
     """Softmax of every row of ``[..., clients, clients]`` without the client itself, whose share is 0."""
-    itself = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
-    return scores.masked_fill(itself, -torch.inf).softmax(dim=-1)
+    diagonal = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
+    return scores.masked_fill(diagonal, -torch.inf).softmax(dim=-1)
 
 
 def project_onto_simplex(z: Tensor) -> Tensor:

@@ -19,12 +19,12 @@ class Task:
 
     ``train_sizes`` ``[clients]`` float32 are the numbers of training items; ``parameters`` the
     names that can be sent, ``head`` and ``backbone`` its two parts, and ``layers`` the names by layer
-    (a module of the client model: a weight and its bias are one). ``first`` is the number of the first
+    (a module of the client model: a weight and its bias are one). ``offset`` is the number of the first
     client: those that join later are numbered after the others.
     """
 
     def __init__(
-        self, spec: RunSpec, model: ClientModel, train_sizes: Tensor, device: torch.device, first: int = 0
+        self, spec: RunSpec, model: ClientModel, train_sizes: Tensor, device: torch.device, offset: int = 0
     ) -> None:
         self.clients = len(train_sizes)
         self.rounds = spec.protocol.rounds
@@ -40,7 +40,7 @@ class Task:
             layer = name.rpartition(".")[0] or name
             self.layers[layer] = (*self.layers.get(layer, ()), name)
         self._seed = spec.seed
-        self._first = first
+        self._offset = offset
         self._model = model
 
     def generator(self, *key: str | int) -> torch.Generator:
@@ -53,19 +53,19 @@ class Task:
 
     def common(self) -> dict[str, Tensor]:
         """One random model for all clients, ``[clients, ...]`` without copies, buffers included."""
-        drawn = self._model.initial(streams.generator(self._seed, "initial", "common"))
+        parameters = self._model.initial(streams.generator(self._seed, "initial", "common"))
         return {
             name: torch.from_numpy(value).to(self.device).expand(self.clients, *value.shape)
-            for name, value in drawn.items()
+            for name, value in parameters.items()
         }
 
     def own(self) -> dict[str, Tensor]:
         """A random model of its own for every client, ``[clients, ...]``."""
-        drawn = [
+        draws = [
             self._model.initial(streams.generator(self._seed, "initial", client))
-            for client in range(self._first, self._first + self.clients)
+            for client in range(self._offset, self._offset + self.clients)
         ]
         return {
-            name: torch.from_numpy(np.stack([one[name] for one in drawn])).to(self.device)
-            for name in drawn[0]
+            name: torch.from_numpy(np.stack([draw[name] for draw in draws])).to(self.device)
+            for name in draws[0]
         }

@@ -143,14 +143,14 @@ def write(path: Path, file: AssignmentFile) -> None:
     Raises:
         OSError: the file cannot be written there.
     """
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as unfinished:
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as temporary:
         try:
-            np.savez_compressed(unfinished, allow_pickle=False, **dict(_arrays(file)))
-            unfinished.close()
-            Path(unfinished.name).chmod(0o644)
-            os.replace(unfinished.name, path)
+            np.savez_compressed(temporary, allow_pickle=False, **dict(_arrays(file)))
+            temporary.close()
+            Path(temporary.name).chmod(0o644)
+            os.replace(temporary.name, path)
         except BaseException:
-            Path(unfinished.name).unlink(missing_ok=True)
+            Path(temporary.name).unlink(missing_ok=True)
             raise
 
 
@@ -184,12 +184,12 @@ class _Archive:
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
-    def wrong(self, what: str) -> RequestError:
-        return RequestError(f"{self.path}: {' '.join(what.split())}; {CORRECT}")
+    def wrong(self, problem: str) -> RequestError:
+        return RequestError(f"{self.path}: {' '.join(problem.split())}; {CORRECT}")
 
-    def require(self, holds: bool | np.bool_, what: str) -> None:
+    def require(self, holds: bool | np.bool_, problem: str) -> None:
         if not holds:
-            raise self.wrong(what)
+            raise self.wrong(problem)
 
     def cuts(self, name: str, length: int) -> NDArray[np.int64]:
         """The inner ones of the offsets that cut ``length`` entries into those of the clients."""
@@ -205,8 +205,8 @@ class _Archive:
 
     def of_items(self, name: str) -> NDArray[Any]:
         """An array with an entry for every one of ``nodes``."""
-        length, expected = len(self[name]), len(self["nodes"])
-        self.require(length == expected, f"'{name}' has {length} entries, expected {expected}")
+        length, items = len(self[name]), len(self["nodes"])
+        self.require(length == items, f"'{name}' has {length} entries, expected {items}")
         return self[name]
 
     def split(self) -> Split | None:
@@ -225,10 +225,10 @@ class _Archive:
     def roles(self) -> NDArray[np.int8]:
         roles = np.full(len(self["nodes"]), UNUSED, np.int8)
         for mask, role in MASKS.items():
-            chosen = self.of_items(mask)
-            twice = self["nodes"][chosen][roles[chosen] != UNUSED]
-            self.require(not len(twice), f"'{mask}' overlaps another mask at item {twice[:1].sum()}")
-            roles[chosen] = role
+            positions = self.of_items(mask)
+            repeats = self["nodes"][positions][roles[positions] != UNUSED]
+            self.require(not len(repeats), f"'{mask}' overlaps another mask at item {repeats[:1].sum()}")
+            roles[positions] = role
         return roles
 
     def read(self) -> AssignmentFile:
@@ -278,9 +278,9 @@ def _rows(path: Path) -> Iterator[tuple[int, int, int]]:
     """
     with path.open(encoding="utf-8-sig", newline="") as lines:
         table = csv.DictReader(lines)
-        missing = [column for column in COLUMNS if column not in (table.fieldnames or ())]
-        if missing:
-            raise ValueError(f"expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is missing")
+        gaps = [column for column in COLUMNS if column not in (table.fieldnames or ())]
+        if gaps:
+            raise ValueError(f"expected the columns {', '.join(COLUMNS)}; {', '.join(gaps)} is missing")
         for row in table:
             client, item, role = ((row[column] or "").strip() for column in COLUMNS)
             place = f"line {table.line_num}, column"
@@ -301,9 +301,9 @@ def read_table(path: Path) -> AssignmentFile:
         if not len(rows):
             raise ValueError("expected a row for every item of a client, got none")
         clients, items, roles = rows.T
-        absent = np.setdiff1d(np.arange(min(len(rows) + 1, clients.max() + 1)), clients)
-        if clients.min() < 0 or len(absent):
-            number = clients.min() if clients.min() < 0 else absent[0]
+        gaps = np.setdiff1d(np.arange(min(len(rows) + 1, clients.max() + 1)), clients)
+        if clients.min() < 0 or len(gaps):
+            number = clients.min() if clients.min() < 0 else gaps[0]
             raise ValueError(
                 f"clients are numbered from 0 without a gap, but "
                 f"{'there is a' if number < 0 else 'no row is of'} client {number}"

@@ -77,24 +77,24 @@ def federate(
             f"got {clients}"
         )
     request = FederationKey(name, scenario, clients, partition_seed, split)
-    imported = cache.imported_path(request, prepared.checksum)
-    if imported.exists():
-        own = _restore(imported, prepared, scenario)
-        if own is None:
+    path_of_import = cache.imported_path(request, prepared.checksum)
+    if path_of_import.exists():
+        federation = _restore(path_of_import, prepared, scenario)
+        if federation is None:
             raise RequestError(
-                f"the imported federation {imported} is damaged or of an earlier version: "
+                f"the imported federation {path_of_import} is damaged or of an earlier version: "
                 f"import it again or delete it"
             )
-        return own
+        return federation
     options = recipe.recipe(partition_seed)
     path = cache.drawn_path(request, prepared.checksum, options)
-    stored = _restore(path, prepared, scenario)
-    if stored is not None:
-        return stored
+    stored_federation = _restore(path, prepared, scenario)
+    if stored_federation is not None:
+        return stored_federation
     with cache.lock(path):
-        stored = _restore(path, prepared, scenario)
-        if stored is not None:
-            return stored
+        stored_federation = _restore(path, prepared, scenario)
+        if stored_federation is not None:
+            return stored_federation
         assignment = recipe.draw(prepared.data, clients, partition_seed, split)
         recipe.check(prepared.data, assignment)
         provenance = {

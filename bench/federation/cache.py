@@ -41,7 +41,7 @@ def imported_path(request: FederationKey, checksum: str) -> Path:
     return home() / "partitions" / "imported" / f"{_key(request, checksum, {})}.npz"
 
 
-def _refused(path: Path, error: OSError) -> RequestError:
+def _write_error(path: Path, error: OSError) -> RequestError:
     return RequestError(
         f"cannot write to {path.parent} ({error.strerror or error}); "
         f"make it writable or set BENCH_HOME to a folder that is"
@@ -53,17 +53,17 @@ def lock(path: Path) -> Iterator[None]:
     """Hold the file's lock, so that one process draws while others wait for its result."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        held = FileLock(path.with_suffix(".lock"))
-        held.acquire()
+        file_lock = FileLock(path.with_suffix(".lock"))
+        file_lock.acquire()
     except OSError as error:
-        raise _refused(path, error) from None
+        raise _write_error(path, error) from None
     try:
         yield
     except BaseException:  # a refused request leaves no file behind
         path.with_suffix(".lock").unlink(missing_ok=True)
         raise
     finally:
-        held.release()
+        file_lock.release()
 
 
 def write(path: Path, file: AssignmentFile) -> None:
@@ -71,7 +71,7 @@ def write(path: Path, file: AssignmentFile) -> None:
     try:
         assignment_file.write(path, file)
     except OSError as error:
-        raise _refused(path, error) from None
+        raise _write_error(path, error) from None
 
 
 def load(path: Path) -> AssignmentFile | None:

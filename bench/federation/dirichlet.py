@@ -16,18 +16,18 @@ def _draw(
 ) -> list[NDArray[np.int64]]:
     """One draw, every class in turn; see ``label_dirichlet``."""
     pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
-    held = np.zeros(clients, np.int64)
+    counts = np.zeros(clients, np.int64)
     for label in np.unique(labels):
         items = stream.permutation(np.flatnonzero(labels == label))
         weights = stream.dirichlet(np.full(clients, concentration))
-        open_ = held < len(labels) / clients
+        open_ = counts < len(labels) / clients
         weights = np.where(open_, weights, 0.0)
         if weights.sum() == 0.0:  # every open client's weight was rounded to zero
             weights = open_.astype(float)
         cuts = (np.cumsum(weights / weights.sum()) * len(items)).astype(np.int64)[:-1]
         for client, piece in enumerate(np.split(items, cuts)):
             pieces[client].append(piece)
-            held[client] += len(piece)
+            counts[client] += len(piece)
     return [np.concatenate(parts) for parts in pieces]
 
 

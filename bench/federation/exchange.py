@@ -41,33 +41,33 @@ def export_federation(federation: Federation, path: Path) -> None:
         raise RequestError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _request(path: Path, file: AssignmentFile, named: Mapping[str, Any]) -> FederationKey:
+def _request(path: Path, file: AssignmentFile, arguments: Mapping[str, Any]) -> FederationKey:
     """The request that a file's clients stand for, by what file and user name of it; the data set has the
     defaults of seed and split.
 
     Raises:
         RequestError: they contradict each other, or name too little.
     """
-    said: dict[str, Any] = {"clients": len(file.assignment.ids)}
-    said |= {name: getattr(file, name) for name in ("dataset", "scenario", "partition_seed", "split")}
-    for name, value in said.items():
-        asked = named.get(name)
-        if value is not None and asked is not None and value != asked:
+    parts: dict[str, Any] = {"clients": len(file.assignment.ids)}
+    parts |= {name: getattr(file, name) for name in ("dataset", "scenario", "partition_seed", "split")}
+    for name, value in parts.items():
+        argument = arguments.get(name)
+        if value is not None and argument is not None and value != argument:
             option = name.replace("_", "-")
-            raise RequestError(f"{path}: {name} and --{option} differ: {value} there, {asked} here")
-        said[name] = asked if value is None else value
+            raise RequestError(f"{path}: {name} and --{option} differ: {value} there, {argument} here")
+        parts[name] = argument if value is None else value
     for name, words in (("dataset", "data set"), ("scenario", "scenario")):
-        if said[name] is None:
+        if parts[name] is None:
             raise RequestError(f"{path} does not say its {words}: name it with --{name}")
-    protocol = DATASETS.named(said["dataset"]).protocol
+    protocol = DATASETS.named(parts["dataset"]).protocol
     for name in ("partition_seed", "split"):
-        said[name] = getattr(protocol, name) if said[name] is None else said[name]
-    if said["partition_seed"] < 0:
+        parts[name] = getattr(protocol, name) if parts[name] is None else parts[name]
+    if parts["partition_seed"] < 0:
         raise RequestError(
-            f"{path}: its partition seed is {said['partition_seed']}, expected 0 or more; {CORRECT}"
+            f"{path}: its partition seed is {parts['partition_seed']}, expected 0 or more; {CORRECT}"
         )
-    check_split(said["split"])
-    return FederationKey(**said)
+    check_split(parts["split"])
+    return FederationKey(**parts)
 
 
 def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool) -> Iterator[str]:
@@ -80,22 +80,22 @@ def _problems_of_items(file: AssignmentFile, prepared: Prepared, disjoint: bool)
         yield f"client {np.argmin(sizes)} has no items"
     ids, roles = np.concatenate(file.assignment.ids), np.concatenate(file.assignment.roles)
     client = np.repeat(np.arange(len(sizes)), sizes)
-    for first in np.flatnonzero((ids < 0) | (ids >= items)):
+    for index in np.flatnonzero((ids < 0) | (ids >= items)):
         yield (
-            f"client {client[first]} has the item {ids[first]}, which is unknown: items of {name} must lie "
+            f"client {client[index]} has the item {ids[index]}, which is unknown: items of {name} must lie "
             f"in 0 to {items - 1}"
         )
     order = np.lexsort((client, ids))
-    same = np.flatnonzero(np.diff(ids[order]) == 0)
-    one, other = order[same], order[same + 1]
-    for pairs, what in (
-        (client[one] == client[other], "has an item twice"),
-        (np.full(len(same), disjoint), "shares an item"),
-        (roles[one] != roles[other], "has an item in another role"),
+    repeats = np.flatnonzero(np.diff(ids[order]) == 0)
+    former, latter = order[repeats], order[repeats + 1]
+    for pairs, flaw in (
+        (client[former] == client[latter], "has an item twice"),
+        (np.full(len(repeats), disjoint), "shares an item"),
+        (roles[former] != roles[latter], "has an item in another role"),
     ):
-        for a, b in zip(one[pairs], other[pairs], strict=True):
+        for a, b in zip(former[pairs], latter[pairs], strict=True):
             yield (
-                f"client {client[b]} {what}: {ids[a]}, which is {ROLE_NAMES[roles[a]]} at client {client[a]} "
+                f"client {client[b]} {flaw}: {ids[a]}, which is {ROLE_NAMES[roles[a]]} at client {client[a]} "
                 f"and {ROLE_NAMES[roles[b]]} at client {client[b]}"
             )
     if file.labels is not None and not np.array_equal(np.concatenate(file.labels), prepared.data.labels[ids]):
@@ -147,18 +147,18 @@ class ImportedClients:
         federation, request, holdings = self.federation, self.request, self.holdings
         sizes = " to ".join(map(str, dict.fromkeys(holdings.sizes)))
         shares = ",".join(f"{share:g}" for share in request.split)
-        of = f"{federation.dataset}, {federation.scenario}"
+        name = f"{federation.dataset}, {federation.scenario}"
         lines = [
-            f"{len(federation)} clients of {of}, hash {federation.hash}",
+            f"{len(federation)} clients of {name}, hash {federation.hash}",
             f"items: {sizes} a client, {holdings.held:,} in all ({_counts(holdings.items)})",
             f"items held by no client: {holdings.unheld:,}; by several: {holdings.shared:,}",
         ]
         if any(holdings.without.values()):
             lines.append(f"clients that lack items of a role: {_counts(holdings.without)}")
         if self.off_split:
-            held = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
+            role_shares = ", ".join(f"{share:.0f} % {role}" for role, share in holdings.shares.items())
             split = f"the runs' protocol.split is [{shares}]; --split names another"
-            lines.append(f"note: the roles are {held}, but {split}")
+            lines.append(f"note: the roles are {role_shares}, but {split}")
         runs = f"protocol.partition_seed={request.partition_seed} and protocol.split=[{shares}]"
         return (
             *lines,
@@ -197,8 +197,8 @@ def install(
     prepared = prepare(request.dataset, roots)
     recipe = scenarios.find(request.scenario, request.dataset, prepared.dataset.family)
     if request.clients % recipe.samples:
-        taken = f"{request.scenario} takes {recipe.samples} of every part"
-        refuse([f"{request.clients} clients, but {taken}: expected a multiple"])
+        multiple = f"{request.scenario} takes {recipe.samples} of every part"
+        refuse([f"{request.clients} clients, but {multiple}: expected a multiple"])
     refuse(_problems_of_items(file, prepared, recipe.disjoint))
     provenance = file.provenance | {
         "made": "imported",
@@ -208,7 +208,7 @@ def install(
     federation = assemble(prepared, request.scenario, file.assignment, provenance)
     refuse(_problems_of_federation(file, federation))
     recipe.check(prepared.data, file.assignment)
-    kept = cache.imported_path(request, prepared.checksum)
-    with cache.lock(kept):
-        cache.write(kept, AssignmentFile.of(federation))
-    return ImportedClients(federation, request, holdings(federation, prepared.items), kept)
+    stored_path = cache.imported_path(request, prepared.checksum)
+    with cache.lock(stored_path):
+        cache.write(stored_path, AssignmentFile.of(federation))
+    return ImportedClients(federation, request, holdings(federation, prepared.items), stored_path)

@@ -24,13 +24,13 @@ def known_cross_edges(federation: Federation, method: str) -> list[Indices]:
     Raises:
         NotApplicableError: a client does not know its neighbours at other clients.
     """
-    known = [client.cross_edges for client in federation.clients if client.cross_edges is not None]
-    if len(known) < len(federation):
+    edges = [client.cross_edges for client in federation.clients if client.cross_edges is not None]
+    if len(edges) < len(federation):
         raise NotApplicableError(
             f"{method} needs clients that know their neighbours at other clients: a data set with "
             f"hyperedges such as cora-whole, not {federation.dataset}"
         )
-    return known
+    return edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +53,11 @@ class Holders:
         position = np.concatenate([np.arange(len(client.ids)) for client in clients])
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
-        twice = ids[1:][ids[1:] == ids[:-1]]
-        if twice.size:
+        repeats = ids[1:][ids[1:] == ids[:-1]]
+        if repeats.size:
             raise NotApplicableError(
-                f"{method} needs clients that share no node, but {len(np.unique(twice))} nodes are at "
-                f"several clients (node {twice[0]}, for one): choose a scenario without overlap"
+                f"{method} needs clients that share no node, but {len(np.unique(repeats))} nodes are at "
+                f"several clients (node {repeats[0]}, for one): choose a scenario without overlap"
             )
         return cls(ids, number[order], position[order])
 
@@ -68,22 +68,22 @@ class Holders:
             NotApplicableError: no client holds such a node.
         """
         place = np.searchsorted(self.ids, ids).clip(max=len(self.ids) - 1)
-        absent = ids[self.ids[place] != ids]
-        if absent.size:
-            raise NotApplicableError(f"node {absent[0]} is a neighbour, but no client holds it")
+        missing_ids = ids[self.ids[place] != ids]
+        if missing_ids.size:
+            raise NotApplicableError(f"node {missing_ids[0]} is a neighbour, but no client holds it")
         return self.client[place], self.position[place]
 
 
 def fetch(
     holders: Holders,
-    wanted: Sequence[Indices],
+    id_lists: Sequence[Indices],
     rows: Sequence[Features],
     traffic: TrafficMeter,
     exchange: int,
 ) -> Iterator[NDArray[np.float32]]:
-    """For every client the rows ``[wanted, width]`` that others hold, sent through the server.
+    """For every client the rows ``[ids, width]`` that others hold, sent through the server.
 
-    ``wanted`` are every client's ids, ``rows`` every client's features, one a node. A holder sends ids
+    ``id_lists`` are every client's ids, ``rows`` every client's features, one a node. A holder sends ids
     (int64) and dense rows (float32) once, however many clients want them; the server passes them on to
     each. A client's rows are made when it is its turn: all clients' at once can be larger than the
     features.
@@ -91,17 +91,17 @@ def fetch(
     Raises:
         NotApplicableError: no client holds a wanted node.
     """
-    once = np.unique(np.concatenate(wanted))
-    client, position = holders.find(once)
+    distinct_ids = np.unique(np.concatenate(id_lists))
+    client, position = holders.find(distinct_ids)
     for holder in np.unique(client):
-        asked = client == holder
-        traffic.upload(once[asked], dense_rows(rows[holder], position[asked]), exchange=exchange)
-    for ids in wanted:
+        mask = client == holder
+        traffic.upload(distinct_ids[mask], dense_rows(rows[holder], position[mask]), exchange=exchange)
+    for ids in id_lists:
         client, position = holders.find(ids)
         result = np.empty((len(ids), rows[0].shape[1]), np.float32)
         for holder in np.unique(client):
-            asked = client == holder
-            result[asked] = dense_rows(rows[holder], position[asked])
+            mask = client == holder
+            result[mask] = dense_rows(rows[holder], position[mask])
         if len(ids):
             traffic.download(ids, result, exchange=exchange)
         yield result
@@ -116,16 +116,16 @@ def extended(client: Client, ids: Indices, features: NDArray[np.float32], links:
     if len(ids) == 0:
         return client
     assert client.edges is not None
-    own = client.features
+    rows = client.features
     return replace(
         client,
         ids=np.concatenate([client.ids, ids]),
         labels=np.concatenate([client.labels, np.full(len(ids), -1, np.int64)]),
         roles=np.concatenate([client.roles, np.full(len(ids), UNUSED, client.roles.dtype)]),
         features=(
-            np.concatenate([own, features])
-            if isinstance(own, np.ndarray)
-            else sparse.vstack([own, sparse.csr_matrix(features)], format="csr")
+            np.concatenate([rows, features])
+            if isinstance(rows, np.ndarray)
+            else sparse.vstack([rows, sparse.csr_matrix(features)], format="csr")
         ),
         edges=np.unique(np.concatenate([client.edges, links, links[::-1]], axis=1), axis=1),
     )

@@ -30,9 +30,9 @@ def check_graph(graph: Graph, name: str) -> None:
     nodes = len(graph.labels)
     source, target = graph.edges
     key = source * nodes + target
-    inside = not graph.edges.size or (graph.edges.min() >= 0 and graph.edges.max() < nodes)
-    sorted_once = bool((np.diff(key) > 0).all())
-    if not (inside and sorted_once and (source != target).all()):
+    in_range = not graph.edges.size or (graph.edges.min() >= 0 and graph.edges.max() < nodes)
+    is_sorted = bool((np.diff(key) > 0).all())
+    if not (in_range and is_sorted and (source != target).all()):
         raise RequestError(f"data set {name}: expected edges sorted by (source, target), no loops or repeats")
     if not np.array_equal(np.sort(target * nodes + source), key):
         raise RequestError(f"data set {name}: expected both directions of every edge")
@@ -40,8 +40,8 @@ def check_graph(graph: Graph, name: str) -> None:
 
 def adjacency(graph: Graph) -> sparse.csr_array:
     """The edges as ones in a matrix ``[nodes, nodes]``, sorted by row and column."""
-    ones, nodes = np.ones(graph.edges.shape[1], np.int8), len(graph.labels)
-    return sparse.csr_array((ones, tuple(graph.edges)), shape=(nodes, nodes))
+    values, nodes = np.ones(graph.edges.shape[1], np.int8), len(graph.labels)
+    return sparse.csr_array((values, tuple(graph.edges)), shape=(nodes, nodes))
 
 
 def metis_seed(partition_seed: int) -> int:
@@ -136,13 +136,13 @@ def graph_clients(graph: Graph, assignment: Assignment) -> tuple[Client, ...]:
     neighbours = adjacency(graph)
     clients = []
     for ids, roles in zip(assignment.ids, assignment.roles, strict=True):
-        own = neighbours[ids]
-        edges = np.stack(own[:, ids].sorted_indices().nonzero()).astype(np.int64)
+        neighbour_rows = neighbours[ids]
+        edges = np.stack(neighbour_rows[:, ids].sorted_indices().nonzero()).astype(np.int64)
         client = Client(ids, graph.labels[ids], roles, graph.features[ids], edges)
         if graph.hyperedges is not None:
-            known = known_hyperedges(graph.hyperedges, len(graph.labels), ids)
-            ends = np.stack(own.nonzero()).astype(np.int64)
+            hyperedges = known_hyperedges(graph.hyperedges, len(graph.labels), ids)
+            ends = np.stack(neighbour_rows.nonzero()).astype(np.int64)
             cross_edges = ends[:, ~np.isin(ends[1], ids)]
-            client = replace(client, hyperedges=known, cross_edges=cross_edges)
+            client = replace(client, hyperedges=hyperedges, cross_edges=cross_edges)
         clients.append(client)
     return tuple(clients)

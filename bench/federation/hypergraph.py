@@ -40,20 +40,20 @@ def check_hyperedges(lists: Ragged, nodes: int, name: str, least: int, multisets
     hyperedge = np.repeat(np.arange(len(lists)), sizes)
     order = np.lexsort((lists.values, hyperedge))
     sets = Ragged(lists.offsets, lists.values[order])
-    outside = hyperedge[(lists.values < 0) | (lists.values >= nodes)]
-    twice = hyperedge[1:][(np.diff(hyperedge) == 0) & (np.diff(sets.values) == 0)]
-    seen: dict[bytes, int] = {}
-    repeats = [j for j in range(len(sets)) if seen.setdefault(sets[j].tobytes(), j) != j]
-    for wrong, what in (
-        (outside, f"has a member outside 0 to {nodes - 1}"),
+    strays = hyperedge[(lists.values < 0) | (lists.values >= nodes)]
+    doubles = hyperedge[1:][(np.diff(hyperedge) == 0) & (np.diff(sets.values) == 0)]
+    positions: dict[bytes, int] = {}
+    repeats = [j for j in range(len(sets)) if positions.setdefault(sets[j].tobytes(), j) != j]
+    for numbers, problem in (
+        (strays, f"has a member outside 0 to {nodes - 1}"),
         (np.flatnonzero(sizes < least), f"has fewer than {least} members"),
-        ([] if multisets else twice, "names a member twice"),
+        ([] if multisets else doubles, "names a member twice"),
         (repeats, "has the members of an earlier one"),
     ):
-        if len(wrong):
+        if len(numbers):
             raise RequestError(
                 f"data set {name}: expected distinct hyperedges of {least} or more of {nodes} nodes, but "
-                f"hyperedge {wrong[0]} {what}; correct what loads it"
+                f"hyperedge {numbers[0]} {problem}; correct what loads it"
             )
 
 
@@ -65,10 +65,10 @@ def check_clients(data: Graph | Hypergraph, assignment: Assignment) -> None:
     """
     clients = len(assignment.ids)
     if data.hyperedges is not None:
-        touched = np.zeros(len(data.labels), bool)
-        touched[data.hyperedges.values] = True
+        is_member = np.zeros(len(data.labels), bool)
+        is_member[data.hyperedges.values] = True
         for client, ids in enumerate(assignment.ids):
-            if not touched[ids].any():
+            if not is_member[ids].any():
                 raise RequestError(
                     f"client {client} of {clients} is isolated: none of its {len(ids)} nodes lies in a "
                     f"hyperedge; ask for fewer clients or another protocol.partition_seed"
@@ -118,13 +118,13 @@ def known_hyperedges(lists: Ragged, nodes: int, ids: NDArray[np.int64]) -> Clien
     """What the client that holds ``ids``, among ``nodes`` in all, knows of the hyperedges that touch it."""
     position = np.full(nodes, -1, np.int64)
     position[ids] = np.arange(len(ids))
-    own = position[lists.values]
-    hyperedge = np.repeat(np.arange(len(lists)), lists.sizes)[own >= 0]
-    own = own[own >= 0]
-    order = np.lexsort((own, hyperedge))
-    touched, counts = np.unique(hyperedge, return_counts=True)
+    members = position[lists.values]
+    hyperedge = np.repeat(np.arange(len(lists)), lists.sizes)[members >= 0]
+    members = members[members >= 0]
+    order = np.lexsort((members, hyperedge))
+    numbers, counts = np.unique(hyperedge, return_counts=True)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-    return ClientHyperedges(touched, Ragged(offsets, own[order]), lists.sizes[touched])
+    return ClientHyperedges(numbers, Ragged(offsets, members[order]), lists.sizes[numbers])
 
 
 def hypergraph_clients(hypergraph: Hypergraph, assignment: Assignment) -> tuple[Client, ...]:

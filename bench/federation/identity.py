@@ -18,17 +18,17 @@ from bench.federation.types import Client
 
 
 class _Digest:
-    def __init__(self, what: str) -> None:
-        self._sha = hashlib.sha256(f"{what}\n".encode())
+    def __init__(self, title: str) -> None:
+        self._sha = hashlib.sha256(f"{title}\n".encode())
 
     def text(self, name: str, value: str) -> None:
         content = value.encode()
         self._sha.update(f"{name} text {len(content)}\n".encode() + content)
 
     def array(self, name: str, values: NDArray[Any], dtype: str) -> None:
-        fixed = np.ascontiguousarray(values, dtype=dtype)
-        self._sha.update(f"{name} {dtype} {fixed.shape}\n".encode())
-        self._sha.update(fixed.reshape(-1).view(np.uint8).data)
+        content = np.ascontiguousarray(values, dtype=dtype)
+        self._sha.update(f"{name} {dtype} {content.shape}\n".encode())
+        self._sha.update(content.reshape(-1).view(np.uint8).data)
 
     def integers(self, name: str, values: NDArray[Any]) -> None:
         self.array(name, values, "<i8")

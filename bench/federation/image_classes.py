@@ -60,11 +60,11 @@ class _Shards(ImageScenario):
                 f"each of {classes} classes alike, got {clients}"
             )
         cuts = per_client * clients // classes
-        fewest = min(map(len, items))
-        if cuts > fewest:
+        count = min(map(len, items))
+        if cuts > count:
             raise RequestError(
-                f"clients: {clients} of them cut every class into {cuts} shards, but a class has {fewest} "
-                f"images; ask for {clients * fewest // cuts} clients at most"
+                f"clients: {clients} of them cut every class into {cuts} shards, but a class has {count} "
+                f"images; ask for {clients * count // cuts} clients at most"
             )
         shards = [shard for part in items for shard in np.split(part[: len(part) // cuts * cuts], cuts)]
         return [
@@ -103,17 +103,17 @@ class PathologicalDistinct(_Shards):
         A class of which every later client must get a shard is taken without a draw, so that no draw
         ends where a client could only get a class twice.
         """
-        left = np.full(classes, cuts)
+        shards = np.full(classes, cuts)
         hands = []
         for clients_left in range(clients, 0, -1):
-            due = np.flatnonzero(left == clients_left)
-            drawn = classes * cuts // clients - len(due)
-            if drawn:
-                weights = np.where(left < clients_left, left, 0)
-                free = stream.choice(classes, drawn, replace=False, p=weights / weights.sum())
-                due = np.concatenate([due, free])
-            hands.append((due + 1) * cuts - left[due])
-            left[due] -= 1
+            hand = np.flatnonzero(shards == clients_left)
+            count = classes * cuts // clients - len(hand)
+            if count:
+                weights = np.where(shards < clients_left, shards, 0)
+                picks = stream.choice(classes, count, replace=False, p=weights / weights.sum())
+                hand = np.concatenate([hand, picks])
+            hands.append((hand + 1) * cuts - shards[hand])
+            shards[hand] -= 1
         return hands
 
 
@@ -155,17 +155,19 @@ class CaseStudy(ImageScenario):
         pieces: list[list[NDArray[np.int64]]] = [[] for _ in range(clients)]
         for rank, label in enumerate(stream.permutation(len(items)).tolist()):
             size = len(items[label])
-            own, rest = np.split(items[label], [size * OWN // 100])
+            group_items, common_items = np.split(items[label], [size * OWN // 100])
             owners = np.flatnonzero(group == rank // (len(items) // GROUPS)).tolist()
-            part = len(own) // len(owners)
+            part = len(group_items) // len(owners)
             if part == 0:
                 raise RequestError(
                     f"clients: {len(owners)} of {clients} share {OWN} % of a class that has {size} images; "
                     f"ask for fewer clients"
                 )
-            for client, piece in zip(owners, np.split(own, part * np.arange(1, len(owners))), strict=True):
+            for client, piece in zip(
+                owners, np.split(group_items, part * np.arange(1, len(owners))), strict=True
+            ):
                 pieces[client].append(piece)
-            even = len(rest) // clients
+            share = len(common_items) // clients
             for client in range(clients):
-                pieces[client].append(rest[client * even : (client + 1) * even])
+                pieces[client].append(common_items[client * share : (client + 1) * share])
         return [np.concatenate(parts) for parts in pieces]

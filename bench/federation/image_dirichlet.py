@@ -39,8 +39,8 @@ class Dirichlet(ImageScenario):
         if number == parameter:
             return cls(positive_number(parameter))
         if number not in RELEASED_CONCENTRATIONS:
-            known = " or ".join(RELEASED_CONCENTRATIONS)
-            raise ValueError(f"expected {known} before '{RELEASED}', got '{number}'")
+            options = " or ".join(RELEASED_CONCENTRATIONS)
+            raise ValueError(f"expected {options} before '{RELEASED}', got '{number}'")
         return DirichletReleased(float(number))
 
     def deal(self, labels: NDArray[np.int64], clients: int, stream: Stream) -> list[NDArray[np.int64]]:

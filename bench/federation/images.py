@@ -74,11 +74,11 @@ class ImageScenario(Scenario[Images]):
         )
         ids, roles = [], []
         for client, share in enumerate(self.shares(population, clients, partition_seed)):
-            own = image[share]
-            own = own[own >= 0]
-            order = np.argsort(own)
-            ids.append(own[order])
-            roles.append(self.roles(len(own), split, partition_seed, client)[order])
+            members = image[share]
+            members = members[members >= 0]
+            order = np.argsort(members)
+            ids.append(members[order])
+            roles.append(self.roles(len(members), split, partition_seed, client)[order])
         return Assignment(tuple(ids), tuple(roles))
 
 

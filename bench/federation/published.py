@@ -19,8 +19,8 @@ def legacy_permutation(items: int, seed: int) -> NDArray[np.int64]:
     twister.state = np.random.RandomState(seed).get_state(legacy=False)
     order = np.arange(items)
     for place, number in enumerate(twister.random_raw(items)):
-        other = place + int(number) % (items - place)
-        order[place], order[other] = order[other], order[place]
+        target = place + int(number) % (items - place)
+        order[place], order[target] = order[target], order[place]
     return order
 
 
@@ -40,10 +40,10 @@ class Published(Scenario[Graph]):
     def draw(self, data: Graph, clients: int, partition_seed: int, split: Split) -> Assignment:
         """The published parts of that number."""
         if clients not in data.published:
-            have = ", ".join(map(str, sorted(data.published)))
+            counts = ", ".join(map(str, sorted(data.published)))
             raise RequestError(
-                f"scenario published: expected {have} clients, whose parts are published, got {clients}"
-                if have
+                f"scenario published: expected {counts} clients, whose parts are published, got {clients}"
+                if counts
                 else "scenario published: no parts of this graph are published: use non-overlapping"
             )
         published = data.published[clients]

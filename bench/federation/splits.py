@@ -18,14 +18,14 @@ from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION
 
 
 @cache  # of few splits, and asked for every planned run
-def _exact(split: Split) -> tuple[Fraction, Fraction, Fraction]:
+def _exact_shares(split: Split) -> tuple[Fraction, Fraction, Fraction]:
     train, validation, test = (Fraction(str(float(share))) / 100 for share in split)
     return train, validation, test
 
 
 def check_split(split: Split) -> None:
     """Refuse shares that are not positive or add up to more than 100 percent."""
-    if not all(math.isfinite(share) and share > 0 for share in split) or sum(_exact(split)) > 1:
+    if not all(math.isfinite(share) and share > 0 for share in split) or sum(_exact_shares(split)) > 1:
         raise RequestError(
             f"protocol.split: expected positive percentages (train, validation, test) that add up to "
             f"100 at most, got {tuple(split)}"
@@ -47,12 +47,12 @@ def roles_in_order(order: NDArray[np.int64], split: Split) -> NDArray[np.int8]:
     The first ``round(train)`` train, the next ``round(test)`` test, and all the rest validate, or
     ``round(validation)`` of it where the shares leave items over. Not stratified (subgraph facts 1.6).
     """
-    train, validation, test = _exact(split)
+    train, validation, test = _exact_shares(split)
     items = len(order)
     n_train = round(train * items)
     n_test = round(test * items)
-    whole = train + validation + test == 1
-    n_validation = items - n_train - n_test if whole else round(validation * items)
+    is_complete = train + validation + test == 1
+    n_validation = items - n_train - n_test if is_complete else round(validation * items)
     return _deal(order, n_train, n_validation, n_test)
 
 
@@ -63,13 +63,13 @@ def global_roles(items: int, split: Split, stream: np.random.Generator) -> NDArr
 
 def floored_roles(items: int, split: Split, stream: np.random.Generator) -> NDArray[np.int8]:
     """One client's split with counts rounded down, the rest unused (FedHGN; hypergraph facts 1.4)."""
-    train, validation, test = (math.floor(share * items) for share in _exact(split))
+    train, validation, test = (math.floor(share * items) for share in _exact_shares(split))
     return _deal(stream.permutation(items), train, validation, test)
 
 
 def _ceiled_counts(items: int, split: Split) -> tuple[int, int]:
     """How many of a client's items validate and test by FedAGHN's two cuts; see ``ceiled_roles``."""
-    train, validation, test = _exact(split)
+    train, validation, test = _exact_shares(split)
     if train + validation + test != 1:
         raise RequestError(
             f"protocol.split: image clients use every image, expected shares that add up to 100, "
@@ -97,8 +97,8 @@ def reseeded_roles(items: int, split: Split, seed: int) -> NDArray[np.int8]:
     ``random_state`` does twice (FedAGHN's released code; image facts 1.3).
     """
     n_validation, n_test = _ceiled_counts(items, split)
-    test, others = np.split(np.random.RandomState(seed).permutation(items), [n_test])
-    validation = others[np.random.RandomState(seed).permutation(len(others))[:n_validation]]
+    test, remainder = np.split(np.random.RandomState(seed).permutation(items), [n_test])
+    validation = remainder[np.random.RandomState(seed).permutation(len(remainder))[:n_validation]]
     roles = np.full(items, TRAIN, np.int8)
     roles[test] = TEST
     roles[validation] = VALIDATION

@@ -26,8 +26,8 @@ def local_clustering(edges: NDArray[np.int64], nodes: int) -> NDArray[np.float64
     degree = np.bincount(edges[0], minlength=nodes)
     rank = np.empty(nodes, np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(nodes)
-    up = edges[:, rank[edges[0]] < rank[edges[1]]]
-    arcs = sparse.csr_array((np.ones(up.shape[1], np.int64), (up[0], up[1])), shape=(nodes, nodes))
+    ends = edges[:, rank[edges[0]] < rank[edges[1]]]
+    arcs = sparse.csr_array((np.ones(ends.shape[1], np.int64), (ends[0], ends[1])), shape=(nodes, nodes))
     # A triangle a -> b -> c, a -> c is counted once at its arc a -> c, and once at its arc b -> c. Both
     # products are over arcs that leave a node, of which there are few; those that enter a hub are thousands.
     by_long = (arcs @ arcs).multiply(arcs)
@@ -59,12 +59,12 @@ def heterogeneity(labels: Sequence[NDArray[np.int64]], classes: int) -> float | 
     """
     counts = class_counts(labels, classes)
     shares = counts / counts.sum(axis=1, keepdims=True)
-    first, second = np.triu_indices(len(shares), k=1)
-    if not first.size:
+    rows, columns = np.triu_indices(len(shares), k=1)
+    if not rows.size:
         return None
-    p, q = shares[first], shares[second]
-    middle = (p + q) / 2
-    divergence = (rel_entr(p, middle) + rel_entr(q, middle)).sum(axis=1) / 2
+    p, q = shares[rows], shares[columns]
+    mean = (p + q) / 2
+    divergence = (rel_entr(p, mean) + rel_entr(q, mean)).sum(axis=1) / 2
     return float(np.median(np.sqrt(np.maximum(divergence, 0.0))))
 
 

@@ -30,12 +30,12 @@ class TrafficMeter:
         self.bytes_down += self._count(arrays, exchange, 1)
 
     def _count(self, arrays: Sequence[NDArray[Any]], exchange: int | None, direction: int) -> int:
-        dense = sum(array.nbytes for array in arrays)
+        total = sum(array.nbytes for array in arrays)
         if exchange is not None:
-            counted = self.numbered.setdefault(exchange, np.zeros((2, 2), np.int64))
-            counted[0, direction] += dense
-            counted[1, direction] += sum(map(sparse_bytes, arrays))
-        return dense
+            counts = self.numbered.setdefault(exchange, np.zeros((2, 2), np.int64))
+            counts[0, direction] += total
+            counts[1, direction] += sum(map(sparse_bytes, arrays))
+        return total
 
     def exchanges(self) -> NDArray[np.int64]:
         """Bytes ``[exchanges, coding (dense, sparse), direction (up, down)]`` of numbered exchanges."""
@@ -52,5 +52,5 @@ def sparse_bytes(array: NDArray[Any]) -> int:
     """
     if array.ndim != 2:
         return array.nbytes
-    coded = 4 * len(array) + (4 + array.itemsize) * int(np.count_nonzero(array))
-    return min(array.nbytes, coded)
+    size = 4 * len(array) + (4 + array.itemsize) * int(np.count_nonzero(array))
+    return min(array.nbytes, size)

@@ -57,22 +57,22 @@ class CNN(ImageModel):
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
         """Torch's defaults: uniform within ``1 / sqrt(fan in)``, normalisation as the identity."""
-        drawn: dict[str, NDArray[np.float32]] = {}
+        parameters: dict[str, NDArray[np.float32]] = {}
         for layer, (before, after) in enumerate(pairwise((self.channels, *WIDTHS)), start=1):
             fan_in = before * KERNEL * KERNEL
-            drawn[f"conv{layer}.weight"] = fan_in_uniform(rng, fan_in, (after, before, KERNEL, KERNEL))
-            drawn[f"conv{layer}.bias"] = fan_in_uniform(rng, fan_in, (after,))
-            drawn[f"bn{layer}.weight"] = np.ones(after, np.float32)
-            drawn[f"bn{layer}.bias"] = np.zeros(after, np.float32)
-            drawn[f"bn{layer}.running_mean"] = np.zeros(after, np.float32)
-            drawn[f"bn{layer}.running_var"] = np.ones(after, np.float32)
-        drawn["fc1.weight"] = fan_in_uniform(rng, self.flat, (self.flat, self.hidden))
-        drawn["fc1.bias"] = fan_in_uniform(rng, self.flat, (self.hidden,))
-        drawn["fc.weight"] = fan_in_uniform(rng, self.hidden, (self.hidden, self.classes))
-        drawn["fc.bias"] = fan_in_uniform(rng, self.hidden, (self.classes,))
-        return drawn
+            parameters[f"conv{layer}.weight"] = fan_in_uniform(rng, fan_in, (after, before, KERNEL, KERNEL))
+            parameters[f"conv{layer}.bias"] = fan_in_uniform(rng, fan_in, (after,))
+            parameters[f"bn{layer}.weight"] = np.ones(after, np.float32)
+            parameters[f"bn{layer}.bias"] = np.zeros(after, np.float32)
+            parameters[f"bn{layer}.running_mean"] = np.zeros(after, np.float32)
+            parameters[f"bn{layer}.running_var"] = np.ones(after, np.float32)
+        parameters["fc1.weight"] = fan_in_uniform(rng, self.flat, (self.flat, self.hidden))
+        parameters["fc1.bias"] = fan_in_uniform(rng, self.flat, (self.hidden,))
+        parameters["fc.weight"] = fan_in_uniform(rng, self.hidden, (self.hidden, self.classes))
+        parameters["fc.bias"] = fan_in_uniform(rng, self.hidden, (self.classes,))
+        return parameters
 
     def features(self, stack: Stack, pixels: Tensor, training: bool) -> Tensor:
         """The first linear layer's activation."""
-        flat = convolutions(stack, pixels, training)
-        return torch.relu(torch.baddbmm(stack["fc1.bias"][:, None, :], flat, stack["fc1.weight"]))
+        flat_maps = convolutions(stack, pixels, training)
+        return torch.relu(torch.baddbmm(stack["fc1.bias"][:, None, :], flat_maps, stack["fc1.weight"]))

@@ -46,7 +46,7 @@ class DropoutMasks:
         self._epoch = 0
         total = sum(widths)
         edges = np.cumsum([0, *widths])
-        kept = [np.zeros((epochs, len(lengths), items, width), np.bool_) for width in widths]
+        masks = [np.zeros((epochs, len(lengths), items, width), np.bool_) for width in widths]
         for index, (rng, length) in enumerate(zip(generators, lengths, strict=True)):
             words = rng.bit_generator.random_raw(-(-epochs * length * total // 8))
             octets = words.astype("<u8", copy=False).view(np.uint8)[: epochs * length * total]
@@ -56,10 +56,10 @@ class DropoutMasks:
                 np.greater_equal(
                     part.reshape(epochs, length, width),
                     self._threshold,
-                    out=kept[site][:, index, :length],
+                    out=masks[site][:, index, :length],
                 )
         # as bytes: torch converts those to floats several times faster than booleans
-        self._kept = [torch.from_numpy(site.view(np.uint8)).to(device) for site in kept]
+        self._masks = [torch.from_numpy(site.view(np.uint8)).to(device) for site in masks]
 
     def begin_epoch(self, epoch: int) -> None:
         """Use the masks of this epoch from now on."""
@@ -67,5 +67,5 @@ class DropoutMasks:
 
     def __call__(self, activations: Tensor, site: int) -> Tensor:
         """Drop and rescale ``activations`` ``[clients, items, width]``."""
-        scale = self._kept[site][self._epoch].to(activations.dtype).mul_(self._scale)
+        scale = self._masks[site][self._epoch].to(activations.dtype).mul_(self._scale)
         return activations * scale

@@ -49,9 +49,9 @@ class GraphInputs(Inputs):
         adjacencies, features = [], []
         for client, size in zip(clients, sizes, strict=True):
             assert client.edges is not None
-            padded = normalised_adjacency(client.edges, size)
-            padded.resize(self.items, self.items)
-            adjacencies.append(padded)
+            adjacency = normalised_adjacency(client.edges, size)
+            adjacency.resize(self.items, self.items)
+            adjacencies.append(adjacency)
             rows = sparse.csr_matrix(client.features, dtype=np.float32)
             rows.resize(self.items, self.width)
             features.append(rows)
@@ -83,15 +83,15 @@ class GraphInputs(Inputs):
             return torch.matmul(self.dense, weight).view(clients * self.items, hidden)
         if not torch.is_grad_enabled() and weight.stride(0) == 0:
             return product(self.rows, weight[0])  # one model for all: no copy for every client
-        flat = weight.reshape(clients * self.width, hidden)
+        flat_weight = weight.reshape(clients * self.width, hidden)
         if not weight.requires_grad:
-            return product(self.features, flat)
+            return product(self.features, flat_weight)
         buffer = None
         if self._free:  # a second use within a step must not overwrite the first one's gradient
-            if self._buffer is None or self._buffer.shape != flat.shape:
-                self._buffer = torch.empty_like(flat)
+            if self._buffer is None or self._buffer.shape != flat_weight.shape:
+                self._buffer = torch.empty_like(flat_weight)
             buffer, self._free = self._buffer, False
-        result: Tensor = FirstLayer.apply(flat, self.features, self.transposed, buffer)
+        result: Tensor = FirstLayer.apply(flat_weight, self.features, self.transposed, buffer)
         return result
 
     def propagate(self, hidden: Tensor) -> Tensor:
@@ -129,8 +129,8 @@ class GCN(ClientModel):
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         self.inputs = int(clients[0].features.shape[1])
         self.hidden, self.classes = settings.hidden, classes
-        filled = sum(_nonzeros(client) for client in clients)
-        self._sparse = filled <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
+        nonzeros = sum(_nonzeros(client) for client in clients)
+        self._sparse = nonzeros <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
         self.shapes = {
             "conv1.weight": (self.inputs, self.hidden),
             "conv1.bias": (self.hidden,),

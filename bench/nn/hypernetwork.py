@@ -58,10 +58,10 @@ class Hypernetwork(nn.Module):
     def features(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
         """What the output layers read, ``[clients, width]``; ``generator`` None switches dropout off."""
         x = dropout(x, self.rate, generator)
-        *inner, last = self.body
-        for layer in inner:
+        *inner_layers, last_layer = self.body
+        for layer in inner_layers:
             x = dropout(torch.relu(layer(x)), self.rate, generator)
-        x = last(x)
+        x = last_layer(x)
         return x if self.linear_end else dropout(torch.relu(x), self.rate, generator)
 
     def emit(self, features: Tensor) -> dict[str, Tensor]:
@@ -78,18 +78,18 @@ class Hypernetwork(nn.Module):
         Sets their ``.grad`` from ``gradient`` (by name, ``[clients, ...]``) and returns the
         gradient with respect to ``features``.
         """
-        back = torch.zeros_like(features)
+        features_gradient = torch.zeros_like(features)
         with torch.no_grad():
             for name in self.shapes:
                 layer = self._layer(name)
-                flat = gradient[name].reshape(len(features), -1)
+                flat_gradient = gradient[name].reshape(len(features), -1)
                 if layer.weight.grad is None or layer.bias.grad is None:
                     layer.weight.grad = torch.empty_like(layer.weight)
                     layer.bias.grad = torch.empty_like(layer.bias)
-                torch.mm(flat.t(), features, out=layer.weight.grad)
-                torch.sum(flat, dim=0, out=layer.bias.grad)
-                back.addmm_(flat, layer.weight)
-        return back
+                torch.mm(flat_gradient.t(), features, out=layer.weight.grad)
+                torch.sum(flat_gradient, dim=0, out=layer.bias.grad)
+                features_gradient.addmm_(flat_gradient, layer.weight)
+        return features_gradient
 
 
 def clip_gradients(parameters: Sequence[nn.Parameter], limit: float) -> None:

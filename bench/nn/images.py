@@ -52,8 +52,8 @@ class ImageInputs(Inputs):
 
     def select(self, items: Tensor, rows: Tensor) -> ImageInputs:
         """Items ``[rows, batch]`` of the block's clients ``rows``."""
-        chosen = (self._starts[rows][:, None] + items).flatten()
-        return ImageInputs(self.pixels[chosen], [items.shape[1]] * items.shape[0])
+        positions = (self._starts[rows][:, None] + items).flatten()
+        return ImageInputs(self.pixels[positions], [items.shape[1]] * items.shape[0])
 
 
 def scaled(pixels: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def unstacked(stack: Stack) -> list[dict[str, Tensor]]:
     if len(next(iter(stack.values()))) == 1:
         return [dict(stack)]
     parts = {name: torch.split(value, 1) for name, value in stack.items()}
-    return [dict(zip(parts, one, strict=True)) for one in zip(*parts.values(), strict=True)]
+    return [dict(zip(parts, values, strict=True)) for values in zip(*parts.values(), strict=True)]
 
 
 class ImageModel(ClientModel):
@@ -155,9 +155,9 @@ class ImageModel(ClientModel):
     def _embed(self, stack: Stack, inputs: ImageInputs, training: bool) -> Tensor:
         if not training:
             embeddings = []
-            for row, one in enumerate(unstacked(stack)):
+            for row, net in enumerate(unstacked(stack)):
                 pieces = inputs.of(row).split(PIECE)
-                embeddings.append(torch.cat([self.features(one, piece[None], False)[0] for piece in pieces]))
+                embeddings.append(torch.cat([self.features(net, piece[None], False)[0] for piece in pieces]))
             return pad_sequence(embeddings, batch_first=True)
         pixels = inputs.pixels.view(len(inputs.sizes), inputs.items, *inputs.pixels.shape[1:])
         if not pixels.is_cpu:
@@ -167,7 +167,7 @@ class ImageModel(ClientModel):
         # at once 335 (418), grouped convolutions 550 (675), which is what torch.func.vmap comes to, patches
         # with bmm 1750. The first gives the same bits whatever the block size.
         pairs = zip(unstacked(stack), pixels, strict=True)
-        return torch.cat([self.features(one, images[None], True) for one, images in pairs])
+        return torch.cat([self.features(net, images[None], True) for net, images in pairs])
 
     def classify(self, stack: Stack, embedding: Tensor, inputs: ImageInputs, drop: Drop | None) -> Tensor:
         """The last linear layer."""
@@ -175,7 +175,7 @@ class ImageModel(ClientModel):
             if not embedding.is_cpu:
                 return _classify(stack, embedding).float()
             pairs = zip(unstacked(stack), embedding.split(1), strict=True)
-            return torch.cat([_classify(*one) for one in pairs]).float()
+            return torch.cat([_classify(*pair) for pair in pairs]).float()
 
 
 def _classify(stack: Stack, embedding: Tensor) -> Tensor:

@@ -12,13 +12,13 @@ from torch.nn import functional
 
 
 class PlainCNN(nn.Module):
-    """Two convolutions and two linear layers; ``flat`` is the width of what the first linear one reads."""
+    """Two convolutions and two linear layers; the first of these reads ``flat_width`` values."""
 
-    def __init__(self, channels: int, flat: int, hidden: int, classes: int) -> None:
+    def __init__(self, channels: int, flat_width: int, hidden: int, classes: int) -> None:
         super().__init__()
         self.conv1, self.bn1 = nn.Conv2d(channels, 32, 5), nn.BatchNorm2d(32)
         self.conv2, self.bn2 = nn.Conv2d(32, 64, 5), nn.BatchNorm2d(64)
-        self.fc1, self.fc = nn.Linear(flat, hidden), nn.Linear(hidden, classes)
+        self.fc1, self.fc = nn.Linear(flat_width, hidden), nn.Linear(hidden, classes)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and embeddings of images ``[batch, channels, height, width]``."""
@@ -40,13 +40,13 @@ class PlainBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(after)
         self.downsample: nn.Module = nn.Identity()
         if stride == 2:
-            narrow = nn.Conv2d(before, after, 1, 2, bias=False)
-            self.downsample = nn.Sequential(narrow, nn.BatchNorm2d(after))
+            shortcut = nn.Conv2d(before, after, 1, 2, bias=False)
+            self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(after))
 
     def forward(self, x: Tensor) -> Tensor:
         """``[batch, after, height / stride, width / stride]``."""
-        inside = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
-        return torch.relu(inside + self.downsample(x))
+        residual = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        return torch.relu(residual + self.downsample(x))
 
 
 class PlainResNet18(nn.Module):

@@ -13,8 +13,8 @@ def dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor
     """Inverted dropout drawn from ``generator``; the identity where that is None (evaluation)."""
     if generator is None or rate == 0:
         return x
-    kept = torch.rand(x.shape, generator=generator) >= rate
-    return x * kept.to(x.device, x.dtype) / (1 - rate)
+    mask = torch.rand(x.shape, generator=generator) >= rate
+    return x * mask.to(x.device, x.dtype) / (1 - rate)
 
 
 @contextmanager

@@ -80,17 +80,17 @@ class ResNet18(ImageModel):
 
     def initial(self, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
         """Torchvision's: He's normal weights by fan out, normalisation as the identity, a default head."""
-        drawn: dict[str, NDArray[np.float32]] = {}
+        parameters: dict[str, NDArray[np.float32]] = {}
         for name, shape in self.shapes.items():
             if len(shape) == 4:
                 deviation = math.sqrt(2 / (shape[0] * shape[2] * shape[3]))
-                drawn[name] = deviation * rng.standard_normal(shape, np.float32)
+                parameters[name] = deviation * rng.standard_normal(shape, np.float32)
             elif name in self.head:
-                drawn[name] = fan_in_uniform(rng, STAGES[-1], shape)
+                parameters[name] = fan_in_uniform(rng, STAGES[-1], shape)
             else:
-                ones = name.endswith((".weight", ".running_var"))
-                drawn[name] = np.full(shape, float(ones), np.float32)
-        return drawn
+                is_one = name.endswith((".weight", ".running_var"))
+                parameters[name] = np.full(shape, float(is_one), np.float32)
+        return parameters
 
     def features(self, stack: Stack, pixels: Tensor, training: bool) -> Tensor:
         """The mean of the last stage's maps."""
@@ -106,11 +106,11 @@ class ResNet18(ImageModel):
 
 def _residual(stack: Stack, hidden: Tensor, block: Block, training: bool) -> Tensor:
     name, stride = block.name, block.stride
-    inside = torch.relu(
+    residual = torch.relu(
         normalised_convolution(stack, hidden, f"{name}.conv1", f"{name}.bn1", training, stride, 1)
     )
-    inside = normalised_convolution(stack, inside, f"{name}.conv2", f"{name}.bn2", training, padding=1)
+    residual = normalised_convolution(stack, residual, f"{name}.conv2", f"{name}.bn2", training, padding=1)
     if stride > 1:
         conv, norm = f"{name}.downsample.0", f"{name}.downsample.1"
         hidden = normalised_convolution(stack, hidden, conv, norm, training, stride)
-    return torch.relu(inside + hidden)
+    return torch.relu(residual + hidden)

@@ -15,17 +15,17 @@ class RowsInUse:
 
     Args:
         rows: ``[clients, items, width]``.
-        chosen: for every client the positions of the rows in use, without repetition.
+        used_rows: for every client the positions of the rows in use, without repetition.
     """
 
-    def __init__(self, rows: Tensor, chosen: Sequence[NDArray[np.int64]]) -> None:
+    def __init__(self, rows: Tensor, used_rows: Sequence[NDArray[np.int64]]) -> None:
         self.items = rows.shape[1]
-        most = max(len(positions) for positions in chosen)
-        positions = np.zeros((len(chosen), most), np.int64)  # padding: rows of zeros at position 0
-        self.rows = rows.new_zeros(len(chosen), most, rows.shape[2])
-        for index, some in enumerate(chosen):
-            positions[index, : len(some)] = some
-            self.rows[index, : len(some)] = rows[index, torch.from_numpy(some).to(rows.device)]
+        width = max(len(positions) for positions in used_rows)
+        positions = np.zeros((len(used_rows), width), np.int64)  # padding: rows of zeros at position 0
+        self.rows = rows.new_zeros(len(used_rows), width, rows.shape[2])
+        for index, client_rows in enumerate(used_rows):
+            positions[index, : len(client_rows)] = client_rows
+            self.rows[index, : len(client_rows)] = rows[index, torch.from_numpy(client_rows).to(rows.device)]
         self.positions = torch.from_numpy(positions).to(rows.device)
 
     def product(self, weight: Tensor) -> Tensor:
@@ -34,5 +34,5 @@ class RowsInUse:
         ``weight`` ``[clients, width, hidden]`` -> ``[clients, items, hidden]``.
         """
         hidden = torch.bmm(self.rows, weight)
-        where = self.positions[:, :, None].expand_as(hidden)
-        return hidden.new_zeros(len(hidden), self.items, hidden.shape[2]).scatter_add(1, where, hidden)
+        index = self.positions[:, :, None].expand_as(hidden)
+        return hidden.new_zeros(len(hidden), self.items, hidden.shape[2]).scatter_add(1, index, hidden)

@@ -34,10 +34,10 @@ def neighbour_means(edges: NDArray[np.int64], nodes: int) -> sparse.csr_matrix:
 
 def receptive_field(means: sparse.csr_matrix, nodes: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Positions of the nodes whose features two layers' output at some ``nodes`` ``[n]`` depends on."""
-    reached = nodes.astype(np.float32)
+    reach = nodes.astype(np.float32)
     for _ in range(LAYERS):
-        reached = reached + means.T @ reached
-    return np.flatnonzero(reached)
+        reach = reach + means.T @ reach
+    return np.flatnonzero(reach)
 
 
 class SageInputs(GraphInputs):
@@ -49,17 +49,17 @@ class SageInputs(GraphInputs):
 
     def __init__(self, clients: Sequence[Client], sparse_features: bool, device: torch.device) -> None:
         super().__init__(clients, sparse_features, device)
-        means, reached = [], []
+        means, fields = [], []
         for client in clients:
             assert client.edges is not None
             mean = neighbour_means(client.edges, len(client.ids))
-            reached.append(receptive_field(mean, client.roles == TRAIN))
+            fields.append(receptive_field(mean, client.roles == TRAIN))
             mean.resize(self.items, self.items)
             means.append(mean)
         matrix = sparse.block_diag(means, format="csr")
         self.adjacency = csr_tensor(matrix, device)
         self._adjacency_transposed = csr_tensor(matrix.T.tocsr(), device)
-        self._training = None if self.dense is None else RowsInUse(self.dense, reached)
+        self._training = None if self.dense is None else RowsInUse(self.dense, fields)
 
     def features_times(self, weight: Tensor, training: bool) -> Tensor:
         """``first_layer``; of dense rows those that no training node's logits depend on are 0 in training."""
@@ -87,8 +87,8 @@ class SAGE(ClientModel):
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
         self.inputs = int(clients[0].features.shape[1])
         self.hidden = settings.hidden
-        filled = sum(sparse.csr_matrix(client.features).nnz for client in clients)
-        self._sparse = filled <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
+        nonzeros = sum(sparse.csr_matrix(client.features).nnz for client in clients)
+        self._sparse = nonzeros <= SPARSE_DENSITY * self.inputs * sum(len(client.ids) for client in clients)
         self.shapes = {
             "conv1.weight": (self.inputs, 2 * self.hidden),
             "conv1.bias": (self.hidden,),
@@ -107,8 +107,8 @@ class SAGE(ClientModel):
 
     def collate(self, clients: Sequence[Client], device: torch.device) -> SageInputs:
         """Features that a method has made dense (by noise) are laid out as dense matrices."""
-        filled = any(isinstance(client.features, np.ndarray) for client in clients)
-        return SageInputs(clients, self._sparse and not filled, device)
+        has_dense = any(isinstance(client.features, np.ndarray) for client in clients)
+        return SageInputs(clients, self._sparse and not has_dense, device)
 
     def embed(self, stack: Mapping[str, Tensor], inputs: SageInputs, drop: Drop | None) -> Tensor:
         """The first layer's output before its activation.
@@ -131,6 +131,6 @@ class SAGE(ClientModel):
 def _layer(products: Tensor, bias: Tensor, inputs: SageInputs) -> Tensor:
     """``W_r x`` and ``W_n x``, side by side, of all nodes -> a layer's output ``[clients, nodes, width]``."""
     clients, nodes = len(inputs.lengths), inputs.items
-    own, neighbours = products.view(clients * nodes, -1).chunk(2, dim=1)
-    summed = own + inputs.propagate(neighbours.contiguous())
-    return summed.view(clients, nodes, -1) + bias[:, None, :]
+    roots, neighbours = products.view(clients * nodes, -1).chunk(2, dim=1)
+    sums = roots + inputs.propagate(neighbours.contiguous())
+    return sums.view(clients, nodes, -1) + bias[:, None, :]

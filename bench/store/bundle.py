@@ -120,12 +120,12 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     try:
         manifest = Manifest.model_validate(tree)
     except ValidationError as error:
-        first = error.errors()[0]
-        refuse(folder, MANIFEST, f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        first_error = error.errors()[0]
+        refuse(folder, MANIFEST, f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}")
     files = VERSIONS[manifest.version]
-    foreign = sorted({path.name for path in folder.iterdir()} - files)
-    if foreign:
-        refuse(folder, MANIFEST, f"{foreign[0]!r} beside it is not part of a bundle: take it out")
+    other_names = sorted({path.name for path in folder.iterdir()} - files)
+    if other_names:
+        refuse(folder, MANIFEST, f"{other_names[0]!r} beside it is not part of a bundle: take it out")
     if manifest.files.keys() != files - {MANIFEST}:
         refuse(folder, MANIFEST, f"files: expected {', '.join(sorted(files - {MANIFEST}))}")
     return manifest, sha256(data)
@@ -225,23 +225,23 @@ class Bundle:
         starts = np.flatnonzero((rows[keys] != rows[keys].shift()).any(axis=1))
         ends = [*starts[1:].tolist(), len(rows)][: len(starts)]
         texts = {}
-        for name, of in zip(COUNTS[4:], ("client", "samples", "right"), strict=True):
-            numbers = list(map(str, rows[of].tolist()))
+        for name, column in zip(COUNTS[4:], ("client", "samples", "right"), strict=True):
+            numbers = list(map(str, rows[column].tolist()))
             texts[name] = [
                 ",".join(numbers[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)
             ]
-        first = rows.loc[starts, keys].reset_index(drop=True)
-        return first.assign(**{name: _as_text(first[name]) for name in keys[1:]}, **texts)
+        frame = rows.loc[starts, keys].reset_index(drop=True)
+        return frame.assign(**{name: _as_text(frame[name]) for name in keys[1:]}, **texts)
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """As ``Store.curves``; a bundle keeps the curves of the test split alone."""
-        wanted = {int(run) for run in run_ids} if split == CURVE_SPLIT else set()
-        return {key: counts for key, counts in self._curves.items() if key[0] in wanted} if wanted else {}
+        ids = {int(run) for run in run_ids} if split == CURVE_SPLIT else set()
+        return {key: counts for key, counts in self._curves.items() if key[0] in ids} if ids else {}
 
     def confusions(self, run_ids: Iterable[int]) -> dict[tuple[int, str, str], NDArray[np.int32]]:
         """As ``Store.confusions``; a bundle of version 1 has none."""
-        wanted = {int(run) for run in run_ids}
-        return {key: counts for key, counts in self._confusions.items() if key[0] in wanted}
+        ids = {int(run) for run in run_ids}
+        return {key: counts for key, counts in self._confusions.items() if key[0] in ids}
 
     def artefact(self, run_id: int, name: str) -> NDArray[Any]:
         """An array kept with a run; raises ``KeyError`` where there is none or it was too large."""
@@ -266,13 +266,13 @@ def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], 
     Both are empty where there is no such folder.
     """
     bundles: list[Bundle] = []
-    damaged: list[RequestError] = []
+    errors: list[RequestError] = []
     for path in sorted(folder.glob(f"*/{MANIFEST}")):
         try:
             bundles.append(Bundle(path.parent, trusted=trusted))
         except RequestError as error:
-            damaged.append(error)
-    return bundles, damaged
+            errors.append(error)
+    return bundles, errors
 
 
 def shipped_bundles() -> tuple[list[Bundle], list[RequestError]]:
@@ -282,15 +282,15 @@ def shipped_bundles() -> tuple[list[Bundle], list[RequestError]]:
     return read_bundles(SHIPPED, trusted=True)
 
 
-def _read_bytes(folder: Path, name: str, most: int) -> bytes:
+def _read_bytes(folder: Path, name: str, limit: int) -> bytes:
     """A file's bytes, of a regular file alone: no link is followed, no pipe waited for."""
     path = folder / name
     try:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             refuse(folder, name, "expected a regular file, no link or folder")
-        if status.st_size > most:
-            refuse(folder, name, f"too large: {status.st_size:,} bytes, expected {most:,}")
+        if status.st_size > limit:
+            refuse(folder, name, f"too large: {status.st_size:,} bytes, expected {limit:,}")
         return path.read_bytes()
     except OSError as error:
         refuse(folder, name, f"cannot read it: {error.strerror}")
@@ -313,7 +313,7 @@ def _read_table(folder: Path, name: str, files: Mapping[str, File]) -> pd.DataFr
     data, rows = _read_stated(folder, name, files), files[file].rows
     try:
         _check_footer(folder, file, pq.ParquetFile(pa.BufferReader(data)), SCHEMAS[name])
-        table = _decoded(folder, file, data, SCHEMAS[name])
+        table = _decoded_table(folder, file, data, SCHEMAS[name])
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         refuse(folder, file, f"not readable as Parquet: {error}")
     if table.num_rows != rows:
@@ -328,11 +328,11 @@ def _check_footer(folder: Path, file: str, parquet: pq.ParquetFile, schema: pa.S
     fields = parquet.schema_arrow
     times = Counter(fields.names)
     kinds = {field.name: field.type if times[field.name] == 1 else "two of them" for field in fields}
-    expected = {field.name: field.type for field in schema}
-    for column in [*expected, *kinds]:
-        if kinds.get(column) != expected.get(column):
-            got, want = kinds.get(column, "none"), expected.get(column, "no such column")
-            refuse(folder, file, f"column {column}: expected {want}, got {got}")
+    types = {field.name: field.type for field in schema}
+    for column in [*types, *kinds]:
+        if kinds.get(column) != types.get(column):
+            actual_type, expected_type = kinds.get(column, "none"), types.get(column, "no such column")
+            refuse(folder, file, f"column {column}: expected {expected_type}, got {actual_type}")
     metadata = parquet.metadata
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     size = sum(max(group.total_byte_size, 0) for group in groups)
@@ -341,7 +341,7 @@ def _check_footer(folder: Path, file: str, parquet: pq.ParquetFile, schema: pa.S
         refuse(folder, file, f"too large: {size:,} bytes unpacked, {values:,} values")
 
 
-def _decoded(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Table:
+def _decoded_table(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Table:
     """The table without its metadata, from which pandas would take orders.
 
     Texts are decoded only once their length is known: few bytes of Parquet can stand for many long ones.
@@ -354,8 +354,8 @@ def _decoded(folder: Path, file: str, data: bytes, schema: pa.Schema) -> pa.Tabl
     size = sum(pc.sum(length).as_py() or 0 for length in lengths)
     if size > TABLE_BYTES:
         refuse(folder, file, f"too large: {size:,} bytes of texts and arrays")
-    loose = pa.schema([field.with_nullable(True) for field in schema])
-    return table.select(schema.names).replace_schema_metadata(None).cast(loose)
+    nullable_schema = pa.schema([field.with_nullable(True) for field in schema])
+    return table.select(schema.names).replace_schema_metadata(None).cast(nullable_schema)
 
 
 def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
@@ -373,7 +373,7 @@ def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
 def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     numbers = dict(zip(environments["hash"], environments["id"], strict=True))
     whole_numbers = runs.select_dtypes("integer").columns
-    whole = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
+    frame = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
         id=np.arange(1, len(runs) + 1),
         cell=[cell_of(spec) for spec in runs["spec"]],
         traceback="",
@@ -382,7 +382,7 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
         bundle_checked=pd.Series(pd.NaT, runs.index),
         environment_id=runs["environment"].map(numbers).astype(np.int64),
     )
-    return whole[list(RUN_COLUMNS)]
+    return frame[list(RUN_COLUMNS)]
 
 
 def _as_text(column: pd.Series[Any]) -> pd.Series[str]:

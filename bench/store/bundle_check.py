@@ -52,8 +52,8 @@ NOT_OF_A_RUN = ("id", "cell", "traceback", "environment_id", "bundle_id")
 
 
 def _field(column: Column[Any]) -> pa.Field:
-    large = isinstance(column.type, BigInteger) or column.name == "seed"
-    kind = pa.int64() if large else KINDS[column.type.python_type]
+    is_large = isinstance(column.type, BigInteger) or column.name == "seed"
+    kind = pa.int64() if is_large else KINDS[column.type.python_type]
     return pa.field(NAMES.get(column.name, column.name), kind, nullable=False)
 
 
@@ -144,11 +144,11 @@ def _keys(table: str) -> Rule:
     return f"no earlier row with the same {', '.join(keys)}", lambda t: ~t[table].duplicated(keys)
 
 
-def _known_partition(tables: Tables) -> list[bool]:
+def _has_known_partition(tables: Tables) -> list[bool]:
     columns = ["hash", "dataset", "scenario", "clients"]
-    known = set(tables["partitions"][columns].itertuples(index=False, name=None))
+    partitions = set(tables["partitions"][columns].itertuples(index=False, name=None))
     runs = tables["runs"][["partition_hash", *columns[1:]]].itertuples(index=False, name=None)
-    return [not run[0] or run in known for run in runs]
+    return [not run[0] or run in partitions for run in runs]
 
 
 def _counts_fit(tables: Tables) -> list[bool]:
@@ -158,8 +158,8 @@ def _counts_fit(tables: Tables) -> list[bool]:
     samples = test.groupby(["run", "client"])["samples"].max()
     clients = [np.arange(count) for count in curves["clients"]]
     keys = [np.repeat(curves["run"], curves["clients"]), np.concatenate([*clients, np.arange(0)])]
-    most = samples.reindex(pd.MultiIndex.from_arrays(keys), fill_value=0).to_numpy()
-    limits = np.split(most, np.cumsum(curves["clients"]))
+    bounds = samples.reindex(pd.MultiIndex.from_arrays(keys), fill_value=0).to_numpy()
+    limits = np.split(bounds, np.cumsum(curves["clients"]))
     return [
         bool(counts.min() >= 0 and (counts.reshape(len(limit), -1).max(axis=1) <= limit).all())
         for counts, limit in zip(curves["correct"], limits, strict=False)  # the last limit is empty
@@ -171,14 +171,14 @@ def _confusions_fit(tables: Tables) -> list[bool]:
     results = tables["client_results"]
     results = results[(results["split"] == CURVE_SPLIT) & (results["metric"] == ACCURACY)]
     of_client = results.set_index(["run", "stage", "rule", "client"])[["correct", "samples"]].sort_index()
-    known = {key: part.droplevel([0, 1, 2]) for key, part in of_client.groupby(level=[0, 1, 2])}
+    groups = {key: part.droplevel([0, 1, 2]) for key, part in of_client.groupby(level=[0, 1, 2])}
     holds = []
     for run, stage, rule, clients, classes, counts in tables["confusions"].itertuples(index=False):
         matrices = counts.reshape(clients, classes, classes).astype(np.int64)
-        right, items = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
-        stated = known.get((run, stage, rule), of_client.iloc[:0].droplevel([0, 1, 2]))
-        stated = stated.reindex(range(clients), fill_value=0).fillna(-1).astype(np.int64)
-        fits = np.array_equal(right, stated["correct"]) and np.array_equal(items, stated["samples"])
+        diagonal, items = np.trace(matrices, axis1=1, axis2=2), matrices.sum(axis=(1, 2))
+        readings = groups.get((run, stage, rule), of_client.iloc[:0].droplevel([0, 1, 2]))
+        readings = readings.reindex(range(clients), fill_value=0).fillna(-1).astype(np.int64)
+        fits = np.array_equal(diagonal, readings["correct"]) and np.array_equal(items, readings["samples"])
         holds.append(fits and bool(counts.min() >= 0))
     return holds
 
@@ -223,7 +223,7 @@ RULES: dict[str, list[Rule]] = {
             "an environment of bundle.json",
             lambda tables: tables["runs"]["environment"].isin(tables["environments"]["hash"]),
         ),
-        ("no partition_hash or one of bundle.json, of these clients", _known_partition),
+        ("no partition_hash or one of bundle.json, of these clients", _has_known_partition),
     ],
     "client_results": [
         "split in @splits",
@@ -278,15 +278,15 @@ def check_rows(folder: Path, tables: Tables) -> None:
         frame = tables[table].assign(run_count=len(runs))
         if "run" in frame:
             frame = frame.join(of_run, on="run")
-        of_columns = [rule for column, kept in OF_COLUMN.items() if column in frame for rule in kept]
+        of_columns = [rule for column, checks in OF_COLUMN.items() if column in frame for rule in checks]
         for rule in (*of_columns, *rules):
             words, holds = rule if isinstance(rule, tuple) else (rule, rule)
-            kept = frame.eval(holds, local_dict=VALUES) if isinstance(holds, str) else holds(tables)
-            wrong = np.flatnonzero(~np.asarray(kept, bool))
-            if len(wrong):
+            holding_rows = frame.eval(holds, local_dict=VALUES) if isinstance(holds, str) else holds(tables)
+            bad_rows = np.flatnonzero(~np.asarray(holding_rows, bool))
+            if len(bad_rows):
                 words = re.sub(r"@(\w+)", lambda name: ", ".join(VALUES[name[1]]), words)
-                file, what = (f"{table}.parquet", "row") if table in SCHEMAS else (MANIFEST, table)
-                refuse(folder, file, f"{what} {wrong[0]}: expected {words}")
+                file, part = (f"{table}.parquet", "row") if table in SCHEMAS else (MANIFEST, table)
+                refuse(folder, file, f"{part} {bad_rows[0]}: expected {words}")
 
 
 def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
@@ -301,8 +301,8 @@ def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
                 raise ValueError("a text holds a control character, a quote or a backslash")
         return
     except ValidationError as error:
-        first = error.errors()[0]
-        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        first_error = error.errors()[0]
+        problem = f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}"
     except ValueError as error:  # also of a number of so many digits that Python does not write it
         problem = str(error)
     refuse(folder, "runs.parquet", f"row {row}: spec: {problem}")

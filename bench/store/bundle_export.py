@@ -68,9 +68,9 @@ def write_bundle(
     if runs.empty:
         raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
     _check_target(folder)
-    with replacement(folder) as fresh:
-        _write(store, runs, fresh, largest_array)
-        Bundle(fresh)  # what would be refused on reading is refused before it is in place
+    with replacement(folder) as new_folder:
+        _write(store, runs, new_folder, largest_array)
+        Bundle(new_folder)  # what would be refused on reading is refused before it is in place
     return ExportInfo(
         folder, len(runs), {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
     )
@@ -82,11 +82,11 @@ def _check_target(folder: Path) -> None:
     if not folder.is_dir():
         raise RequestError(f"--out {folder}: expected a folder, this is a file")
     names = {path.name for path in folder.iterdir()}
-    foreign = sorted(names - FILES)
-    if names and (foreign or MANIFEST not in names):
-        what = f"holds {foreign[0]}" if foreign else f"has no {MANIFEST}"
+    other_names = sorted(names - FILES)
+    if names and (other_names or MANIFEST not in names):
+        content = f"holds {other_names[0]}" if other_names else f"has no {MANIFEST}"
         raise RequestError(
-            f"--out {folder}: expected a new folder, an empty one or a bundle, this one {what}"
+            f"--out {folder}: expected a new folder, an empty one or a bundle, this one {content}"
         )
 
 
@@ -107,18 +107,18 @@ def _write(store: Store, runs: pd.DataFrame, folder: Path, largest_array: int) -
         _write_table(path, frame, SCHEMAS[name])
         data = path.read_bytes()
         entries[path.name] = {"bytes": len(data), "rows": len(frame), "sha256": sha256(data)}
-    used = environments.loc[sorted(set(runs["environment_id"].dropna()))].sort_values("hash")
-    theirs = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
+    run_environments = environments.loc[sorted(set(runs["environment_id"].dropna()))].sort_values("hash")
+    run_partitions = partitions[partitions["hash"].isin(runs["partition_hash"])].sort_values("hash")
     manifest = {
         "format": "pfl-bench bundle",
         "version": max(VERSIONS),
         "files": entries,
         "environments": [
             {"hash": row["hash"], "description": json.loads(row["description"])}
-            for row in used.to_dict("records")
+            for row in run_environments.to_dict("records")
         ],
         "partitions": [
-            row | {"provenance": json.loads(row["provenance"])} for row in theirs.to_dict("records")
+            row | {"provenance": json.loads(row["provenance"])} for row in run_partitions.to_dict("records")
         ],
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
@@ -151,10 +151,10 @@ def _client_results(store: Store, rows: Mapping[int, int]) -> pd.DataFrame:
     results["run"] = results["run_id"].map(rows)
     value, samples = results["value"].to_numpy(np.float64), results["samples"].to_numpy(np.int64)
     correct: NDArray[np.float64] = np.rint(value * samples)
-    exact = correct / samples == value
-    results["correct"] = pd.array(np.where(exact, correct, 0).astype(np.int64), dtype="Int64")
-    results.loc[~exact, "correct"] = pd.NA
-    results["value"] = results["value"].where(~exact)
+    is_exact = correct / samples == value
+    results["correct"] = pd.array(np.where(is_exact, correct, 0).astype(np.int64), dtype="Int64")
+    results.loc[~is_exact, "correct"] = pd.NA
+    results["value"] = results["value"].where(~is_exact)
     return results.sort_values(["run", "stage", "split", "rule", "metric", "client"], ignore_index=True)
 
 

@@ -70,30 +70,30 @@ def check_consistent(bundle: Bundle) -> None:
         if not holds:
             refuse(bundle.folder, "client_results.parquet", f"run {run - 1}: {problem}")
 
-    done = bundle.runs(state="done")
-    results = bundle.client_results(done["id"])
+    done_runs = bundle.runs(state="done")
+    results = bundle.client_results(done_runs["id"])
     results = results[results["metric"] == ACCURACY]
     correct = np.rint(results["value"] * results["samples"]).astype(np.int64)
     for run in results.loc[correct / results["samples"] != results["value"], "run_id"]:
         require(False, run, f"{ACCURACY} without a count of correct predictions")
     test = results.assign(correct=correct)[results["split"] == CURVE_SPLIT]
-    tested = set(test["run_id"])
-    for run, partition in zip(done["id"], done["partition_hash"], strict=True):
+    tested_runs = set(test["run_id"])
+    for run, partition in zip(done_runs["id"], done_runs["partition_hash"], strict=True):
         require(partition != "", run, "a finished run needs a partition_hash")
-        require(run in tested, run, f"a finished run needs {ACCURACY} on the {CURVE_SPLIT} split")
+        require(run in tested_runs, run, f"a finished run needs {ACCURACY} on the {CURVE_SPLIT} split")
     readings = results.groupby(["run_id", "split", "client"])["samples"].agg(["size", "min", "max"])
-    for (run, split, client), size, least, most in readings.itertuples(name=None):
-        where = f"client {client}, {split}"
-        complete = size == len(STAGES) * len(RULES)
-        require(complete, run, f"{where}: expected every stage and rule, got {size} values")
-        require(least == most, run, f"{where}: samples differ, {least} and {most}")
-    curves = bundle.curves(done["id"], CURVE_SPLIT)
+    for (run, split, client), size, minimum, maximum in readings.itertuples(name=None):
+        place = f"client {client}, {split}"
+        is_complete = size == len(STAGES) * len(RULES)
+        require(is_complete, run, f"{place}: expected every stage and rule, got {size} values")
+        require(minimum == maximum, run, f"{place}: samples differ, {minimum} and {maximum}")
+    curves = bundle.curves(done_runs["id"], CURVE_SPLIT)
     for key, part in test.groupby(["run_id", "stage", "rule"]):
         run, stage, rule = cast("tuple[int, str, str]", key)
         require((run, stage) in curves, run, f"{stage}: a finished run needs the curve of the test split")
         clients, counts, samples = (part[name].to_numpy() for name in ("client", "correct", "samples"))
-        chosen = is_choice_of(rule, curves[run, stage][:, clients], counts, samples.astype(np.int32))
-        require(chosen, run, f"{stage}: the results of rule {rule} are not from its curve")
+        holds_choice = is_choice_of(rule, curves[run, stage][:, clients], counts, samples.astype(np.int32))
+        require(holds_choice, run, f"{stage}: the results of rule {rule} are not from its curve")
 
 
 def is_choice_of(rule: str, curve: Counts, correct: NDArray[np.int64], samples: NDArray[np.int32]) -> bool:
@@ -102,16 +102,16 @@ def is_choice_of(rule: str, curve: Counts, correct: NDArray[np.int64], samples: 
     Validation curves are not in a bundle: what was chosen by them has to be some row, of all clients or
     of each.
     """
-    equal = curve == correct
+    equal_counts = curve == correct
     if rule == "last":
-        return bool(equal[-1].all())
+        return bool(equal_counts[-1].all())
     if rule == "client_best_val":
-        return bool(equal.any(axis=0).all())
-    whole = equal.all(axis=1)
+        return bool(equal_counts.any(axis=0).all())
+    equal_rows = equal_counts.all(axis=1)
     if rule == "best_test":
         means = client_mean(curve, samples)
-        whole &= means >= means.max() - ROUNDING
-    return bool(whole.any())
+        equal_rows &= means >= means.max() - ROUNDING
+    return bool(equal_rows.any())
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -133,21 +133,21 @@ def import_bundle(url: str, bundle: Bundle) -> ImportInfo:
     runs = bundle.runs()
     with open_store(url, create=True) as store, store.transaction() as session:
         _check_partitions(store, bundle)
-        stored = store.states()
-        states = runs["spec_hash"].map({digest: row.state for digest, row in stored.items()})
-        fresh, replaces = states.isna(), states.isin(GIVES_WAY) & (runs["state"] == "done")
-        rest = runs[~(fresh | replaces)]
-        conflicts = _conflicts(store, bundle, rest)
-        _write(session, bundle, runs[fresh | replaces], stored)
-    return ImportInfo(int(fresh.sum()), int(replaces.sum()), len(rest) - len(conflicts), conflicts)
+        stored_runs = store.states()
+        states = runs["spec_hash"].map({digest: row.state for digest, row in stored_runs.items()})
+        is_new, gives_way = states.isna(), states.isin(GIVES_WAY) & (runs["state"] == "done")
+        other_runs = runs[~(is_new | gives_way)]
+        conflicts = _conflicts(store, bundle, other_runs)
+        _write(session, bundle, runs[is_new | gives_way], stored_runs)
+    return ImportInfo(int(is_new.sum()), int(gives_way.sum()), len(other_runs) - len(conflicts), conflicts)
 
 
 def _check_partitions(store: Store, bundle: Bundle) -> None:
     """A hash names the same clients everywhere."""
     names = ["hash", "dataset", "scenario", "clients"]
-    both = bundle.partitions()[names].merge(store.partitions()[names], on="hash", suffixes=("", "_stored"))
+    pairs = bundle.partitions()[names].merge(store.partitions()[names], on="hash", suffixes=("", "_stored"))
     for name in names[1:]:
-        for digest in both.loc[both[name] != both[f"{name}_stored"], "hash"]:
+        for digest in pairs.loc[pairs[name] != pairs[f"{name}_stored"], "hash"]:
             raise RequestError(
                 f"bundle {bundle.folder}: partition {digest[:12]} has another {name} than in {store.url}"
             )
@@ -155,37 +155,41 @@ def _check_partitions(store: Store, bundle: Bundle) -> None:
 
 def _conflicts(store: Store, bundle: Bundle, runs: pd.DataFrame) -> tuple[str, ...]:
     """The runs of which another outcome is stored, in words."""
-    ours = store.runs()
-    ours = ours[ours["spec_hash"].isin(set(runs["spec_hash"]))]
-    theirs = runs.set_index("spec_hash", drop=False).loc[ours["spec_hash"]]
+    stored_runs = store.runs()
+    stored_runs = stored_runs[stored_runs["spec_hash"].isin(set(runs["spec_hash"]))]
+    bundle_runs = runs.set_index("spec_hash", drop=False).loc[stored_runs["spec_hash"]]
     conflicts = []
-    for (mine, kept), (run, offered) in zip(outcomes(store, ours), outcomes(bundle, theirs), strict=True):
-        if not kept.same(offered):
-            numbers = "another one" if kept.state == offered.state else f"{offered.state}"
-            origin = f"that of bundle {mine['bundle']}" if mine["bundle"] else "our own"
-            conflicts.append(f"{run_name(run)}: stored is {kept.state}, {origin}; the bundle has {numbers}")
+    for (row, stored_outcome), (run, outcome) in zip(
+        outcomes(store, stored_runs), outcomes(bundle, bundle_runs), strict=True
+    ):
+        if not stored_outcome.same(outcome):
+            numbers = "another one" if stored_outcome.state == outcome.state else f"{outcome.state}"
+            origin = f"that of bundle {row['bundle']}" if row["bundle"] else "our own"
+            conflicts.append(
+                f"{run_name(run)}: stored is {stored_outcome.state}, {origin}; the bundle has {numbers}"
+            )
     return tuple(conflicts)
 
 
-def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored: Mapping[str, Stored]) -> None:
+def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Mapping[str, Stored]) -> None:
     """Write runs and what belongs to them, in the place of those that are stored."""
     if runs.empty:
         return
     bundle_id = _bundle_id(session, bundle)
     texts = bundle.environments().set_index("id")["description"]
-    used = runs["environment_id"].unique()
-    environments = {number: environment_id(session, json.loads(texts.loc[number])) for number in used}
+    numbers = runs["environment_id"].unique()
+    environments = {number: environment_id(session, json.loads(texts.loc[number])) for number in numbers}
     for row in bundle.partitions().to_dict("records"):
         if row["hash"] in set(runs["partition_hash"]) and session.get(Partition, row["hash"]) is None:
             session.add(Partition(**{str(name): value for name, value in row.items()}))
     for values in runs.to_dict("records"):
-        old = stored.get(values["spec_hash"])
-        if old is not None:
-            session.execute(delete(Run).where(Run.id == old.id))
+        stored_run = stored_runs.get(values["spec_hash"])
+        if stored_run is not None:
+            session.execute(delete(Run).where(Run.id == stored_run.id))
         run = Run(
             **{str(name): value for name, value in values.items() if name not in NOT_COPIED}
             | {"started": values["started"].to_pydatetime()},
-            id=None if old is None else old.id,
+            id=None if stored_run is None else stored_run.id,
             environment_id=environments[values["environment_id"]],
             bundle_id=bundle_id,
         )
@@ -206,9 +210,9 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored: Mapping
 
 
 def _bundle_id(session: Session, bundle: Bundle) -> int:
-    known = session.scalar(select(ImportedBundle.id).where(ImportedBundle.hash == bundle.hash))
-    if known is not None:
-        return known
+    number = session.scalar(select(ImportedBundle.id).where(ImportedBundle.hash == bundle.hash))
+    if number is not None:
+        return number
     row = ImportedBundle(
         name=bundle.name,
         source=bundle.source,

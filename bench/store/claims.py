@@ -35,39 +35,39 @@ class Claims:
         self.owner = f"{process.name()}:{secrets.token_hex(4)}"
         self._lease = lease
         self._store = store
-        self._held: set[str] = set()
+        self._hashes: set[str] = set()
 
     def take(self, spec_hash: str) -> bool:
         """Claim a run; False where another sweep holds it."""
         with self._store.transaction() as session:
-            now = _now(session)
-            held = session.get(Claim, spec_hash)
+            time = _now(session)
+            claim = session.get(Claim, spec_hash)
             if (
-                held is not None
-                and held.until > now
-                and held.owner != self.owner
-                and process.runs(held.owner) is not False
+                claim is not None
+                and claim.until > time
+                and claim.owner != self.owner
+                and process.runs(claim.owner) is not False
             ):
                 return False
-            session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=now + self._lease))
-        self._held.add(spec_hash)
+            session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=time + self._lease))
+        self._hashes.add(spec_hash)
         return True
 
     def renew(self) -> set[str]:
         """Let all claims of this sweep last another lease from now; returns the runs lost meanwhile."""
         with self._store.transaction() as session:
-            until = _now(session) + self._lease
-            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=until))
-            kept = set(session.scalars(select(Claim.spec_hash).where(Claim.owner == self.owner)))
-        lost = self._held - kept
-        self._held = kept
-        return lost
+            end = _now(session) + self._lease
+            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=end))
+            hashes = set(session.scalars(select(Claim.spec_hash).where(Claim.owner == self.owner)))
+        lost_hashes = self._hashes - hashes
+        self._hashes = hashes
+        return lost_hashes
 
     def release(self) -> None:
         """Give up all claims of this sweep, and remove those that have run out."""
         with self._store.transaction() as session:
-            over = or_(Claim.owner == self.owner, Claim.until <= _now(session))
-            session.execute(delete(Claim).where(over))
+            condition = or_(Claim.owner == self.owner, Claim.until <= _now(session))
+            session.execute(delete(Claim).where(condition))
 
 
 def _now(session: Session) -> float:

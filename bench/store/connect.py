@@ -149,15 +149,15 @@ def explain(engine: Engine, name: str, busy: Callable[[ExceptionContext], bool])
         if context.connection is None:
             text = f"database {name}: cannot open it: {cause}"
         else:
-            doing = "write to" if context.connection.get_execution_options().get(WRITES) else "read"
-            text = f"cannot {doing} the database {name}: {cause}"
+            action = "write to" if context.connection.get_execution_options().get(WRITES) else "read"
+            text = f"cannot {action} the database {name}: {cause}"
         raise BusyError(text) if busy(context) else RequestError(text)
 
 
 def without_password(url: str) -> str:
     """A URL, well-formed or not, with asterisks in place of its passwords."""
-    shown = re.sub(r"([?&]\w*password=)[^&]*", r"\1***", url)
-    return re.sub(r"^([^:/@]*:/*[^:/@]*):.*@", r"\1:***@", shown)
+    text = re.sub(r"([?&]\w*password=)[^&]*", r"\1***", url)
+    return re.sub(r"^([^:/@]*:/*[^:/@]*):.*@", r"\1:***@", text)
 
 
 def writing(engine: Engine) -> Engine:
@@ -171,8 +171,8 @@ class SQLite(Database):
     def __init__(self, url: str) -> None:
         scheme, _, path = url.partition(":///")
         if scheme != "sqlite" or path in ("", ":memory:"):
-            shown = without_password(url)
-            raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{shown}'")
+            text = without_password(url)
+            raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{text}'")
         self.path = Path(path).expanduser()
         self.url, self.name = url, str(self.path)
 
@@ -204,12 +204,12 @@ class SQLite(Database):
                     f"no database at {path}: run 'bench sweep' first or name another one with --db"
                 )
             folder = next(parent for parent in path.absolute().parents if parent.exists())
-            if not folder.is_dir() or not _writable(folder):
+            if not folder.is_dir() or not _is_writable(folder):
                 raise RequestError(f"database {path}: cannot create it, {folder} is not a writable folder")
             return
         if self._head() not in (b"", MAGIC):
             raise RequestError(f"database {path}: expected an SQLite database, this file is not one")
-        if write and not (_writable(path) and _writable(path.absolute().parent)):
+        if write and not (_is_writable(path) and _is_writable(path.absolute().parent)):
             raise RequestError(
                 f"database {path} is read-only: make it and its folder writable or use another --db"
             )
@@ -224,7 +224,7 @@ class SQLite(Database):
         if write:
             path.parent.mkdir(parents=True, exist_ok=True)
             query = {"mode": "rwc"}
-        elif _writable(path) and _writable(path.parent):
+        elif _is_writable(path) and _is_writable(path.parent):
             query = {"mode": "rw"}
         elif path.with_name(path.name + "-wal").exists():
             query = {"mode": "ro"}
@@ -232,22 +232,22 @@ class SQLite(Database):
             # Without write access SQLite cannot make the files that WAL mode shares between readers.
             query = {"mode": "ro", "immutable": "1"}
         url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
-        made = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
-        explain(made, self.name, _locked)
+        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
+        explain(engine, self.name, _is_locked)
 
-        @event.listens_for(made, "connect")
+        @event.listens_for(engine, "connect")
         def connected(connection: sqlite3.Connection, _record: Any) -> None:
             connection.isolation_level = None  # transactions are begun below, not by the driver
             connection.execute("PRAGMA foreign_keys = ON")
             if not write:
                 connection.execute("PRAGMA query_only = ON")
 
-        @event.listens_for(made, "begin")
+        @event.listens_for(engine, "begin")
         def begun(connection: Connection) -> None:
             writes = connection.get_execution_options().get(WRITES)
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
-        return made
+        return engine
 
     def prepare(self, engine: Engine) -> None:
         """Write-ahead logging from now on (kept in the file), so that readers do not block the writer.
@@ -270,9 +270,9 @@ class SQLite(Database):
 
     def damage(self, connection: Connection) -> str:
         """What SQLite's own checks find."""
-        found = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
-        if found != ["ok"]:
-            return found[0]
+        findings = [str(row[0]) for row in connection.execute(text("PRAGMA integrity_check"))]
+        if findings != ["ok"]:
+            return findings[0]
         orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
         return f"{len(orphans)} rows without their run" if orphans else ""
 
@@ -291,32 +291,32 @@ class SQLite(Database):
             raise RequestError(f"--out expects a file, got a folder: {target}")
         if not target.parent.is_dir():
             raise RequestError(f"--out {target}: there is no folder {target.parent}, make it first")
-        own = self.path.resolve()
-        part = target.resolve() in [own.with_name(own.name + ending) for ending in PARTS]
-        if part or (target.exists() and target.samefile(own)):
+        path = self.path.resolve()
+        part = target.resolve() in [path.with_name(path.name + ending) for ending in PARTS]
+        if part or (target.exists() and target.samefile(path)):
             raise RequestError(f"--out {target} is the database itself: name another file")
 
     def _copy(self, target: Path) -> None:
-        beside = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         url = f"file:{quote(str(self.path.absolute()))}?mode=ro"
         try:
             with (
                 closing(sqlite3.connect(url, uri=True)) as source,
-                closing(sqlite3.connect(beside)) as copy,
+                closing(sqlite3.connect(temporary)) as copy,
             ):
                 source.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
-            beside.replace(target)
+            temporary.replace(target)
         finally:
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
 
-def _locked(context: ExceptionContext) -> bool:
+def _is_locked(context: ExceptionContext) -> bool:
     """Whether another connection holds the lock; the low byte is the kind of an error."""
     return getattr(context.original_exception, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _writable(path: Path) -> bool:
+def _is_writable(path: Path) -> bool:
     # A file without any write bit is meant to stay as it is, even where root could write it.
     return os.access(path, os.W_OK) and bool(path.stat().st_mode & 0o222)
 
@@ -354,20 +354,20 @@ class Postgres(Database):
         options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
         if not write:
             options += " -c default_transaction_read_only=on"
-        made = create_engine(
+        engine = create_engine(
             self._url,
             connect_args={"connect_timeout": CONNECT_SECONDS, "options": options},
             pool_pre_ping=True,
             pool_size=2,
         )
-        explain(made, self.name, _locked_or_away)
+        explain(engine, self.name, _is_locked_or_away)
 
-        @event.listens_for(made, "begin")
+        @event.listens_for(engine, "begin")
         def begun(connection: Connection) -> None:
             if connection.get_execution_options().get(WRITES):
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
-        return made
+        return engine
 
     def prepare(self, engine: Engine) -> None:
         """Nothing: the server has its settings."""
@@ -381,10 +381,10 @@ class Postgres(Database):
         raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
 
 
-def _locked_or_away(context: ExceptionContext) -> bool:
+def _is_locked_or_away(context: ExceptionContext) -> bool:
     """Whether there is no connection, or no longer, or somebody else holds the lock."""
-    locked = getattr(context.original_exception, "sqlstate", None) == LOCKED
-    return locked or context.connection is None or context.is_disconnect
+    is_locked = getattr(context.original_exception, "sqlstate", None) == LOCKED
+    return is_locked or context.connection is None or context.is_disconnect
 
 
 def database(url: str) -> Database:

@@ -30,13 +30,13 @@ def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[
         RequestError: there is no such column.
     """
     values = {}
-    for name, wanted in filters.items():
+    for name, choice in filters.items():
         if name not in columns:
             raise unknown("column of runs", name, columns)
-        several = isinstance(wanted, (list, tuple, set, frozenset))
+        is_collection = isinstance(choice, (list, tuple, set, frozenset))
         values[name] = [
             value.item() if isinstance(value, np.generic) else value
-            for value in (wanted if several else [wanted])
+            for value in (choice if is_collection else [choice])
         ]
     return values
 
@@ -57,16 +57,16 @@ def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.Data
     Raises:
         RequestError: a value that no run has, or no run left.
     """
-    given = {name: values for name, values in filters.items() if values}
-    for name, values in given.items():
-        known = set(runs[name])
+    choices = {name: values for name, values in filters.items() if values}
+    for name, values in choices.items():
+        stored_values = set(runs[name])
         for value in values:
-            if value not in known:
-                raise unknown(f"{name} among the stored runs:", str(value), map(str, known))
-    kept = filter_runs(runs, given)
-    if kept.empty:
+            if value not in stored_values:
+                raise unknown(f"{name} among the stored runs:", str(value), map(str, stored_values))
+    chosen_runs = filter_runs(runs, choices)
+    if chosen_runs.empty:
         raise RequestError("no stored run is all of what is asked for: leave one of the filters away")
-    return kept
+    return chosen_runs
 
 
 def filter_results(results: pd.DataFrame, run_ids: Iterable[int], only: Readings) -> pd.DataFrame:

@@ -42,18 +42,18 @@ class Outcome:
 
     def tested(self) -> dict[Reading, tuple[float, int]]:
         """Correct predictions and samples of the test split over all clients, by stage and rule."""
-        found: dict[Reading, tuple[float, int]] = {}
+        counts: dict[Reading, tuple[float, int]] = {}
         for _, stage, split, rule, metric, value, samples in self.rows:
             if split == CURVE_SPLIT and metric == ACCURACY:
-                correct, total = found.get((stage, rule), (0.0, 0))
-                found[stage, rule] = (correct + value * samples, total + samples)
-        return found
+                correct, total = counts.get((stage, rule), (0.0, 0))
+                counts[stage, rule] = (correct + value * samples, total + samples)
+        return counts
 
 
 def outcomes(source: Store | Bundle, runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], Outcome]]:
     """Every run (rows of ``runs()`` of the source, as dictionaries) with its outcome, in order."""
-    for first in range(0, len(runs), RUNS_AT_A_TIME):
-        part = runs.iloc[first : first + RUNS_AT_A_TIME]
+    for start in range(0, len(runs), RUNS_AT_A_TIME):
+        part = runs.iloc[start : start + RUNS_AT_A_TIME]
         rows: dict[int, list[Row]] = {}
         results = source.client_results(part["id"])
         results = results[results["metric"] == ACCURACY]  # what older runs lack tells none apart

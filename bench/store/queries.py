@@ -174,13 +174,13 @@ class Queries:
         import pandas as pd
 
         columns = ClientResult.__table__.columns
-        same = {name: str(value) for name, value in only.items() if value is not None}
-        read = [column for column in columns if column.name not in same]
-        statement = select(*read).order_by(*ClientResult.__table__.primary_key)
-        for name, value in same.items():
+        constants = {name: str(value) for name, value in only.items() if value is not None}
+        selection = [column for column in columns if column.name not in constants]
+        statement = select(*selection).order_by(*ClientResult.__table__.primary_key)
+        for name, value in constants.items():
             statement = statement.where(columns[name] == value)
         parts = [self._numbers(statement.where(ClientResult.run_id.in_(ids))) for ids in _portions(run_ids)]
-        return pd.concat(parts, ignore_index=True).assign(**same)[[column.name for column in columns]]
+        return pd.concat(parts, ignore_index=True).assign(**constants)[[column.name for column in columns]]
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
         """What ``client_results`` says of accuracies, a row for every run, split, stage and rule, ordered by
@@ -191,11 +191,11 @@ class Queries:
 
         columns = ClientResult.__table__.columns
         keys = [columns[name] for name in ("run_id", "split", "stage", "rule")]
-        right = cast(func.round(columns["value"] * columns["samples"]), Integer)
+        correct = cast(func.round(columns["value"] * columns["samples"]), Integer)
         # Text that the database makes: as rows these would be millions, which take ten times as long.
         texts = [
             func.aggregate_strings(cast(number, String), ",")
-            for number in (columns["client"], columns["samples"], right)
+            for number in (columns["client"], columns["samples"], correct)
         ]
         statement = (
             select(*keys, *texts)
@@ -230,9 +230,9 @@ class Queries:
         columns = Confusion.__table__.columns
         with self._engine.connect() as connection:
             return {
-                (run, stage, rule): unpack_matrices(*packed)
+                (run, stage, rule): unpack_matrices(*matrices)
                 for ids in _portions(run_ids)
-                for run, stage, rule, *packed in connection.execute(
+                for run, stage, rule, *matrices in connection.execute(
                     select(*columns).where(Confusion.run_id.in_(ids))
                 )
             }
@@ -283,5 +283,5 @@ def _order(clients: str) -> list[int] | None:
 
 def _portions(run_ids: Iterable[int]) -> list[list[int]]:
     """The ids in order, as many at a time as a statement may name; one empty portion for none."""
-    wanted = sorted({int(run) for run in run_ids})
-    return [wanted[first : first + IDS_PER_QUERY] for first in range(0, max(len(wanted), 1), IDS_PER_QUERY)]
+    ids = sorted({int(run) for run in run_ids})
+    return [ids[start : start + IDS_PER_QUERY] for start in range(0, max(len(ids), 1), IDS_PER_QUERY)]

@@ -73,9 +73,9 @@ def accuracies(result: RunResult) -> list[dict[str, Any]]:
     for stage in sorted({stage for stage, _ in result.correct}):
         val, test = result.correct[stage, "val"], result.correct[stage, "test"]
         for rule, choose in RULES.items():
-            chosen = choose(val, result.samples["val"], test, result.samples["test"])
+            rounds = choose(val, result.samples["val"], test, result.samples["test"])
             for split, samples in result.samples.items():
-                correct = result.correct[stage, split][chosen, np.arange(len(samples))]
+                correct = result.correct[stage, split][rounds, np.arange(len(samples))]
                 shares = np.divide(correct, samples, out=np.full(len(samples), np.nan), where=samples > 0)
                 rows += _rows(stage, split, rule, ACCURACY, shares, samples)
     return rows
@@ -142,7 +142,7 @@ class Store(Queries):
         spec: RunSpec,
         result: RunResult,
         context: Context,
-        keep: Callable[[Stored], bool] = lambda old: False,
+        keep: Callable[[Stored], bool] = lambda old_run: False,
     ) -> int:
         """Write a run with all that belongs to it in one transaction; returns its id.
 
@@ -150,13 +150,13 @@ class Store(Queries):
         Results and curves are written for ``done`` and ``searched`` runs only. Raises as ``transaction``.
         """
         with self.transaction() as session:
-            old = stored(session.connection(), spec.hash)
-            if old is not None and keep(old):
-                return old.id
-            if old is not None:
-                session.execute(delete(Run).where(Run.id == old.id))
+            old_run = stored(session.connection(), spec.hash)
+            if old_run is not None and keep(old_run):
+                return old_run.id
+            if old_run is not None:
+                session.execute(delete(Run).where(Run.id == old_run.id))
             run = Run(
-                id=old.id if old else None,
+                id=old_run.id if old_run else None,
                 **spec_columns(spec),
                 **{name: value for name, value in vars(result).items() if name in COLUMNS},
                 **{name: value for name, value in vars(context).items() if name in COLUMNS},
@@ -175,13 +175,13 @@ class Store(Queries):
                         provenance=canonical_json(context.provenance),
                     )
                 )
-            complete = result.state in COMPLETE
+            is_complete = result.state in COMPLETE
             write_numbers(
                 session,
                 run.id,
-                (*accuracies(result), *areas(result)) if complete else (),
-                result.correct if complete else {},
-                result.confusion if complete else {},
+                (*accuracies(result), *areas(result)) if is_complete else (),
+                result.correct if is_complete else {},
+                result.confusion if is_complete else {},
                 {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts,
             )
             return run.id
@@ -264,12 +264,12 @@ def stored_runs(url: str, write: bool, searches: bool = False) -> tuple[dict[str
         return {}, []
     with open_store(url, create=False) as store:
         stored = store.states()
-        other = "done" if searches else "searched"
-        if any(run.state == other for run in stored.values()):
-            sort, others = "database of runs that are reported", "those of searches"
+        other_state = "done" if searches else "searched"
+        if any(run.state == other_state for run in stored.values()):
+            sort, content = "database of runs that are reported", "those of searches"
             if searches:
-                sort, others = "tuning database", "runs that are reported"
-            raise RequestError(f"--db: {place.name} cannot be a {sort}: it holds {others}; name another one")
+                sort, content = "tuning database", "runs that are reported"
+            raise RequestError(f"--db: {place.name} cannot be a {sort}: it holds {content}; name another one")
         return stored, store.history()
 
 
@@ -285,19 +285,19 @@ def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
     if not must_exist and place.empty():
         return False
     with open_store(url, create=False) as store:
-        known = digest in set(store.bundles()["hash"])
-    if known:
+        is_known = digest in set(store.bundles()["hash"])
+    if is_known:
         place.check(write=True)
-    return known
+    return is_known
 
 
 def environment_id(session: Session, description: Mapping[str, Any]) -> int:
     """Id of the row of ``environments`` with this description; made where there is none."""
     text = canonical_json(description)
     digest = sha256(text)
-    known = session.scalar(select(Environment.id).where(Environment.hash == digest))
-    if known is not None:
-        return known
+    number = session.scalar(select(Environment.id).where(Environment.hash == digest))
+    if number is not None:
+        return number
     row = Environment(hash=digest, description=text)
     session.add(row)
     session.flush()

@@ -108,22 +108,22 @@ def _mlflow(runs: Iterable[TrackedRun], folder: Path) -> None:
     entities = import_module("mlflow.entities")
     experiment = client.create_experiment(PROJECT)
     for run in runs:
-        at = int(1000 * run.started)
+        start = int(1000 * run.started)
         tags = {**run.tags, "cell": run.group}
-        number = client.create_run(experiment, start_time=at, tags=tags, run_name=run.name).info.run_id
-        metrics = [entities.Metric(name, value, at, 0) for name, value in run.summary.items()]
+        number = client.create_run(experiment, start_time=start, tags=tags, run_name=run.name).info.run_id
+        metrics = [entities.Metric(name, value, start, 0) for name, value in run.summary.items()]
         metrics += [
-            entities.Metric(name, value, at, step)
+            entities.Metric(name, value, start, step)
             for step, values in run.steps()
             for name, value in values.items()
         ]
         settings = [entities.Param(key, str(value)) for key, value in run.settings.items()]
-        for first in range(0, len(settings), 100):  # a batch takes so many, and 1,000 metrics
-            client.log_batch(number, params=settings[first : first + 100])
-        for first in range(0, len(metrics), 1000):
-            client.log_batch(number, metrics=metrics[first : first + 1000])
+        for position in range(0, len(settings), 100):  # a batch takes so many, and 1,000 metrics
+            client.log_batch(number, params=settings[position : position + 100])
+        for position in range(0, len(metrics), 1000):
+            client.log_batch(number, metrics=metrics[position : position + 1000])
         status = "FINISHED" if run.tags["state"] == "done" else "FAILED"
-        client.set_terminated(number, status, end_time=at + int(1000 * run.summary["seconds_total"]))
+        client.set_terminated(number, status, end_time=start + int(1000 * run.summary["seconds_total"]))
 
 
 def _tensorboard(runs: Iterable[TrackedRun], folder: Path) -> None:
@@ -141,21 +141,21 @@ def _tensorboard(runs: Iterable[TrackedRun], folder: Path) -> None:
 
 def _wandb(runs: Iterable[TrackedRun], folder: Path) -> None:
     wandb = import_module("wandb")
-    quiet = wandb.Settings(silent=True, console="off", x_disable_stats=True, x_disable_meta=True)
+    settings = wandb.Settings(silent=True, console="off", x_disable_stats=True, x_disable_meta=True)
     for run in runs:
-        tracked = wandb.init(
+        tracked_run = wandb.init(
             project=PROJECT,
             name=run.name,
             group=run.group,
             dir=str(folder),
             config={**run.settings, "origin": run.tags},
             mode="offline",
-            settings=quiet,
+            settings=settings,
         )
         for step, values in run.steps():
-            tracked.log(values, step=step)
-        tracked.summary.update(run.summary)
-        tracked.finish()
+            tracked_run.log(values, step=step)
+        tracked_run.summary.update(run.summary)
+        tracked_run.finish()
 
 
 def _trackio(runs: Iterable[TrackedRun], folder: Path) -> None:
@@ -227,16 +227,16 @@ def export_to_tracker(
         except RequestError:
             raise
         except Exception as error:
-            first = str(error).strip().partition("\n")[0]
-            raise RequestError(f"--to {tracker}: {type(error).__name__}: {first}") from error
+            first_line = str(error).strip().partition("\n")[0]
+            raise RequestError(f"--to {tracker}: {type(error).__name__}: {first_line}") from error
     return len(runs)
 
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[None]:
     """A folder, made where there is none, of which nothing stays if something goes wrong."""
-    there = folder.exists()
-    if there and (not folder.is_dir() or any(folder.iterdir())):
+    existed = folder.exists()
+    if existed and (not folder.is_dir() or any(folder.iterdir())):
         raise RequestError(f"--out {folder}: expected a new folder or an empty one")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -246,6 +246,6 @@ def _new_folder(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
-        if there:
+        if existed:
             folder.mkdir()
         raise

@@ -68,7 +68,7 @@ def attempt(
     The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
     next order, too, which then finds libraries and federation loaded.
     """
-    workers = (_kept if keep else LocalWorkers)(1, WithSameSources(execute), timeout)
+    workers = (_shared_workers if keep else LocalWorkers)(1, WithSameSources(execute), timeout)
     try:
         with thread_variables(order.threads):
             result = workers.start(0, order, log, fresh).result()
@@ -81,5 +81,5 @@ def attempt(
 
 
 @cache
-def _kept(slots: int, execute: Execute, timeout: float | None) -> LocalWorkers:
+def _shared_workers(slots: int, execute: Execute, timeout: float | None) -> LocalWorkers:
     return LocalWorkers(slots, execute, timeout)

@@ -109,5 +109,5 @@ def _federation(key: Key, roots: tuple[str, ...], copy: FederationCopy | None) -
 def _block_size(spec: RunSpec, federation: Federation, order: Order) -> int:
     """Clients in a block that is ``shrink`` times smaller than the engine's choice."""
     model = build_model(spec.client, federation)
-    usual = default_block_size(model, federation.clients, torch.device(order.device))
-    return max(1, usual // order.shrink)
+    size = default_block_size(model, federation.clients, torch.device(order.device))
+    return max(1, size // order.shrink)

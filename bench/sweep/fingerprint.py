@@ -35,10 +35,10 @@ def code(method: str, model: str = "") -> Code:
     Raises:
         RequestError: no such method.
     """
-    added = read()
+    kinds = read()
     kind = METHODS.named(method)
-    modules = _closure(kind) | (_closure(added[model]) if model in added else set())
-    digest = hashlib.sha256(_shared().encode())
+    modules = _closure(kind) | (_closure(kinds[model]) if model in kinds else set())
+    digest = hashlib.sha256(_shared_hash().encode())
     for name in sorted(modules):
         digest.update(f"{name}\0{_source(name)}\0".encode())
     return Code(kind.numerics, engine.NUMERICS, digest.hexdigest())
@@ -50,12 +50,12 @@ def read() -> dict[str, type]:
     """
     from bench.nn.base import CLIENT_MODELS  # torch
 
-    added = {name: kind for name, kind in CLIENT_MODELS.all().items() if _package(kind.__module__) != "bench"}
-    for each in (*METHODS.all().values(), *added.values()):
-        for name in _closure(each):
+    kinds = {name: kind for name, kind in CLIENT_MODELS.all().items() if _package(kind.__module__) != "bench"}
+    for kind in (*METHODS.all().values(), *kinds.values()):
+        for name in _closure(kind):
             _source(name)
-    _shared()
-    return added
+    _shared_hash()
+    return kinds
 
 
 @cache
@@ -64,7 +64,7 @@ def _source(module: str) -> str:
 
 
 @cache
-def _shared() -> str:
+def _shared_hash() -> str:
     root = Path(bench.__file__).parent
     digest = hashlib.sha256()
     for part in SHARED:
@@ -77,13 +77,13 @@ def _shared() -> str:
 def _closure(kind: type) -> set[str]:
     """Modules that a method is made of, wherever ``bench`` itself is not."""
     packages = {_package(kind.__module__), PACKAGE}
-    waiting = {base.__module__ for base in kind.__mro__ if _package(base.__module__) in packages}
-    found: set[str] = set()
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        waiting |= {other for other in _imports(sys.modules[name]) if _package(other) in packages} - found
-    return found
+    queue = {base.__module__ for base in kind.__mro__ if _package(base.__module__) in packages}
+    modules: set[str] = set()
+    while queue:
+        name = queue.pop()
+        modules.add(name)
+        queue |= {module for module in _imports(sys.modules[name]) if _package(module) in packages} - modules
+    return modules
 
 
 def _package(module: str) -> str:

@@ -33,14 +33,14 @@ class Checkpoints:
         """The file of a run."""
         return self.folder / f"{spec_hash}.pt"
 
-    def tidy(self, spec_hash: str, over: bool) -> None:
-        """Remove what a killed worker left half-written of a run, and the file of one that is ``over``."""
+    def tidy(self, spec_hash: str, is_over: bool) -> None:
+        """Remove what a killed worker left half-written of a run, and the file of one that ``is_over``."""
         from bench.engine.checkpoint import parts
 
         path = self.path(spec_hash)
         with suppress(OSError):  # what stays there costs room alone
-            for each in (*parts(path), *([path] if over else [])):
-                each.unlink(missing_ok=True)
+            for file in (*parts(path), *([path] if is_over else [])):
+                file.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,14 @@ def _output_to(log: Path | None, fresh: bool) -> Iterator[None]:
     if file is None:
         yield
         return
-    kept = [os.dup(number) for number in (1, 2)]
+    copies = [os.dup(number) for number in (1, 2)]
     with file:
         try:
             _redirect([file.fileno()] * 2)
             yield
         finally:
-            _redirect(kept)
-            for number in kept:
+            _redirect(copies)
+            for number in copies:
                 os.close(number)
 
 
@@ -133,8 +133,8 @@ def _redirect(targets: list[int]) -> None:
 
 
 def _out_of_memory(error: BaseException) -> bool:
-    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-    return named or any(text in str(error) for text in OUT_OF_MEMORY)
+    has_type = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return has_type or any(text in str(error) for text in OUT_OF_MEMORY)
 
 
 def _peak(device: str) -> int:

@@ -114,9 +114,9 @@ class Step:
     @property
     def name(self) -> str:
         """The run in words: method, data set, scenario, clients, seed and variant."""
-        planned = self.planned
-        name = f"{planned.method} {planned.dataset} {planned.scenario} {planned.clients} seed {planned.seed}"
-        return f"{name} ({planned.variant})" if planned.variant else name
+        run = self.planned
+        name = f"{run.method} {run.dataset} {run.scenario} {run.clients} seed {run.seed}"
+        return f"{name} ({run.variant})" if run.variant else name
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ class Plan:
 
     def timed(self, history: Iterable[Timing], device: str) -> Plan:
         """The plan with what its runs would take on a sort of ``device`` (``cpu``, ``cuda``)."""
-        known = tuple(history)
-        estimator = Estimator(known, device)
+        timings = tuple(history)
+        estimator = Estimator(timings, device)
 
         def expected(spec: RunSpec | None) -> float | None:
             return None if spec is None else estimator.seconds(spec)
 
-        return Plan(tuple(replace(step, seconds=expected(step.planned.spec)) for step in self.steps), known)
+        return Plan(tuple(replace(step, seconds=expected(step.planned.spec)) for step in self.steps), timings)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -174,17 +174,17 @@ class Plan:
         for step in self.steps:
             if step.planned.spec is None:
                 continue
-            now = hashes.get(step.spec.federation_key, step.partition)
-            if not step.to_run and step.partition not in ("", now):
+            partition = hashes.get(step.spec.federation_key, step.partition)
+            if not step.to_run and step.partition not in ("", partition):
                 raise RequestError(
                     f"{step.name} is stored, made on other clients ({step.partition[:8]}) than there are now "
-                    f"({now[:8]}): runs of this plan would mix both; use another --db"
+                    f"({partition[:8]}): runs of this plan would mix both; use another --db"
                 )
             tuned_on = step.planned.tuned_on
-            if now and tuned_on not in ("", now):
+            if partition and tuned_on not in ("", partition):
                 raise RequestError(
                     f"--use-tuned: {step.name} was tuned on other clients ({tuned_on[:8]}) than there are "
-                    f"now ({now[:8]}): run bench tune for it, or leave it out"
+                    f"now ({partition[:8]}): run bench tune for it, or leave it out"
                 )
 
     @property
@@ -200,29 +200,29 @@ def data_at_hand(roots: tuple[Path, ...]) -> Callable[[str], str]:
     @cache
     def lacking(dataset: str) -> str:
         names = [file.path for file in DATASETS.named(dataset).files if sources.at_hand(file) is None]
-        rest = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        return f"not in any data root: {names[0]}{rest}" if names else ""
+        tail = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"not in any data root: {names[0]}{tail}" if names else ""
 
     return lacking
 
 
 def make_plan(
-    planned: Iterable[Planned],
-    stored: Mapping[str, Stored],
-    lacking: Callable[[str], str],
+    runs: Iterable[Planned],
+    rows: Mapping[str, Stored],
+    data_gap: Callable[[str], str],
     rerun: Level | None = None,
 ) -> Plan:
     """Compare a grid's runs with what a database holds.
 
     A settled run (done, diverged, not applicable) is ``stale`` when its method's or the engine's
-    numerics version was older than the installed code's. ``lacking`` says why a data set is not at
+    numerics version was older than the installed code's. ``data_gap`` says why a data set is not at
     hand. To run is whatever is not settled or stale; with ``rerun`` exactly the runs of that level.
     """
-    steps = (_step(each, stored, lacking) for each in planned)
-    return Plan(tuple(replace(step, to_run=_wanted(step, rerun)) for step in steps))
+    steps = (_step(run, rows, data_gap) for run in runs)
+    return Plan(tuple(replace(step, to_run=_is_wanted(step, rerun)) for step in steps))
 
 
-def _wanted(step: Step, rerun: Level | None) -> bool:
+def _is_wanted(step: Step, rerun: Level | None) -> bool:
     if rerun == "changed":
         return step.changed
     if rerun == "failed":
@@ -232,46 +232,46 @@ def _wanted(step: Step, rerun: Level | None) -> bool:
     return step.status not in SETTLED and step.status != "not_implemented"
 
 
-def _step(planned: Planned, stored: Mapping[str, Stored], lacking: Callable[[str], str]) -> Step:
-    spec = planned.spec
+def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], str]) -> Step:
+    spec = run.spec
     if spec is None:
-        return Step(planned, "not_implemented", planned.reason)
-    old = stored.get(spec.hash)
-    if old is not None and old.state in SETTLED:
+        return Step(run, "not_implemented", run.reason)
+    row = rows.get(spec.hash)
+    if row is not None and row.state in SETTLED:
         code = fingerprint.code(spec.method, spec.client.model)
-        stale = _stale(old, code)
-        if not stale:
-            changed = old.source_hash != code.source
-            return Step(planned, cast(Status, old.state), old.reason, old, changed=changed)
-    missing = lacking(spec.dataset)
-    if missing:
-        return Step(planned, "no_data", missing, old)
-    if old is None or old.state == "no_data":
-        return Step(planned, "missing", "", old)
-    if old.state in SETTLED:
-        return Step(planned, "stale", stale, old)
-    return Step(planned, "oom" if old.state == "oom" else "failed", old.reason, old)
+        change = _numerics_change(row, code)
+        if not change:
+            is_changed = row.source_hash != code.source
+            return Step(run, cast(Status, row.state), row.reason, row, changed=is_changed)
+    gap = data_gap(spec.dataset)
+    if gap:
+        return Step(run, "no_data", gap, row)
+    if row is None or row.state == "no_data":
+        return Step(run, "missing", "", row)
+    if row.state in SETTLED:
+        return Step(run, "stale", change, row)
+    return Step(run, "oom" if row.state == "oom" else "failed", row.reason, row)
 
 
-def serves(old: Stored, step: Step) -> bool:
+def serves(row: Stored, step: Step) -> bool:
     """Whether a run that is stored now is what a step wants, though the plan did not know of it.
 
     Any settled run that is not stale is; but one to redo (``stale``, ``rerun``) has to be by exactly the
     installed code, else the old one itself would serve.
     """
     code = fingerprint.code(step.spec.method, step.spec.client.model)
-    if old.state not in SETTLED or _stale(old, code):
+    if row.state not in SETTLED or _numerics_change(row, code):
         return False
-    redone = step.status == "stale" or step.status in SETTLED
-    return not redone or old.source_hash == code.source
+    is_redone = step.status == "stale" or step.status in SETTLED
+    return not is_redone or row.source_hash == code.source
 
 
-def _stale(old: Stored, code: Code) -> str:
+def _numerics_change(row: Stored, code: Code) -> str:
     """Why a stored run's numbers are of older code; empty where they are not."""
-    if old.method_numerics < code.method_numerics:
-        return f"method numerics {old.method_numerics}, now {code.method_numerics}"
-    if old.engine_numerics < code.engine_numerics:
-        return f"engine numerics {old.engine_numerics}, now {code.engine_numerics}"
+    if row.method_numerics < code.method_numerics:
+        return f"method numerics {row.method_numerics}, now {code.method_numerics}"
+    if row.engine_numerics < code.engine_numerics:
+        return f"engine numerics {row.engine_numerics}, now {code.engine_numerics}"
     return ""
 
 

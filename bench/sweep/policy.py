@@ -157,31 +157,31 @@ def place(
     ``running`` holds the demands of what runs, by device. Runs start in order; one that fits nowhere
     yet keeps the device with the fewest runs from taking anything else, so that its turn comes.
     """
-    free = [device for device in devices if len(running.get(device.name, ())) < device.slots]
-    kept: set[str] = set()
-    if not free:
+    free_devices = [device for device in devices if len(running.get(device.name, ())) < device.slots]
+    reserved: set[str] = set()
+    if not free_devices:
         return None
     for position, demand in enumerate(waiting):
         fitting = [
             device
-            for device in free
-            if device.name not in kept and _fits(demand, running.get(device.name, ()), device)
+            for device in free_devices
+            if device.name not in reserved and _fits(demand, running.get(device.name, ()), device)
         ]
         if fitting:
             return position, min(fitting, key=lambda device: len(running.get(device.name, ()))).name
-        others = [device for device in devices if device.name not in kept]
-        kept.add(min(others, key=lambda device: len(running.get(device.name, ()))).name)
-        if len(kept) == len(devices):
+        candidates = [device for device in devices if device.name not in reserved]
+        reserved.add(min(candidates, key=lambda device: len(running.get(device.name, ()))).name)
+        if len(reserved) == len(devices):
             return None
     return None
 
 
-def _fits(demand: Demand, beside: Sequence[Demand], device: Device) -> bool:
-    if not beside:
+def _fits(demand: Demand, load: Sequence[Demand], device: Device) -> bool:
+    if not load:
         return True
-    if any(must_be_alone(each, device) for each in (demand, *beside)):
+    if any(must_be_alone(entry, device) for entry in (demand, *load)):
         return False
-    return device.memory is None or sum(each.memory or 0 for each in (demand, *beside)) <= device.memory
+    return device.memory is None or sum(entry.memory or 0 for entry in (demand, *load)) <= device.memory
 
 
 PER_GPU = 4
@@ -251,8 +251,8 @@ class Attempt:
     def how(self) -> str:
         """The attempt in words."""
         if self.shrink > 1:
-            known = f"{self.block} client{'s' if self.block > 1 else ''}"
-            return f"in blocks of {known if self.block else f'1/{self.shrink}'}"
+            size = f"{self.block} client{'s' if self.block > 1 else ''}"
+            return f"in blocks of {size if self.block else f'1/{self.shrink}'}"
         return "alone on the device" if self.alone else "beside other runs"
 
 
@@ -263,8 +263,8 @@ def after_loss(attempt: Attempt) -> Attempt | None:
 
 def noted(attempt: Attempt, result: RunResult) -> Attempt:
     """The attempt with its failure for want of memory noted: how it was tried, and the peak."""
-    known = replace(attempt, block=result.block or attempt.block)
-    return replace(known, tried=(*known.tried, known.how), peak=max(known.peak, result.peak_memory))
+    update = replace(attempt, block=result.block or attempt.block)
+    return replace(update, tried=(*update.tried, update.how), peak=max(update.peak, result.peak_memory))
 
 
 def after_memory(attempt: Attempt, clients: int) -> Attempt | None:
@@ -322,8 +322,8 @@ class Pauses:
             if result.state in SETTLED:
                 self._cleared.add(method)
             return None
-        known, cells = self._failures.get(method, ("", set()))
-        if known != failure:
+        last_failure, cells = self._failures.get(method, ("", set()))
+        if last_failure != failure:
             cells = set()
         cells.add(spec.cell_on_any_partition)
         self._failures[method] = (failure, cells)

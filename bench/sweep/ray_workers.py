@@ -114,7 +114,9 @@ def ray_cluster(request: Request, runs: int) -> Iterator[tuple[Slots, MakeWorker
     """
     address = request.address
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
-    own: dict[str, Any] = {} if address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
+    head: dict[str, Any] = (
+        {} if address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
+    )
     variables = {name: value for name, value in os.environ.items() if name.startswith("BENCH_")}
     try:
         _reach(address)
@@ -123,7 +125,7 @@ def ray_cluster(request: Request, runs: int) -> Iterator[tuple[Slots, MakeWorker
             logging_level=logging.ERROR,
             log_to_driver=False,
             runtime_env={"env_vars": variables},
-            **own,
+            **head,
         )
     except (OSError, ValueError, RuntimeError, RayError) as error:
         raise RequestError(f"--address expects a Ray cluster that runs, got '{address}': {error}") from error
@@ -141,14 +143,14 @@ def _reach(address: str | None) -> None:
 
 
 def _slots(request: Request, runs: int) -> tuple[Slots, MakeWorkers]:
-    there, threads = ray.cluster_resources(), request.threads or 1
-    gpus = int(there.get("GPU", 0))
+    resources, threads = ray.cluster_resources(), request.threads or 1
+    gpus = int(resources.get("GPU", 0))
     if request.devices == "cuda" and not gpus:
         raise RequestError("--devices: the Ray cluster has no GPU")
     on_gpu = gpus > 0 and request.devices != "cpu"
-    room = int(there.get("CPU", 0)) // threads
-    usual = min(PER_GPU * gpus, room) if on_gpu else room
-    count = max(1, min(request.jobs or usual, runs))
+    room = int(resources.get("CPU", 0)) // threads
+    default = min(PER_GPU * gpus, room) if on_gpu else room
+    count = max(1, min(request.jobs or default, runs))
     slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
     return slots, partial(RayWorkers, gpu_memory=smallest_gpu() if on_gpu else 0)
 
@@ -156,7 +158,7 @@ def _slots(request: Request, runs: int) -> tuple[Slots, MakeWorkers]:
 def smallest_gpu() -> int:
     """Bytes of memory of the smallest GPU of the cluster, asked of every node that has one."""
     ask = ray.remote(_gpu_memory)
-    asked = [
+    references = [
         ask.options(
             num_cpus=0,
             num_gpus=1 / UNITS,
@@ -165,7 +167,7 @@ def smallest_gpu() -> int:
         for node in ray.nodes()
         if node["Alive"] and node["Resources"].get("GPU")
     ]
-    return int(min(ray.get(asked)))
+    return int(min(ray.get(references)))
 
 
 def _gpu_memory() -> int:

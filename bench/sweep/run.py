@@ -97,8 +97,8 @@ def sweep(
         file = None if slots.elsewhere else FederationFile()
         federations = build_all((step.spec for step in steps), roots, build, file)
         plan.refuse_other_clients(federations.hashes)
-        runnable = [step for step in steps if step.spec.dataset not in federations.missing_data]
-        if not runnable and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
+        ready_steps = [step for step in steps if step.spec.dataset not in federations.missing_data]
+        if not ready_steps and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
             raise next(iter(federations.missing_data.values()))
         states: dict[str, str] = {}
         checkpoints = Checkpoints(home / "checkpoints", minutes) if home else None
@@ -106,7 +106,7 @@ def sweep(
         stack.enter_context(store.held())
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
-        board = stack.enter_context(Board(home, database, len(runnable), len(slots.devices)))
+        board = stack.enter_context(Board(home, database, len(ready_steps), len(slots.devices)))
         writer = stack.enter_context(Writer(store, federations, slots, lambda: interrupts.now))
         reporter.started(len(steps))
         for step in steps:
@@ -128,22 +128,22 @@ def sweep(
             checkpoints,
             federations,
         )
-        scheduler = Scheduler(runnable, services)
-        ended: Counter[str] = Counter()
+        scheduler = Scheduler(ready_steps, services)
+        new_counts: Counter[str] = Counter()
         with closing(scheduler.results()) as results:
-            for each in results:
-                if each is not None:
-                    step, result, started = each
-                    states[step.spec.hash] = writer.save(step, result, started)
+            for ending in results:
+                if ending is not None:
+                    step, result, start = ending
+                    states[step.spec.hash] = writer.save(step, result, start)
                     if checkpoints is not None:
                         checkpoints.tidy(step.spec.hash, result.raised or result.state in SETTLED)
-                    ended[result.state] += 1
+                    new_counts[result.state] += 1
                     reporter.finished(step, result)
                     board.ended(step, result)
                 if follow_up is not None and not interrupts.finish:
-                    more = follow_up(store, {**states, **scheduler.skipped})
-                    scheduler.add(more)
-                    board.total += len(more)
+                    new_steps = follow_up(store, {**states, **scheduler.skipped})
+                    scheduler.add(new_steps)
+                    board.total += len(new_steps)
                 board.show(scheduler)
         states.update(scheduler.skipped)
         if checkpoints is not None:
@@ -157,8 +157,8 @@ def sweep(
         states.get(step.planned.spec.hash, step.status) if step.planned.spec else step.status
         for step in plan.steps
     )
-    failed = sum(ended[state] for state in FAILURES)
-    return Outcome(dict(counts), sum(ended.values()), failed, dict(scheduler.left))
+    failure_count = sum(new_counts[state] for state in FAILURES)
+    return Outcome(dict(counts), sum(new_counts.values()), failure_count, dict(scheduler.left))
 
 
 def refuse_unimplemented(plan: Plan) -> None:
@@ -220,33 +220,33 @@ def probe(
             kinds.setdefault(kind_of(step.spec), step.spec)
     if not kinds:
         return []
-    runs = [_short(spec, rounds) for rounds in (2, 1, ROUNDS) for spec in kinds.values()]
-    short = make_plan(runs, {}, lambda dataset: "")
-    one = replace(slots, devices=slots.devices[:1])
+    runs = [_short_run(spec, rounds) for rounds in (2, 1, ROUNDS) for spec in kinds.values()]
+    short_plan = make_plan(runs, {}, lambda dataset: "")
+    one_slot = replace(slots, devices=slots.devices[:1])
     with tempfile.TemporaryDirectory(prefix="bench-probe-") as folder:
         url = f"sqlite:///{Path(folder, 'probe.db')}"
-        sweep(short, url, roots, one, reporter, execute, build)
+        sweep(short_plan, url, roots, one_slot, reporter, execute, build)
         with open_store(url, create=False) as store:
-            return _steady(store.history())
+            return _steady_timings(store.history())
 
 
-def _short(spec: RunSpec, rounds: int) -> Planned:
+def _short_run(spec: RunSpec, rounds: int) -> Planned:
     rounds = min(rounds, spec.protocol.rounds)
-    short = spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"rounds": rounds})})
-    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, short)
+    short_spec = spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"rounds": rounds})})
+    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, short_spec)
 
 
-def _steady(history: list[Timing]) -> list[Timing]:
+def _steady_timings(history: list[Timing]) -> list[Timing]:
     """The longest run of each kind, with the seconds that so many later rounds take."""
     kinds: dict[Kind, list[tuple[int, Timing]]] = {}
     for timing in history:
         rounds = json.loads(timing.spec)["protocol"]["rounds"]
         kind = (timing.dataset, timing.scenario, timing.clients, timing.method)
         kinds.setdefault(kind, []).append((rounds, timing))
-    found = []
-    for several in kinds.values():
-        (few, first), (many, last) = min(several, key=itemgetter(0)), max(several, key=itemgetter(0))
-        more = last.seconds - first.seconds
-        steady = many > few and more > 0  # a busy machine may have held up the first one
-        found.append(last._replace(seconds=more / (many - few) * many) if steady else last)
-    return found
+    timings = []
+    for runs in kinds.values():
+        (low, short_run), (high, long_run) = min(runs, key=itemgetter(0)), max(runs, key=itemgetter(0))
+        seconds = long_run.seconds - short_run.seconds
+        is_steady = high > low and seconds > 0  # a busy machine may have held up the first one
+        timings.append(long_run._replace(seconds=seconds / (high - low) * high) if is_steady else long_run)
+    return timings

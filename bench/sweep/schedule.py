@@ -53,8 +53,8 @@ class Interrupts:
     installed.
     """
 
-    def __init__(self, said: Callable[[str], None]) -> None:
-        self._said = said
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self._announced = False
         self._before: dict[signal.Signals, Any] = {}
         self.finish = False
@@ -66,22 +66,22 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._asked)
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _asked(self, number: int, _frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         self.now = self.finish or number == signal.SIGTERM
         self.finish = True
 
-    def announce(self, running: int) -> None:
+    def announce(self, count: int) -> None:
         """Say once what an interrupt does."""
         if self._before and not self.now and not self._announced:
             self._announced = True
-            self._said(f"interrupted: {running} running to be finished and stored; Ctrl-C again stops now")
+            self._say(f"interrupted: {count} running to be finished and stored; Ctrl-C again stops now")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +142,8 @@ class Scheduler:
         self._services = services
         self._slots = services.slots
         self._devices = {device.name: device for device in services.slots.shared}
-        self._free = list(range(len(services.slots.devices)))
-        self._others: dict[Waiting, float] = {}
+        self._free_slots = list(range(len(services.slots.devices)))
+        self._retry_times: dict[Waiting, float] = {}
         self._pauses = Pauses()
         self._failures = 0
 
@@ -162,16 +162,16 @@ class Scheduler:
                 if self._start():
                     yield None
                 if self.running:
-                    done = wait(self.running, TICK, FIRST_COMPLETED).done
-                elif self._others and not self._hold():  # other sweeps are at all that is left
-                    done = set()
+                    futures = wait(self.running, TICK, FIRST_COMPLETED).done
+                elif self._retry_times and not self._hold():  # other sweeps are at all that is left
+                    futures = set()
                     time.sleep(TICK)
                 else:
                     break
-                ended = [self._ended(future) for future in done]
+                endings = [self._take_result(future) for future in futures]
                 self._start()  # before what ended is stored, so that no slot waits for the disk
-                for each in ended:
-                    yield each
+                for ending in endings:
+                    yield ending
                     self._renew()  # a database that is busy may keep each waiting
                 self._renew()
                 if self._services.interrupts.finish:
@@ -181,7 +181,7 @@ class Scheduler:
         finally:
             self._services.workers.stop()
         if self.waiting:
-            self.left[self._hold() or self._over_budget()] += len(self.waiting)
+            self.left[self._hold() or self._budget_reason()] += len(self.waiting)
 
     # Starting -----------------------------------------------------------------------------------
 
@@ -193,69 +193,67 @@ class Scheduler:
             return f"stopped after {self._failures} failed"
         return ""
 
-    def _over_budget(self) -> str:
+    def _budget_reason(self) -> str:
         return f"not to be done within the budget of {(self._services.limits.budget or 0) / 3600:g} h"
 
     def _candidates(self) -> list[Waiting]:
         """What could start now: expected to end in time, and not what another sweep is at."""
-        present = time.monotonic()
-        seconds = self._services.deadline - present
-        self._others = {each: until for each, until in self._others.items() if until > present}
+        time_now = time.monotonic()
+        seconds = self._services.deadline - time_now
+        self._retry_times = {candidate: end for candidate, end in self._retry_times.items() if end > time_now}
         return [
-            each
-            for each in self.waiting
+            candidate
+            for candidate in self.waiting
             if seconds > 0
-            and each not in self._others
-            and (self.estimator.seconds(each.step.spec) or 0.0) <= seconds
+            and candidate not in self._retry_times
+            and (self.estimator.seconds(candidate.step.spec) or 0.0) <= seconds
         ]
 
-    def _demand(self, waiting: Waiting) -> Demand:
-        return Demand(self.estimator.memory(waiting.step.spec), waiting.attempt.alone)
+    def _demand(self, candidate: Waiting) -> Demand:
+        return Demand(self.estimator.memory(candidate.step.spec), candidate.attempt.alone)
 
-    def _demand_here(self, waiting: Waiting) -> Demand:
+    def _local_demand(self, candidate: Waiting) -> Demand:
         """What a run needs of this machine: nothing but a slot where a cluster finds the room."""
-        return Demand() if self._slots.elsewhere else self._demand(waiting)
+        return Demand() if self._slots.elsewhere else self._demand(candidate)
 
     def _start(self) -> bool:
         """Start what can start; whether anything did, or was found done."""
         before = len(self.running), len(self.skipped)
-        while self._free and not self._hold():
+        while self._free_slots and not self._hold():
             candidates = self._candidates()
-            at_work: dict[str, list[Demand]] = {name: [] for name in self._devices}
-            for running in self.running.values():
-                at_work[running.device].append(running.demand)
-            choice = place(map(self._demand_here, candidates), at_work, list(self._devices.values()))
+            loads: dict[str, list[Demand]] = {name: [] for name in self._devices}
+            for run in self.running.values():
+                loads[run.device].append(run.demand)
+            choice = place(map(self._local_demand, candidates), loads, list(self._devices.values()))
             if choice is None:
                 break
-            chosen = candidates[choice[0]]
-            taken = self._services.writer.take(chosen.step)
+            candidate = candidates[choice[0]]
+            is_taken = self._services.writer.take(candidate.step)
             self._renew()  # each may take a while, and a cluster takes many
-            state = self._services.writer.elsewhere(chosen.step)
-            if state is None and not taken:
-                self._others[chosen] = time.monotonic() + ASK_AGAIN
+            state = self._services.writer.elsewhere(candidate.step)
+            if state is None and not is_taken:
+                self._retry_times[candidate] = time.monotonic() + ASK_AGAIN
                 continue
-            self.waiting.remove(chosen)
+            self.waiting.remove(candidate)
             if state is None:
-                self._begin(chosen, choice[1])
+                self._begin(candidate, choice[1])
             else:
-                self.skipped[chosen.step.spec.hash] = state
-                self._services.note(f"{chosen.step.name}: {state} in another sweep")
+                self.skipped[candidate.step.spec.hash] = state
+                self._services.note(f"{candidate.step.name}: {state} in another sweep")
         return (len(self.running), len(self.skipped)) != before
 
     def _renew(self) -> None:
-        lost = self._services.writer.renew()
-        for running in self.running.values():
-            if running.step.spec.hash in lost:
-                self._services.note(
-                    f"{running.step.name}: no longer claimed, another sweep may be at it, too"
-                )
+        lost_hashes = self._services.writer.renew()
+        for run in self.running.values():
+            if run.step.spec.hash in lost_hashes:
+                self._services.note(f"{run.step.name}: no longer claimed, another sweep may be at it, too")
 
-    def _begin(self, waiting: Waiting, device: str) -> None:
-        slot = next(slot for slot in reversed(self._free) if self._slots.devices[slot] == device)
-        self._free.remove(slot)
-        demand = self._demand(waiting)
-        attempt = replace(waiting.attempt, alone=self._alone(demand, device))
-        spec = waiting.step.spec
+    def _begin(self, candidate: Waiting, device: str) -> None:
+        slot = next(slot for slot in reversed(self._free_slots) if self._slots.devices[slot] == device)
+        self._free_slots.remove(slot)
+        demand = self._demand(candidate)
+        attempt = replace(candidate.attempt, alone=self._has_own_device(demand, device))
+        spec = candidate.step.spec
         order = Order(
             spec,
             self._services.roots,
@@ -266,13 +264,13 @@ class Scheduler:
             self._services.federations.hashes[spec.federation_key],
             self._services.federations.copies.get(spec.federation_key),
         )
-        here = self._demand_here(waiting)
-        running = Running(waiting.step, attempt, slot, device, here, now())
-        log = self._log(waiting.step)
+        local_demand = self._local_demand(candidate)
+        run = Running(candidate.step, attempt, slot, device, local_demand, now())
+        log = self._log(candidate.step)
         future = self._services.workers.start(slot, order, log, attempt.number == 1, demand)
-        self.running[future] = running
+        self.running[future] = run
 
-    def _alone(self, demand: Demand, device: str) -> bool:
+    def _has_own_device(self, demand: Demand, device: str) -> bool:
         """Whether a run that starts now has its device to itself."""
         if self._slots.elsewhere:
             return demand.alone or (device != "cpu" and demand.memory is None)
@@ -284,47 +282,47 @@ class Scheduler:
 
     # Ending -------------------------------------------------------------------------------------
 
-    def _ended(self, future: Future[RunResult | Lost]) -> Ended | None:
+    def _take_result(self, future: Future[RunResult | Lost]) -> Ended | None:
         """The result of a run that has ended; None where it is tried again."""
-        running = self.running.pop(future)
-        self._free.append(running.slot)
+        run = self.running.pop(future)
+        self._free_slots.append(run.slot)
         result = future.result()
         if isinstance(result, Lost):
-            again = after_loss(running.attempt)
-            if again is not None:
-                self._again(running, again, result.how)
+            next_attempt = after_loss(run.attempt)
+            if next_attempt is not None:
+                self._retry(run, next_attempt, result.how)
                 return None
-            reason = f"{result.how}, {running.attempt.number} times"
-            result = RunResult("failed", reason, device=running.device)
+            reason = f"{result.how}, {run.attempt.number} times"
+            result = RunResult("failed", reason, device=run.device)
         if result.state == "oom":
-            attempt = noted(running.attempt, result)
-            again = after_memory(attempt, running.step.spec.clients)
-            if again is not None:
-                self._again(running, again, result.reason)
+            attempt = noted(run.attempt, result)
+            next_attempt = after_memory(attempt, run.step.spec.clients)
+            if next_attempt is not None:
+                self._retry(run, next_attempt, result.reason)
                 return None
             result = out_of_memory(attempt, result)
-        self._final(running.step, result)
-        return running.step, result, running.started
+        self._close(run.step, result)
+        return run.step, result, run.started
 
-    def _again(self, running: Running, attempt: Attempt, why: str) -> None:
-        self.waiting.insert(0, Waiting(running.step, attempt))
-        self._services.note(f"{running.step.name}: {why}; trying again {attempt.how}")
+    def _retry(self, run: Running, attempt: Attempt, reason: str) -> None:
+        self.waiting.insert(0, Waiting(run.step, attempt))
+        self._services.note(f"{run.step.name}: {reason}; trying again {attempt.how}")
 
-    def _final(self, step: Step, result: RunResult) -> None:
+    def _close(self, step: Step, result: RunResult) -> None:
         """Learn from a result that will be stored."""
         log = self._log(step)
         if result.state in COMPLETE:
             seconds = result.seconds.get("total", 0.0)
             self.estimator.add(step.spec, seconds, result.device, result.peak_memory)
-        why = self._pauses.ended(step.spec, result)
+        reason = self._pauses.ended(step.spec, result)
         if result.state in FAILURES:
             self._failures += 1
             if log is not None and log.exists():
                 result.traceback = f"{result.traceback}\nlog: logs/{log.name} in BENCH_HOME\n".lstrip()
         elif log is not None:
             log.unlink(missing_ok=True)
-        if why is not None:
-            held = [each for each in self.waiting if each.step.spec.method == step.spec.method]
-            self.waiting = [each for each in self.waiting if each not in held]
-            self.left[f"{step.spec.method} is held back: {why}"] += len(held)
-            self._services.note(f"{step.spec.method} is held back for the rest of the sweep: {why}")
+        if reason is not None:
+            entries = [entry for entry in self.waiting if entry.step.spec.method == step.spec.method]
+            self.waiting = [entry for entry in self.waiting if entry not in entries]
+            self.left[f"{step.spec.method} is held back: {reason}"] += len(entries)
+            self._services.note(f"{step.spec.method} is held back for the rest of the sweep: {reason}")

@@ -64,22 +64,24 @@ def side_by_side(seconds: Sequence[float], slots: int) -> float:
     return max([sum(seconds) / slots, *seconds])
 
 
-def _expected(plan: Plan, slots: int) -> float:
+def _seconds(plan: Plan, slots: int) -> float:
     """Seconds that the ready runs whose time is known take."""
     return side_by_side([step.seconds for step in plan.ready if step.seconds is not None], slots)
 
 
 def to_do(plan: Plan, slots: int) -> str:
     """How many runs are to do, how long they take on so many slots, and what is not known."""
-    ready, unknown = len(plan.ready), plan.unknown_times
-    waiting = len(plan.to_run) - ready
-    if unknown == ready:
+    count, unknowns = len(plan.ready), plan.unknown_times
+    blocked_count = len(plan.to_run) - count
+    if unknowns == count:
         time = "unknown, no like run is stored"
     else:
-        time = f"{duration(_expected(plan, slots))} on {slots} at a time"
-        time += f" and {runs(unknown)} whose time is unknown" if unknown else ""
-    text = f"{ready:,} to run, time {time}" if ready else "nothing to run with the data at hand"
-    return text + (f"; {waiting:,} more need data that the sweep tries to download" if waiting else "")
+        time = f"{duration(_seconds(plan, slots))} on {slots} at a time"
+        time += f" and {runs(unknowns)} whose time is unknown" if unknowns else ""
+    text = f"{count:,} to run, time {time}" if count else "nothing to run with the data at hand"
+    return text + (
+        f"; {blocked_count:,} more need data that the sweep tries to download" if blocked_count else ""
+    )
 
 
 def all_done(plan: Plan) -> str:
@@ -90,14 +92,14 @@ def all_done(plan: Plan) -> str:
 
 def nothing(plan: Plan, rerun: str | None) -> str:
     """Why a sweep had nothing to run."""
-    why = f"none to be made again as {rerun}" if rerun else "nothing to run"
-    return f"{runs(len(plan.steps))}: {states(plan.counts)}; {why}"
+    text = f"none to be made again as {rerun}" if rerun else "nothing to run"
+    return f"{runs(len(plan.steps))}: {states(plan.counts)}; {text}"
 
 
 def took(plan: Plan, slots: int, seconds: float, whole: bool) -> str:
     """How long a sweep took; beside it what was expected, if that is known and the ``whole`` plan was run."""
-    expected = f", expected {duration(_expected(plan, slots))}" if whole and not plan.unknown_times else ""
-    return f"took {duration(seconds)}{expected}"
+    forecast = f", expected {duration(_seconds(plan, slots))}" if whole and not plan.unknown_times else ""
+    return f"took {duration(seconds)}{forecast}"
 
 
 def _cells(plan: Plan) -> list[tuple[tuple[str, str, int, str], list[Step]]]:
@@ -114,8 +116,8 @@ def table(plan: Plan) -> Table:
         grid.add_column(title, justify="right" if title in ("clients", "time") else "left", overflow="fold")
     for (dataset, scenario, clients, method), steps in _cells(plan):
         todo = [step for step in steps if step.to_run]
-        known = [step.seconds for step in todo if step.seconds is not None]
-        time = "" if not todo else duration(sum(known)) if len(known) == len(todo) else "unknown"
+        times = [step.seconds for step in todo if step.seconds is not None]
+        time = "" if not todo else duration(sum(times)) if len(times) == len(todo) else "unknown"
         reason = next((step.reason for step in steps if step.reason), "")
         counts = Counter("changed" if step.changed else step.status for step in steps)
         grid.add_row(dataset, scenario, str(clients), method, states(counts), time, reason)
@@ -129,10 +131,10 @@ def methods(plan: Plan) -> Table:
         grid.add_column(title, justify="left" if title == "method" else "right")
     for method in dict.fromkeys(step.spec.method for step in plan.ready):
         steps = [step for step in plan.ready if step.spec.method == method]
-        known = [step.seconds for step in steps if step.seconds is not None]
-        unknown = f"{runs(len(steps) - len(known))} unknown" if len(known) < len(steps) else ""
-        together = ", ".join(filter(None, [duration(sum(known)) if known else "", unknown]))
-        grid.add_row(method, f"{len(steps):,}", duration(median(known)) if known else "", together)
+        times = [step.seconds for step in steps if step.seconds is not None]
+        unknown_text = f"{runs(len(steps) - len(times))} unknown" if len(times) < len(steps) else ""
+        total_text = ", ".join(filter(None, [duration(sum(times)) if times else "", unknown_text]))
+        grid.add_row(method, f"{len(steps):,}", duration(median(times)) if times else "", total_text)
     return grid
 
 
@@ -148,12 +150,12 @@ def levels(plan: Plan) -> dict[str, dict[str, Any]]:
         "compatible": "the code's sources differ, its numerics version does not",
         "stale": "",
     }
-    found: dict[str, list[Step]] = {level: [] for level in reasons}
+    by_level: dict[str, list[Step]] = {level: [] for level in reasons}
     for step in plan.steps:
         if step.status in SETTLED:
-            found["compatible" if step.changed else "exact"].append(step)
+            by_level["compatible" if step.changed else "exact"].append(step)
         elif step.status == "stale":
-            found["stale"].append(step)
+            by_level["stale"].append(step)
     return {
         level: {
             "runs": len(steps),
@@ -162,7 +164,7 @@ def levels(plan: Plan) -> dict[str, dict[str, Any]]:
             if any(step.seconds is None for step in steps)
             else sum(step.seconds or 0.0 for step in steps),
         }
-        for level, steps in found.items()
+        for level, steps in by_level.items()
     }
 
 
@@ -172,10 +174,10 @@ def level_lines(plan: Plan) -> list[str]:
         "compatible": "kept unless --rerun changed asks for them",
         "stale": "made again by a sweep; --rerun stale makes only them",
     }
-    found = levels(plan)
+    by_level = levels(plan)
     lines = []
     for level, text in advice.items():
-        count, reason, seconds = found[level].values()
+        count, reason, seconds = by_level[level].values()
         time = "time unknown" if seconds is None else duration(seconds)
         if count:
             lines.append(f"{level}: {runs(count)} ({reason}), {time} to make again; {text}")
@@ -184,9 +186,9 @@ def level_lines(plan: Plan) -> list[str]:
 
 def cost(plan: Plan, bytes_a_run: float | None) -> str:
     """Device time and disk of the ready runs."""
-    unknown = plan.unknown_times
-    hours = f"{plan.seconds / 3600:.2f} device-hours" + (f" and {runs(unknown)} unknown" if unknown else "")
-    if plan.ready and unknown == len(plan.ready):
+    unknowns = plan.unknown_times
+    hours = f"{plan.seconds / 3600:.2f} device-hours" + (f" and {runs(unknowns)} unknown" if unknowns else "")
+    if plan.ready and unknowns == len(plan.ready):
         hours = "device-hours unknown"
     if bytes_a_run is None:
         return f"{hours}; disk unknown, nothing is stored yet"
@@ -199,13 +201,13 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
     together; None where that of no run is known.
     """
-    known = len(plan.ready) > plan.unknown_times or not plan.ready
+    is_known = len(plan.ready) > plan.unknown_times or not plan.ready
     return {
         "counts": plan.counts,
         "levels": levels(plan),
         "to_run": len(plan.ready),
-        "seconds": _expected(plan, slots) if known else None,
-        "device_hours": plan.seconds / 3600 if known else None,
+        "seconds": _seconds(plan, slots) if is_known else None,
+        "device_hours": plan.seconds / 3600 if is_known else None,
         "unknown_times": plan.unknown_times,
         "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),
         "runs": [
@@ -431,11 +433,11 @@ def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
     names = (
         runs["dataset"] + "/" + runs["scenario"] + "/" + runs["clients"].astype(str) + "/" + runs["method"]
     )
-    here = runs[names == name]
-    if here.empty:
-        near = difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4)
-        raise unknown("cell", name, near)
-    return here
+    rows = runs[names == name]
+    if rows.empty:
+        matches = difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4)
+        raise unknown("cell", name, matches)
+    return rows
 
 
 def cell(runs: pd.DataFrame, name: str) -> list[CellPart]:
@@ -443,9 +445,9 @@ def cell(runs: pd.DataFrame, name: str) -> list[CellPart]:
 
     Runs that differ in more than their seed are made by different commands. Raises as ``rows_of_cell``.
     """
-    here = rows_of_cell(runs, name)
+    rows = rows_of_cell(runs, name)
     parts = []
-    for _, part in here.groupby("cell"):
+    for _, part in rows.groupby("cell"):
         specs = [RunSpec.model_validate_json(text) for text in part["spec"]]
         seeds = tuple(sorted({spec.seed for spec in specs}))
         origins = tuple(sorted(set(part["origin"])))

@@ -48,8 +48,10 @@ def slurm(folder: Path, request: Request, runs: int) -> tuple[Slots, MakeWorkers
         request.threads or 1,
         elsewhere=True,
     )
-    shared, alone = (executor(folder, parameters | extra) for extra in ({}, {"exclusive": True}))
-    return slots, partial(SlurmWorkers, executor=shared, alone=alone)
+    shared_executor, lone_executor = (
+        executor(folder, parameters | options) for options in ({}, {"exclusive": True})
+    )
+    return slots, partial(SlurmWorkers, executor=shared_executor, alone=lone_executor)
 
 
 def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm") -> AutoExecutor:
@@ -60,17 +62,17 @@ def executor(folder: Path, parameters: Mapping[str, Any], cluster: str = "slurm"
         RequestError: ``cluster`` is not on this machine, or there is no such parameter.
     """
     common = AutoExecutor._typed_parameters()
-    named = {key if key in common else f"slurm_{key}": value for key, value in parameters.items()}
+    options = {key if key in common else f"slurm_{key}": value for key, value in parameters.items()}
     try:
-        made = AutoExecutor(folder, cluster=cluster)
-        made.update_parameters(**named)
+        submitter = AutoExecutor(folder, cluster=cluster)
+        submitter.update_parameters(**options)
     except RuntimeError as error:
         raise RequestError(
             f"--backend slurm expects a machine that can submit Slurm jobs: {error}"
         ) from error
     except (NameError, AssertionError) as error:
         raise RequestError(f"--slurm: {str(error).splitlines()[0]}") from error
-    return made
+    return submitter
 
 
 class SlurmWorkers:
@@ -84,7 +86,7 @@ class SlurmWorkers:
         self._execute = execute
         self._timeout = timeout
         self._executor = executor
-        self._alone = alone
+        self._lone_executor = alone
         self._jobs: dict[Future[RunResult | Lost], Any] = {}
         self._stopped = threading.Event()
         threading.Thread(target=self._look, daemon=True).start()
@@ -93,10 +95,10 @@ class SlurmWorkers:
         self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
     ) -> Future[RunResult | Lost]:
         """Submit a job; one that is to be alone has its node to itself."""
-        chosen = self._alone if demand is not None and demand.alone else self._executor
+        executor = self._lone_executor if demand is not None and demand.alone else self._executor
         future: Future[RunResult | Lost] = Future()
         try:
-            self._jobs[future] = chosen.submit(
+            self._jobs[future] = executor.submit(
                 attempt,
                 self._execute,
                 order_for_node(order),
@@ -106,7 +108,7 @@ class SlurmWorkers:
                 False,
             )
         except (FailedJobError, OSError) as error:  # Slurm refuses it, or the disk its files
-            future.set_result(_lost(error))
+            future.set_result(_lost_job(error))
         return future
 
     def _look(self) -> None:
@@ -138,20 +140,20 @@ def _outcome(job: Any) -> RunResult | Lost:
     try:
         result: RunResult | Lost = job.result()
     except FailedJobError as error:
-        return _lost(error)
+        return _lost_job(error)
     except UncompletedJobError:
         return Lost(f"Slurm job {job.job_id} ended without a result ({job.state})")
     except Exception as error:  # half a file raises whatever it looks like
-        return _lost(error)
+        return _lost_job(error)
     with suppress(OSError):
         for path in job.paths.folder.glob(f"{job.job_id}_*"):
             path.unlink(missing_ok=True)
     return result
 
 
-def _lost(error: Exception) -> Lost:
+def _lost_job(error: Exception) -> Lost:
     if isinstance(error, FailedJobError):  # what was raised may stand above a rule and a list of files
-        raised = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
-        return Lost(f"the Slurm job failed: {raised}")
-    how = f"{type(error).__name__}: {error}"
-    return Lost(f"the Slurm job's order or result could not be handed over ({how})")
+        last_line = (str(error).rpartition("\n-----")[0] or str(error)).strip().splitlines()[-1]
+        return Lost(f"the Slurm job failed: {last_line}")
+    cause = f"{type(error).__name__}: {error}"
+    return Lost(f"the Slurm job's order or result could not be handed over ({cause})")

@@ -73,7 +73,7 @@ class Board:
             except OSError:  # a home that cannot be written, beside a database that can
                 self._folder = self.logs = None
             else:
-                threading.Thread(target=self._live, args=(self._path(self._folder),), daemon=True).start()
+                threading.Thread(target=self._touch, args=(self._path(self._folder),), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,7 +84,7 @@ class Board:
     def _path(self, folder: Path) -> Path:
         return folder / f"{self._fixed['process']}.json"
 
-    def _live(self, path: Path) -> None:
+    def _touch(self, path: Path) -> None:
         """Keep the file fresh: elsewhere nobody can ask after this process."""
         while not self._ended.wait(SILENCE / 4):
             with suppress(OSError):  # nothing is shown yet, or the disk fails
@@ -101,34 +101,34 @@ class Board:
         """Write what the sweep is at; a full disk is no reason to stop."""
         if self._folder is None:
             return
-        running = [_running(each, scheduler) for each in scheduler.running.values()]
-        waiting = [scheduler.estimator.seconds(each.step.spec) for each in scheduler.waiting]
+        running = [_run_entry(run, scheduler) for run in scheduler.running.values()]
+        waiting = [scheduler.estimator.seconds(run.step.spec) for run in scheduler.waiting]
         ends = [datetime.fromisoformat(run["expected_end"]) for run in running if run["expected_end"]]
-        shown = {
+        content = {
             **self._fixed,
             "total": self.total,
             "counts": dict(self._counts),
             "left": len(scheduler.waiting),
             "running": running,
             "failures": self._failures,
-            "ends": _ends(ends, [each for each in waiting if each is not None], self._fixed["jobs"]),
+            "ends": _ends(ends, [run for run in waiting if run is not None], self._fixed["jobs"]),
             "unknown_times": waiting.count(None) + len(running) - len(ends),
         }
         path = self._path(self._folder)
         with suppress(OSError):
-            path.with_suffix(".tmp").write_text(json.dumps(shown))
+            path.with_suffix(".tmp").write_text(json.dumps(content))
             os.replace(path.with_suffix(".tmp"), path)
 
 
-def _running(running: Running, scheduler: Scheduler) -> dict[str, Any]:
-    seconds = scheduler.estimator.seconds(running.step.spec)
+def _run_entry(run: Running, scheduler: Scheduler) -> dict[str, Any]:
+    seconds = scheduler.estimator.seconds(run.step.spec)
     return {
-        "run": running.step.name,
-        "spec_hash": running.step.spec.hash,
-        "device": running.device,
-        "attempt": running.attempt.number,
-        "since": written(running.started),
-        "expected_end": None if seconds is None else written(running.started + timedelta(seconds=seconds)),
+        "run": run.step.name,
+        "spec_hash": run.step.spec.hash,
+        "device": run.device,
+        "attempt": run.attempt.number,
+        "since": written(run.started),
+        "expected_end": None if seconds is None else written(run.started + timedelta(seconds=seconds)),
     }
 
 
@@ -136,16 +136,16 @@ def _ends(running: list[datetime], waiting: list[float], jobs: Any) -> str | Non
     """When everything whose time is known will have ended."""
     if not running and not waiting:
         return None
-    present = now()
-    left = [max((end - present).total_seconds(), 0.0) for end in running]
-    return written(present + timedelta(seconds=side_by_side([*left, *waiting], jobs)))
+    time = now()
+    durations = [max((end - time).total_seconds(), 0.0) for end in running]
+    return written(time + timedelta(seconds=side_by_side([*durations, *waiting], jobs)))
 
 
 def sweeps(home: Path) -> list[Sweep]:
     """The sweeps that run now, the oldest first. Nothing is written."""
     folder = home / "sweeps"
-    found = [_read(path) for path in folder.glob("*.json")] if folder.is_dir() else []
-    return sorted((each for each in found if each is not None), key=lambda sweep: str(sweep["started"]))
+    entries = [_read(path) for path in folder.glob("*.json")] if folder.is_dir() else []
+    return sorted((entry for entry in entries if entry is not None), key=lambda sweep: str(sweep["started"]))
 
 
 def _read(path: Path) -> Sweep | None:
@@ -163,45 +163,45 @@ def _read(path: Path) -> Sweep | None:
 # As text for people -------------------------------------------------------------------------------
 
 
-def text(running: list[Sweep]) -> str:
+def text(sweeps_now: list[Sweep]) -> str:
     """What runs where, how far each sweep is, what failed last and when it ends."""
-    return "\n\n".join(map(_sweep, running)) if running else NONE
+    return "\n\n".join(map(_sweep, sweeps_now)) if sweeps_now else NONE
 
 
 def _sweep(sweep: Sweep) -> str:
-    ended = sum(sweep["counts"].values())
+    count = sum(sweep["counts"].values())
     lines = [
-        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_ago(sweep['started'])}",
-        f"{ended:,} of {runs(sweep['total'])} ended" + (f": {states(sweep['counts'])}" if ended else ""),
+        f"sweep {sweep['pid']} on {sweep['host']} into {sweep['database']}, for {_age(sweep['started'])}",
+        f"{count:,} of {runs(sweep['total'])} ended" + (f": {states(sweep['counts'])}" if count else ""),
         f"{len(sweep['running'])} running, {sweep['left']:,} waiting; {_end(sweep)}",
     ]
     for run in sweep["running"]:
-        again = f", attempt {run['attempt']}" if run["attempt"] > 1 else ""
-        end = f", ends {_in(run['expected_end'])}" if run["expected_end"] else ""
-        lines.append(f"  {run['device']}: {run['run']}, for {_ago(run['since'])}{end}{again}")
+        attempt = f", attempt {run['attempt']}" if run["attempt"] > 1 else ""
+        end = f", ends {_countdown(run['expected_end'])}" if run["expected_end"] else ""
+        lines.append(f"  {run['device']}: {run['run']}, for {_age(run['since'])}{end}{attempt}")
     lines += [f"  {_failure(failure)}" for failure in sweep["failures"]]
     return "\n".join(lines)
 
 
 def _failure(failure: dict[str, str]) -> str:
-    return f"{failure['state']} {_ago(failure['when'])} ago: {failure['run']}: {failure['reason']}"
+    return f"{failure['state']} {_age(failure['when'])} ago: {failure['run']}: {failure['reason']}"
 
 
 def _end(sweep: Sweep) -> str:
-    unknown = f", without {runs(sweep['unknown_times'])} whose time is unknown" * bool(sweep["unknown_times"])
-    return f"ends {_in(sweep['ends'])}{unknown}" if sweep["ends"] else "its end is unknown"
+    suffix = f", without {runs(sweep['unknown_times'])} whose time is unknown" * bool(sweep["unknown_times"])
+    return f"ends {_countdown(sweep['ends'])}{suffix}" if sweep["ends"] else "its end is unknown"
 
 
 def _seconds_since(moment: str) -> float:
-    since: timedelta = now() - datetime.fromisoformat(moment)
-    return since.total_seconds()
+    span: timedelta = now() - datetime.fromisoformat(moment)
+    return span.total_seconds()
 
 
-def _ago(moment: str) -> str:
+def _age(moment: str) -> str:
     return duration(max(_seconds_since(moment), 0.0))
 
 
-def _in(moment: str) -> str:
+def _countdown(moment: str) -> str:
     seconds = -_seconds_since(moment)
     return f"in {duration(seconds)}" if seconds > 0 else "any moment"
 
@@ -209,10 +209,10 @@ def _in(moment: str) -> str:
 def watch(home: Path, show: Callable[[str], None], every_second: bool) -> None:
     """Show the text until no sweep runs: every second, or when a run has begun or ended."""
     before = None
-    while running := sweeps(home):
-        events = [(sweep["counts"], sweep["running"]) for sweep in running]
+    while sweeps_now := sweeps(home):
+        events = [(sweep["counts"], sweep["running"]) for sweep in sweeps_now]
         if every_second or events != before:
-            show(text(running))
+            show(text(sweeps_now))
         before = events
         time.sleep(WATCH_SECONDS)
     show(NONE)

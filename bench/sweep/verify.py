@@ -63,38 +63,38 @@ def draw(bundle: Bundle, count: int, seed: int, filters: Mapping[str, Any] | Non
     """
     if count < 1:
         raise RequestError(f"--sample expects at least 1, got {count}")
-    done = bundle.runs(state="done").sort_values("spec_hash", ignore_index=True)
-    if done.empty:
+    runs = bundle.runs(state="done").sort_values("spec_hash", ignore_index=True)
+    if runs.empty:
         raise RequestError(f"bundle {bundle.folder}: no run in state done, nothing to verify")
-    done = filter_known_runs(done, filters or {})
-    chosen = streams.generator(seed, "verify", bundle.hash).permutation(len(done))[:count]
-    return done.iloc[sorted(chosen)].reset_index(drop=True)
+    runs = filter_known_runs(runs, filters or {})
+    positions = streams.generator(seed, "verify", bundle.hash).permutation(len(runs))[:count]
+    return runs.iloc[sorted(positions)].reset_index(drop=True)
 
 
-def obstacles(sample: pd.DataFrame, lacking: Callable[[str], str]) -> list[Check]:
+def obstacles(sample: pd.DataFrame, data_gap: Callable[[str], str]) -> list[Check]:
     """The runs of a sample that cannot be made here, and why.
 
-    ``lacking`` says why a data set's raw files are not at hand; empty where they are.
+    ``data_gap`` says why a data set's raw files are not at hand; empty where they are.
     """
     checks = [
-        Check(run["spec_hash"], run_name(run), None, _obstacle(run, lacking))
+        Check(run["spec_hash"], run_name(run), None, _obstacle(run, data_gap))
         for run in sample.to_dict("records")
     ]
     return [check for check in checks if check.detail]
 
 
-def _obstacle(run: Mapping[Any, Any], lacking: Callable[[str], str]) -> str:
+def _obstacle(run: Mapping[Any, Any], data_gap: Callable[[str], str]) -> str:
     dataset, method = str(run["dataset"]), str(run["method"])
     try:
         DATASETS.named(dataset)
         code = fingerprint.code(method)
     except RequestError as error:
         return str(error)
-    here = {"method": code.method_numerics, "engine": code.engine_numerics}
-    for part, number in here.items():
+    numerics = {"method": code.method_numerics, "engine": code.engine_numerics}
+    for part, number in numerics.items():
         if run[f"{part}_numerics"] != number:
             return f"made with {part} numerics {run[f'{part}_numerics']}, here is {number}"
-    return lacking(dataset)
+    return data_gap(dataset)
 
 
 def make_again(
@@ -113,21 +113,21 @@ def make_again(
             what the bundle says.
     """
     check_consistent(bundle)
-    planned = [_planned(RunSpec.model_validate_json(text)) for text in sample["spec"]]
-    plan = make_plan(planned, {}, lambda dataset: "")
+    planned_runs = [_planned(RunSpec.model_validate_json(text)) for text in sample["spec"]]
+    plan = make_plan(planned_runs, {}, lambda dataset: "")
     with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
         url = f"sqlite:///{Path(folder, 'again.db')}"
         sweep(plan, url, roots, slots, reporter, execute, build)
         with open_store(url, create=False) as store:
-            ours = store.runs().set_index("spec_hash", drop=False)
-            made = sample[sample["spec_hash"].isin(ours.index)]
-            pairs = zip(outcomes(bundle, made), outcomes(store, ours.loc[made["spec_hash"]]), strict=True)
-            compared = {
-                run["spec_hash"]: compare(stated, found, str(again["reason"]))
-                for (run, stated), (again, found) in pairs
+            rows = store.runs().set_index("spec_hash", drop=False)
+            part = sample[sample["spec_hash"].isin(rows.index)]
+            pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
+            findings = {
+                run["spec_hash"]: compare(bundle_outcome, new_outcome, str(new_run["reason"]))
+                for (run, bundle_outcome), (new_run, new_outcome) in pairs
             }
     return [
-        Check(run["spec_hash"], run_name(run), *compared.get(run["spec_hash"], (None, NOT_MADE)))
+        Check(run["spec_hash"], run_name(run), *findings.get(run["spec_hash"], (None, NOT_MADE)))
         for run in sample.to_dict("records")
     ]
 
@@ -136,36 +136,38 @@ def _planned(spec: RunSpec) -> Planned:
     return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec)
 
 
-def compare(stated: Outcome, found: Outcome, reason: str = "") -> tuple[Finding | None, str]:
+def compare(bundle_outcome: Outcome, new_outcome: Outcome, reason: str = "") -> tuple[Finding | None, str]:
     """How a run that was made again (and why it ended, if it did) compares with what a bundle states.
 
     ``equal``: every count is the same. ``close``: for every stage and rule the pooled test accuracy is
     within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other.
     """
-    if found.state not in SETTLED:  # that says something about this machine
-        return None, f"it ended here as {found.state}: {reason}"
-    if found.state != stated.state:
-        return "differs", f"it ended here as {found.state}: {reason}"
-    if found.partition_hash != stated.partition_hash:
-        hashes = f"partition {stated.partition_hash[:12]}, here {found.partition_hash[:12]}"
+    if new_outcome.state not in SETTLED:  # that says something about this machine
+        return None, f"it ended here as {new_outcome.state}: {reason}"
+    if new_outcome.state != bundle_outcome.state:
+        return "differs", f"it ended here as {new_outcome.state}: {reason}"
+    if new_outcome.partition_hash != bundle_outcome.partition_hash:
+        hashes = f"partition {bundle_outcome.partition_hash[:12]}, here {new_outcome.partition_hash[:12]}"
         return "differs", f"other clients: {hashes}"
-    if found.same(stated):
+    if new_outcome.same(bundle_outcome):
         return "equal", "every count is the same"
-    theirs, ours = stated.tested(), found.tested()
-    if {key: total for key, (_, total) in theirs.items()} != {key: total for key, (_, total) in ours.items()}:
+    sums, recount = bundle_outcome.tested(), new_outcome.tested()
+    if {key: total for key, (_, total) in sums.items()} != {
+        key: total for key, (_, total) in recount.items()
+    }:
         return "differs", "other stages, rules or numbers of test samples"
-    gaps = [_gap(reading, theirs[reading][0], *ours[reading]) for reading in theirs]
+    gaps = [_gap(reading, sums[reading][0], *recount[reading]) for reading in sums]
     _, detail = max(gaps)
     return ("close" if all(excess <= ROUNDING for excess, _ in gaps) else "differs"), detail
 
 
-def _gap(reading: Reading, theirs: float, ours: float, samples: int) -> tuple[float, str]:
+def _gap(reading: Reading, correct: float, recount: float, samples: int) -> tuple[float, str]:
     """Points beyond what is allowed (negative: within), and the reading in words."""
     stage, rule = reading
-    allowed = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / samples)
-    stated, here = 100 * theirs / samples, 100 * ours / samples
-    words = f"test accuracy {stated:.2f} %, here {here:.2f} % ({stage} model, rule {rule})"
-    return abs(stated - here) - allowed, f"{words}; {allowed:.2f} points are allowed"
+    limit = max(TOLERANCE if rule == "best_val" else LOOSE, 100 * PREDICTIONS / samples)
+    share, new_share = 100 * correct / samples, 100 * recount / samples
+    words = f"test accuracy {share:.2f} %, here {new_share:.2f} % ({stage} model, rule {rule})"
+    return abs(share - new_share) - limit, f"{words}; {limit:.2f} points are allowed"
 
 
 def outcome(checks: Sequence[Check]) -> str:

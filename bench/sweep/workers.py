@@ -66,7 +66,7 @@ def _visible() -> dict[str, int]:
     return {f"cuda:{index}": torch.cuda.get_device_properties(index).total_memory for index in range(count)}
 
 
-def _named(devices: str, gpus: Mapping[str, int]) -> list[str]:
+def _named_devices(devices: str, gpus: Mapping[str, int]) -> list[str]:
     """The devices that ``--devices`` names."""
     if devices == "cpu":
         return ["cpu"]
@@ -98,9 +98,9 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
     """
     check_counts(jobs, threads)
     gpus = {} if devices == "cpu" else _visible()
-    names = _named(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
-    usual = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
-    count = max(1, min(jobs or usual, runs))
+    names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
+    default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
+    count = max(1, min(jobs or default, runs))
     slots = tuple(names[index % len(names)] for index in range(count))
     return Slots(slots, threads or 1, {name: gpus[name] for name in slots if name in gpus})
 
@@ -133,10 +133,10 @@ class WorkerProcess:
 
     def __init__(self, execute: Execute) -> None:
         context = get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=serve, args=(theirs,))
+        self._pipe, worker_end = context.Pipe()
+        self._process = context.Process(target=serve, args=(worker_end,))
         self._process.start()
-        theirs.close()  # else the end of the process would not be the end of the pipe
+        worker_end.close()  # else the end of the process would not be the end of the pipe
         self.runs = 0
         atexit.register(self.end)
         try:
@@ -208,15 +208,15 @@ class LocalWorkers:
         if self._stopped:  # before it was among the processes, so that ``stop`` has not seen it
             process.end()
             return Lost("the sweep stopped")
-        taken = False
+        is_sent = False
         try:
             process.send((order, log, fresh))
             process.receive(self.silence)
-            taken = True
+            is_sent = True
             result: RunResult = process.receive(self._timeout or float("inf"))
         except TimeoutError:
             self._end(slot)
-            if not taken:
+            if not is_sent:
                 return Lost(f"the worker process did not take it up within {self.silence:g} s")
             seconds = self._timeout or 0.0
             reason = f"timed out after {seconds:g} s"
@@ -229,13 +229,13 @@ class LocalWorkers:
             if code < 0:
                 return Lost(f"the worker process died (killed by signal {-code})")
             reason = f"the worker process died (exit code {code})"
-            return RunResult("failed", reason, device=order.device) if taken else Lost(reason)
+            return RunResult("failed", reason, device=order.device) if is_sent else Lost(reason)
         except Exception as error:  # the order cannot be handed over, or what came of it not be read
             self._end(slot)
             return outcome(error, order.device)
         process.runs += 1
-        broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
-        if broken or result.state == "oom" or process.runs == RUNS_PER_WORKER:
+        is_broken = result.state == "failed" and order.device != "cpu"  # some errors of a device stay
+        if is_broken or result.state == "oom" or process.runs == RUNS_PER_WORKER:
             self._end(slot)
         return result
 

@@ -55,7 +55,7 @@ class Writer:
         with suppress(RequestError):  # they run out by themselves
             self._claims.release()
 
-    def _patiently(self, ask: Callable[[], T]) -> T:
+    def _retry(self, ask: Callable[[], T]) -> T:
         """The database's answer, waited for while it is locked or its server is away.
 
         Raises:
@@ -75,20 +75,20 @@ class Writer:
 
     def take(self, step: Step) -> bool:
         """Claim a step's run until the sweep ends; False where another sweep holds it."""
-        return self._patiently(lambda: self._claims.take(step.spec.hash))
+        return self._retry(lambda: self._claims.take(step.spec.hash))
 
     def renew(self) -> Collection[str]:
         """Keep the claims; to be called every few seconds. Returns the spec hashes of those that are lost."""
         if time.monotonic() - self._renewed < RENEW:
             return ()
-        lost = self._patiently(self._claims.renew)
+        lost_hashes = self._retry(self._claims.renew)
         self._renewed = time.monotonic()
-        return lost
+        return lost_hashes
 
     def elsewhere(self, step: Step) -> str | None:
         """The state in which another sweep has stored a step's run since the plan was made."""
-        old = self._patiently(lambda: self._store.stored(step.spec.hash))
-        return None if old is None else _since(old, step)
+        row = self._retry(lambda: self._store.stored(step.spec.hash))
+        return None if row is None else _state_since(row, step)
 
     def made_on(self, result: RunResult) -> Mapping[str, Any]:
         """Description of the machine that made a result; empty where that was lost with it."""
@@ -107,11 +107,11 @@ class Writer:
         """
         state: str = result.state
 
-        def keep(old: Stored) -> bool:  # asked in the transaction that would write
+        def keep(row: Stored) -> bool:  # asked in the transaction that would write
             nonlocal state
-            kept = None if result.state in SETTLED else _kept(old, step)
-            state = kept or result.state
-            return kept is not None
+            kept_state = None if result.state in SETTLED else _kept_state(row, step)
+            state = kept_state or result.state
+            return kept_state is not None
 
         code = result.code or fingerprint.code(step.spec.method, step.spec.client.model)
         context = Context(
@@ -123,7 +123,7 @@ class Writer:
             source_hash=code.source,
             provenance=self._federations.provenance.get(step.spec.federation_key, {}),
         )
-        self._patiently(lambda: self._store.save(step.spec, result, context, keep))
+        self._retry(lambda: self._store.save(step.spec, result, context, keep))
         return state
 
 
@@ -132,14 +132,14 @@ def _environment(device: str, threads: int) -> Mapping[str, Any]:
     return describe(device, threads)
 
 
-def _since(old: Stored, step: Step) -> str | None:
+def _state_since(row: Stored, step: Step) -> str | None:
     """The state of a stored run that the plan of a step did not know of, and that spares making it."""
-    new = step.stored is None or old.started != step.stored.started
-    return old.state if (new and old.state in FAILURES) or serves(old, step) else None
+    is_new = step.stored is None or row.started != step.stored.started
+    return row.state if (is_new and row.state in FAILURES) or serves(row, step) else None
 
 
-def _kept(old: Stored, step: Step) -> str | None:
+def _kept_state(row: Stored, step: Step) -> str | None:
     """The state of a stored run that a step's failure must not replace."""
-    if old.state in SETTLED:
-        return old.state if serves(old, step) else step.status
-    return _since(old, step)
+    if row.state in SETTLED:
+        return row.state if serves(row, step) else step.status
+    return _state_since(row, step)

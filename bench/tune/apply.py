@@ -36,8 +36,8 @@ class Configuration:
 
     def clients(self, spec: RunSpec) -> str:
         """The hash of the clients that the search was made on; empty where the spec asks for other ones."""
-        same = self.record.spec.federation_key == spec.federation_key
-        return self.record.clients if same else ""
+        is_same = self.record.spec.federation_key == spec.federation_key
+        return self.record.clients if is_same else ""
 
     @property
     def current(self) -> bool:
@@ -59,8 +59,8 @@ class Configurations:
         """The one for a run in its cell's default configuration, of the installed code if there is such a
         one; None where its cell was not tuned.
         """
-        fitting = [each for each in self._candidates(spec) if each.fits(spec)]
-        return next((each for each in fitting if each.current), fitting[0] if fitting else None)
+        fitting = [winner for winner in self._candidates(spec) if winner.fits(spec)]
+        return next((winner for winner in fitting if winner.current), fitting[0] if fitting else None)
 
     def behind(self, spec: RunSpec) -> Configuration | None:
         """The one that a run was made with; None where it is not tuned, the search had its seed, or was
@@ -69,18 +69,18 @@ class Configurations:
         Budget, what was used of it, and validation accuracy, the default's too, are in its ``record``.
         None, too, where the default configuration won: its runs are the default's, and shown as such.
         """
-        return next((each for each in self._won_by(spec) if not each.fits(spec)), None)
+        return next((winner for winner in self._winners_for(spec) if not winner.fits(spec)), None)
 
     def kept(self, spec: RunSpec) -> Configuration | None:
         """The one whose search the default configuration won, for a run in it; None as in ``behind``."""
-        return next((each for each in self._won_by(spec) if each.fits(spec)), None)
+        return next((winner for winner in self._winners_for(spec) if winner.fits(spec)), None)
 
-    def _won_by(self, spec: RunSpec) -> Iterator[Configuration]:
+    def _winners_for(self, spec: RunSpec) -> Iterator[Configuration]:
         """Those of the installed code whose winner the spec is, on a seed that the search did not have."""
-        for each in self._candidates(spec):
-            won = each.apply(each.record.spec).cell_on_any_partition
-            if each.current and spec.seed not in each.record.seeds and won == spec.cell_on_any_partition:
-                yield each
+        for winner in self._candidates(spec):
+            cell = winner.apply(winner.record.spec).cell_on_any_partition
+            if winner.current and spec.seed not in winner.record.seeds and cell == spec.cell_on_any_partition:
+                yield winner
 
     def _candidates(self, spec: RunSpec) -> tuple[Configuration, ...]:
         """Those of the spec's cell; none where its method is not at hand, which alone knows the values."""
@@ -94,13 +94,13 @@ def configurations(home: Path | None = None) -> Configurations:
         RequestError: one of them is damaged, or not of this suite's methods.
     """
     by_file: dict[str, tuple[Configuration, ...]] = {}
-    for folder, own in (((home or paths.home()) / "tuned", True), (_shipped(), False)):
+    for folder, is_own in (((home or paths.home()) / "tuned", True), (_shipped(), False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
         for file in sorted(entries, key=lambda entry: str(entry.name)):
             if not file.name.endswith(".json"):
                 continue
             try:
-                configuration = Configuration(parse(file.read_bytes(), file.name), own)
+                configuration = Configuration(parse(file.read_bytes(), file.name), is_own)
             except OSError as error:
                 raise RequestError(f"tuned configuration {file.name}: {error.strerror}") from None
             _check(configuration, file.name)
@@ -123,7 +123,7 @@ def _shipped() -> Traversable:
     return files("bench.results").joinpath("tuned")
 
 
-def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> list[Planned]:
+def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None) -> list[Planned]:
     """The planned runs in their cells' tuned configurations, with the clients of the search.
 
     Runs that are not implemented, of methods that do not train, or of methods that do not run on the
@@ -132,30 +132,30 @@ def tuned(planned: Iterable[Planned], known: Configurations | None = None) -> li
     Raises:
         RequestError: some cell has none, or one of other numerics; a run's seed was used in the search.
     """
-    known = known or configurations()
-    lacking: dict[str, None] = {}
-    made = []
-    for each in planned:
-        if each.spec is None or no_study(each):
-            made.append(each)
+    winners = winners or configurations()
+    gaps: dict[str, None] = {}
+    runs = []
+    for run in planned_runs:
+        if run.spec is None or no_study(run):
+            runs.append(run)
             continue
-        found = known.of(each.spec)
-        if found is None or not found.current:
-            note = each.variant if found is None else "tuned by code of other numerics"
-            name = f"{each.method} {each.dataset} {each.scenario} {each.clients}"
-            lacking[f"{name} ({note})" if note else name] = None
+        winner = winners.of(run.spec)
+        if winner is None or not winner.current:
+            note = run.variant if winner is None else "tuned by code of other numerics"
+            name = f"{run.method} {run.dataset} {run.scenario} {run.clients}"
+            gaps[f"{name} ({note})" if note else name] = None
             continue
-        if each.seed in found.record.seeds:
+        if run.seed in winner.record.seeds:
             raise RequestError(
-                f"--use-tuned: seed {each.seed} was used to tune {each.method} on {each.dataset}: "
+                f"--use-tuned: seed {run.seed} was used to tune {run.method} on {run.dataset}: "
                 "name seeds that the search has not seen"
             )
-        made.append(replace(each, spec=found.apply(each.spec), tuned_on=found.clients(each.spec)))
-    if lacking:
-        names = list(lacking)
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.clients(run.spec)))
+    if gaps:
+        names = list(gaps)
+        tail = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         raise RequestError(
-            f"--use-tuned: no tuned configuration with these settings for {', '.join(names[:NAMED])}{more}: "
+            f"--use-tuned: no tuned configuration with these settings for {', '.join(names[:NAMED])}{tail}: "
             "run bench tune for them, or leave them out"
         )
-    return made
+    return runs

@@ -39,14 +39,14 @@ def draw(searches: Iterable[tuple[Tuning, Sequence[Trial]]], folder: Path) -> li
     Raises:
         RequestError: none of the searches has a trial that was run to its end.
     """
-    drawn = [(tuning, trials) for tuning, trials in searches if _complete(trials)]
-    if not drawn:
+    complete_searches = [(tuning, trials) for tuning, trials in searches if _complete_scores(trials)]
+    if not complete_searches:
         raise RequestError("--plots: no search has a trial yet: run bench tune first, without --plots")
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for tuning, trials in drawn for path in _draw(tuning, trials, folder)]
+    return [path for tuning, trials in complete_searches for path in _draw(tuning, trials, folder)]
 
 
-def _complete(trials: Sequence[Trial]) -> list[float]:
+def _complete_scores(trials: Sequence[Trial]) -> list[float]:
     return [trial.validation or 0.0 for trial in trials if trial.state == "complete"]
 
 
@@ -57,7 +57,7 @@ def _draw(tuning: Tuning, trials: Sequence[Trial], folder: Path) -> list[Path]:
         "history": lambda study: visualization.plot_optimization_history(study, target_name=VALIDATION),
         "slice": lambda study: visualization.plot_slice(study, target_name=VALIDATION),
     }
-    values = _complete(trials)
+    values = _complete_scores(trials)
     if len(values) >= LEAST and len(set(values)) > 1:
         plots["importance"] = lambda study: visualization.plot_param_importances(
             study, evaluator=PedAnovaImportanceEvaluator(target_quantile=BEST), target_name=VALIDATION

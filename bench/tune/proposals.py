@@ -32,18 +32,18 @@ def propose(tuning: Tuning, trials: Sequence[Trial], count: int) -> list[dict[st
     study = rebuilt(tuning, trials)
     space = _distributions(tuning.space)
     proposals: list[dict[str, Value]] = []
-    tried = {tuning.place(trial.parameters) for trial in trials}
+    places = {tuning.place(trial.parameters) for trial in trials}
     for number in range(len(trials), len(trials) + count):
         stream = streams.generator(0, "tuning", tuning.name, number)
         study.sampler = TPESampler(seed=int(stream.integers(2**32)), multivariate=True, constant_liar=True)
-        asked = study.ask(fixed_distributions=space)
-        if (place := tuning.place(asked.params)) in tried:
-            study.tell(asked, state=TrialState.FAIL)
-            rest = [other for other in range(tuning.size) if other not in tried]
-            place = rest[stream.integers(len(rest))]
+        suggestion = study.ask(fixed_distributions=space)
+        if (place := tuning.place(suggestion.params)) in places:
+            study.tell(suggestion, state=TrialState.FAIL)
+            free_places = [index for index in range(tuning.size) if index not in places]
+            place = free_places[stream.integers(len(free_places))]
             study.enqueue_trial(tuning.at(place))
             study.ask(fixed_distributions=space)
-        tried.add(place)
+        places.add(place)
         proposals.append(tuning.at(place))
     return proposals
 

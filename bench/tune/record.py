@@ -115,13 +115,13 @@ class Record(_Part):
                 raise ValueError(f"trial {trial.number} says what it reached at its rungs")
         tuning = self.tuning
         try:
-            expected = _following(tuning, self.trials)
+            outcome = _outcome(tuning, self.trials)
         except (AttributeError, KeyError):
             raise ValueError("the space has settings that the cell has not") from None
         if not ended(tuning, self.trials):
             raise ValueError("the budget was not used up")
         for part, problem in STATED.items():
-            if getattr(self, part) != expected[part]:
+            if getattr(self, part) != outcome[part]:
                 raise ValueError(problem)
         if self.used.client_epochs > tuning.budget + EPSILON:
             raise ValueError(STATED["budget"])
@@ -156,8 +156,8 @@ def ended(tuning: Tuning, trials: Sequence[Trial]) -> str:
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
     """The trial of best validation accuracy, the first of equal ones; None where none gave a number."""
-    able = [trial for trial in trials if trial.may_win]
-    return max(able, key=lambda trial: trial.validation or 0.0, default=None)
+    candidates = [trial for trial in trials if trial.may_win]
+    return max(candidates, key=lambda trial: trial.validation or 0.0, default=None)
 
 
 def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
@@ -165,16 +165,16 @@ def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
     return max([tuning.run_epochs, *(trial.client_epochs for trial in trials)])
 
 
-def _following(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Any]:
+def _outcome(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Any]:
     """The parts of a record that follow from its study and trials; the winner is None where there is none."""
-    best = best_of(trials)
+    lead = best_of(trials)
     default = (trial.validation for trial in trials if trial.parameters == tuning.default)
     return {
         "cell": tuning.spec.cell_tree(),
         "budget": Budget(trials=tuning.trials, client_epochs=tuning.budget),
         "used": Budget(trials=len(trials), client_epochs=client_epochs(trials)),
-        "winner": best
-        and Winner(number=best.number, overrides=best.parameters, validation=best.validation or 0.0),
+        "winner": lead
+        and Winner(number=lead.number, overrides=lead.parameters, validation=lead.validation or 0.0),
         "default_validation": next(default, None),
     }
 
@@ -189,13 +189,13 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
     Raises:
         NoWinnerError: no trial gave a number, or the default configuration takes more than the budget.
     """
-    following = _following(tuning, trials)
-    if following["winner"] is None:
+    outcome = _outcome(tuning, trials)
+    if outcome["winner"] is None:
         raise NoWinnerError(f"none of {len(trials)} trials gave a number: {trials[-1].reason}")
-    used = following["used"].client_epochs
-    if used > tuning.budget + EPSILON:
+    epochs = outcome["used"].client_epochs
+    if epochs > tuning.budget + EPSILON:
         raise NoWinnerError(
-            f"its trials took {used:,.0f} client epochs, {tuning.trials} grant {tuning.budget:,}: expected "
+            f"its trials took {epochs:,.0f} client epochs, {tuning.trials} grant {tuning.budget:,}: expected "
             "more --trials"
         )
     return Record(
@@ -206,7 +206,7 @@ def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
         numerics=tuning.numerics,
         packages={"bench": __version__, **{name: version(name) for name in PACKAGES}},
         trials=tuple(trial.model_copy(update={"reached": {}}) for trial in trials),
-        **following,
+        **outcome,
     )
 
 
@@ -215,17 +215,17 @@ def file_name(spec: RunSpec) -> str:
     return f"{spec.method}-{spec.dataset}-{spec.scenario}-{spec.clients}.json"
 
 
-def write(folder: Path, finished: Record) -> Path:
+def write(folder: Path, result: Record) -> Path:
     """Write a record; the file is there in full or not at all.
 
     Raises:
         RequestError: it cannot be written: the disk is full, or the folder is none.
     """
-    path = folder / file_name(finished.spec)
+    path = folder / file_name(result.spec)
     partial = path.with_suffix(".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(finished.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(result.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
         os.replace(partial, path)
     except OSError as error:
         with suppress(OSError):
@@ -243,14 +243,14 @@ def parse(text: bytes, name: str) -> Record:
         RequestError: it is no such record, was damaged, or lies under another cell's name.
     """
     try:
-        found = Record.model_validate_json(text)
+        result = Record.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
+        first_error = error.errors(include_input=False)[0]
+        place = ".".join(map(str, first_error["loc"])) or "the whole"
         raise RequestError(
-            f"tuned configuration {name}: {where}: {' '.join(first['msg'].split())}; "
+            f"tuned configuration {name}: {place}: {' '.join(first_error['msg'].split())}; "
             "remove it or run bench tune again"
         ) from None
-    if name != file_name(found.spec):
-        raise RequestError(f"tuned configuration {name}: it is that of {file_name(found.spec)}; rename it")
-    return found
+    if name != file_name(result.spec):
+        raise RequestError(f"tuned configuration {name}: it is that of {file_name(result.spec)}; rename it")
+    return result

@@ -42,7 +42,7 @@ class Searches:
         self._open = list(searches)
         self._home = home
         self._on_trial = on_trial
-        self._known: set[str] = set()
+        self._hashes: set[str] = set()
 
     @property
     def exit_code(self) -> int:
@@ -51,32 +51,32 @@ class Searches:
 
     def first(self) -> list[Step]:
         """The runs to begin with."""
-        return [step for each in list(self._open) for step in self._next(each)]
+        return [step for search in list(self._open) for step in self._next_steps(search)]
 
     def __call__(self, store: Store, states: Mapping[str, str]) -> list[Step]:
         """What else is to run."""
-        new = states.keys() - self._known
-        self._known |= new
-        touched = [each for each in self._open if each.asked & new]
-        if touched:
-            read(store, touched, new)
+        new_hashes = states.keys() - self._hashes
+        self._hashes |= new_hashes
+        searches = [search for search in self._open if search.asked & new_hashes]
+        if searches:
+            read(store, searches, new_hashes)
         steps = []
-        for each in touched:
-            for one in each.look():
-                self._on_trial(each.tuning, each.standing, one)
-                for spec in each.tuning.specs(one.parameters):  # nothing goes on from these any more
+        for search in searches:
+            for new_trial in search.look():
+                self._on_trial(search.tuning, search.standing, new_trial)
+                for spec in search.tuning.specs(new_trial.parameters):  # nothing goes on from these any more
                     trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
-            steps += self._next(each)
+            steps += self._next_steps(search)
         return steps
 
-    def _next(self, search: Search) -> list[Step]:
-        title, where = search.tuning.title, search.standing
+    def _next_steps(self, search: Search) -> list[Step]:
+        title, standing = search.tuning.title, search.standing
         if search.hopeless:
             self.failed[title] = search.hopeless
-        elif where.ended:
+        elif standing.ended:
             try:
-                finished = record.record(search.tuning, search.clients, where.trials)
-                self.records.append((finished, record.write(self._home / "tuned", finished)))
+                result = record.record(search.tuning, search.clients, standing.trials)
+                self.records.append((result, record.write(self._home / "tuned", result)))
             except record.NoWinnerError as error:
                 self.failed[title] = str(error)
         else:
@@ -84,9 +84,9 @@ class Searches:
         self._open.remove(search)
         return []
 
-    def fail_unfinished(self, why: str) -> None:
+    def fail_unfinished(self, reason: str) -> None:
         """Count the searches that have not ended as failed."""
-        self.failed |= dict.fromkeys((search.tuning.title for search in self._open), why)
+        self.failed |= dict.fromkeys((search.tuning.title for search in self._open), reason)
 
 
 class Lines(Reporter):
@@ -125,18 +125,18 @@ def tune(
         KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
     """
     build_once = cache(build)
-    federations = build_all((each.spec for each in tunings), roots, build_once)
-    failed = {
-        each.title: str(error)
-        for each in tunings
-        if (error := federations.missing_data.get(each.spec.dataset))
+    federations = build_all((tuning.spec for tuning in tunings), roots, build_once)
+    failures = {
+        tuning.title: str(error)
+        for tuning in tunings
+        if (error := federations.missing_data.get(tuning.spec.dataset))
     }
-    at_hand = [each for each in tunings if each.title not in failed]
+    at_hand = [tuning for tuning in tunings if tuning.title not in failures]
     if not at_hand:
-        raise NoDataError(next(iter(failed.values())))
-    searches, known = opened(database, home, at_hand, width, federations.hashes)
-    followed = Searches(searches, home, on_trial, failed)
-    plan = Plan(tuple(followed.first()), (*history, *known))
+        raise NoDataError(next(iter(failures.values())))
+    searches, timings = opened(database, home, at_hand, width, federations.hashes)
+    follow_up = Searches(searches, home, on_trial, failures)
+    plan = Plan(tuple(follow_up.first()), (*history, *timings))
     outcome = sweep(
         plan,
         database,
@@ -147,8 +147,8 @@ def tune(
         build_once,
         home=home,
         make_workers=make_workers,
-        follow_up=followed,
+        follow_up=follow_up,
     )
-    why = "; ".join(outcome.left) or "its runs were lost"
-    followed.fail_unfinished(f"{why}; the same command goes on")
-    return followed
+    reason = "; ".join(outcome.left) or "its runs were lost"
+    follow_up.fail_unfinished(f"{reason}; the same command goes on")
+    return follow_up

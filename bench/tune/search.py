@@ -64,33 +64,34 @@ def rungs(spec: RunSpec) -> list[int]:
     on with more rounds is looked at then alone.
     """
     rounds = spec.protocol.rounds
-    first = 1 if METHODS.named(spec.method).prolongable else PARTS
-    return sorted({-(-rounds * part // PARTS) for part in range(first, PARTS + 1)})
+    first_part = 1 if METHODS.named(spec.method).prolongable else PARTS
+    return sorted({-(-rounds * part // PARTS) for part in range(first_part, PARTS + 1)})
 
 
-def standing(tuning: Tuning, stored: Sequence[tuple[dict[str, Value], Runs]], width: int) -> Standing:
+def standing(tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], width: int) -> Standing:
     """Where a search stands whose trials come ``width`` at a time.
 
-    ``stored`` are the configurations that have runs, those whose first run was stored earlier first.
+    ``history`` are the configurations that have runs, those whose first run was stored earlier first.
     """
-    known = {tuning.place(parameters): (parameters, runs) for parameters, runs in stored}
-    first = tuning.place(tuning.default)
-    batch = {first: known.pop(first, (tuning.default, {}))}
-    waiting = list(known.items())
+    places = {tuning.place(parameters): (parameters, runs) for parameters, runs in history}
+    default = tuning.place(tuning.default)
+    batch = {default: places.pop(default, (tuning.default, {}))}
+    queue = list(places.items())
     trials: list[Trial] = []
     while batch:
         share = (tuning.budget - client_epochs(trials)) / len(batch)
         parts = [
             _trial(tuning, parameters, runs, share, trials) for _, (parameters, runs) in sorted(batch.items())
         ]
-        whole = [part for part in parts if isinstance(part, Trial)]
+        batch_trials = [part for part in parts if isinstance(part, Trial)]
         trials += [
-            trial.model_copy(update={"number": number}) for number, trial in enumerate(whole, len(trials))
+            trial.model_copy(update={"number": number})
+            for number, trial in enumerate(batch_trials, len(trials))
         ]
-        if len(whole) < len(parts):
+        if len(batch_trials) < len(parts):
             specs = [spec for part in parts if isinstance(part, list) for spec in part]
             return Standing(tuple(trials), tuple(specs))
-        batch, waiting = dict(waiting[:width]), waiting[width:]
+        batch, queue = dict(queue[:width]), queue[width:]
         size = _size(tuning, trials, width)
         if len(batch) < size:
             for parameters in propose(tuning, trials, size):
@@ -112,62 +113,62 @@ def _trial(
 ) -> Trial | list[RunSpec]:
     """A trial that may use a share of the client epochs, or the runs that it still takes."""
     steps = [rounds for rounds in sorted(runs) if runs[rounds].keys() >= set(tuning.seeds)]
-    reached: dict[int, float] = {}
+    scores: dict[int, float] = {}
     costs = {0: 0.0}
     seconds, state = 0.0, ""
-    bad: TrialRun | None = None
+    failed_run: TrialRun | None = None
     for rounds in steps:
-        made = [runs[rounds][seed] for seed in tuning.seeds]
-        costs[rounds] = sum(_used(tuning, run) for run in made)
-        seconds = max(seconds, sum(run.seconds for run in made))  # one that diverged cannot say it
-        bad = next((run for run in made if run.state != "searched"), None)
-        if bad is not None:
-            state = bad.state if bad.state in get_args(State) else "failed"
+        rung_runs = [runs[rounds][seed] for seed in tuning.seeds]
+        costs[rounds] = sum(_used_epochs(tuning, run) for run in rung_runs)
+        seconds = max(seconds, sum(run.seconds for run in rung_runs))  # one that diverged cannot say it
+        failed_run = next((run for run in rung_runs if run.state != "searched"), None)
+        if failed_run is not None:
+            state = failed_run.state if failed_run.state in get_args(State) else "failed"
             break
-        reached[rounds] = sum(run.validation or 0.0 for run in made) / len(made)
-    last = max(costs)
-    begun = [rounds for rounds in runs if rounds > last]
+        scores[rounds] = sum(run.validation or 0.0 for run in rung_runs) / len(rung_runs)
+    last_rung = max(costs)
+    begun_rungs = [rounds for rounds in runs if rounds > last_rung]
     goal, looks = tuning.spec.protocol.rounds, rungs(tuning.spec)
-    if not state and last == goal:
+    if not state and last_rung == goal:
         state = "complete"
-    if not state and last and not begun:  # what has gone on is not stopped afterwards
-        if last in looks and _behind(before, last, reached[last]):
+    if not state and last_rung and not begun_rungs:  # what has gone on is not stopped afterwards
+        if last_rung in looks and _is_behind(before, last_rung, scores[last_rung]):
             state = "pruned"
-        elif _reach(costs, share) <= last:
+        elif _rounds_in_reach(costs, share) <= last_rung:
             state = "cut"
     if not state:
-        aim = min(begun) if begun else min(rounds for rounds in looks if rounds > last)
-        rounds = aim if begun or not last else min(aim, _reach(costs, share))
+        aim = min(begun_rungs) if begun_rungs else min(rounds for rounds in looks if rounds > last_rung)
+        rounds = aim if begun_rungs or not last_rung else min(aim, _rounds_in_reach(costs, share))
         return [spec for spec in tuning.specs(parameters, rounds) if spec.seed not in runs.get(rounds, {})]
     return Trial(
         number=0,
         parameters=parameters,
         state=cast(State, state),
-        validation=None if bad else reached[last],
-        client_epochs=min(costs[last], share) if bad else costs[last],
+        validation=None if failed_run else scores[last_rung],
+        client_epochs=min(costs[last_rung], share) if failed_run else costs[last_rung],
         seconds=seconds,
-        reason=bad.reason if bad else "",
-        reached=reached,
+        reason=failed_run.reason if failed_run else "",
+        reached=scores,
     )
 
 
-def _used(tuning: Tuning, run: TrialRun) -> float:
+def _used_epochs(tuning: Tuning, run: TrialRun) -> float:
     """Client epochs of a run; one that cannot say it is taken for a plain run to the end."""
     return tuning.run_epochs / len(tuning.seeds) if run.client_epochs is None else run.client_epochs
 
 
-def _behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
+def _is_behind(before: Sequence[Trial], rounds: int, value: float) -> bool:
     """Whether it lies below the median of the completed trials' at the same rung."""
-    others = [
+    values = [
         trial.reached[rounds] for trial in before if trial.state == "complete" and rounds in trial.reached
     ]
-    return len(others) >= COMPLETED and value < median(others)
+    return len(values) >= COMPLETED and value < median(values)
 
 
-def _reach(costs: Mapping[int, float], share: float) -> int:
+def _rounds_in_reach(costs: Mapping[int, float], share: float) -> int:
     """For how many rounds a share of client epochs suffices. What a round takes is measured between the last
     two rungs; up to the first one a warm-up counts for it, which is never too little.
     """
-    (rounds, cost), (last, whole) = sorted(costs.items())[-2:]
-    rate = max((whole - cost) / (last - rounds), EPSILON)
-    return last + math.floor((share - whole) / rate + EPSILON)
+    (rounds, cost), (last_rounds, last_cost) = sorted(costs.items())[-2:]
+    rate = max((last_cost - cost) / (last_rounds - rounds), EPSILON)
+    return last_rounds + math.floor((share - last_cost) / rate + EPSILON)

@@ -39,23 +39,23 @@ class Progress:
     @property
     def best(self) -> float | None:
         """The best validation accuracy so far."""
-        best = best_of(self.standing.trials)
-        return None if best is None else best.validation
+        lead = best_of(self.standing.trials)
+        return None if lead is None else lead.validation
 
 
-def progress(tuning: Tuning, standing: Standing, history: Estimator, lacking: str) -> Progress:
+def progress(tuning: Tuning, standing: Standing, history: Estimator, data_gap: str) -> Progress:
     """How far a search is, with the time that its unused client epochs take, by its own trials or else by
     stored runs.
     """
-    used = client_epochs(standing.trials)
+    used_epochs = client_epochs(standing.trials)
     seconds: float | None = 0.0
     if not standing.ended:
         run = history.seconds(tuning.spec)
         rate = None if run is None else run * len(tuning.seeds) / tuning.run_epochs
-        if used:
-            rate = sum(trial.seconds for trial in standing.trials) / used
-        seconds = None if rate is None else rate * (tuning.budget - used)
-    return Progress(tuning, standing, seconds, lacking)
+        if used_epochs:
+            rate = sum(trial.seconds for trial in standing.trials) / used_epochs
+        seconds = None if rate is None else rate * (tuning.budget - used_epochs)
+    return Progress(tuning, standing, seconds, data_gap)
 
 
 def table(searches: Sequence[Progress]) -> Table:
@@ -63,41 +63,41 @@ def table(searches: Sequence[Progress]) -> Table:
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for title in COLUMNS:
         grid.add_column(title, justify="left" if title in TEXTS else "right", overflow="fold")
-    for each in searches:
-        spec, tuning, ended = each.tuning.spec, each.tuning, each.standing.ended
+    for entry in searches:
+        spec, tuning, end = entry.tuning.spec, entry.tuning, entry.standing.ended
         grid.add_row(
             spec.dataset,
             spec.scenario,
             str(spec.clients),
             spec.method,
             f"{tuning.size:,}",
-            f"{len(each.standing.trials)}/{tuning.trials}",
-            f"{each.client_epochs:,.0f}/{tuning.budget:,}",
-            percent(each.best),
-            "unknown" if each.seconds is None else duration(each.seconds) if each.seconds else "-",
-            each.lacking or (f"done: {ended}" if ended else "to do"),
+            f"{len(entry.standing.trials)}/{tuning.trials}",
+            f"{entry.client_epochs:,.0f}/{tuning.budget:,}",
+            percent(entry.best),
+            "unknown" if entry.seconds is None else duration(entry.seconds) if entry.seconds else "-",
+            entry.lacking or (f"done: {end}" if end else "to do"),
         )
     return grid
 
 
 def side_by_side(searches: Sequence[Progress], width: int) -> int:
     """Runs that some searches can have at a time: a trial of each seed, ``width`` trials of each search."""
-    return sum(width * len(each.tuning.seeds) for each in searches)
+    return sum(width * len(entry.tuning.seeds) for entry in searches)
 
 
 def cost(searches: Sequence[Progress], slots: int, width: int) -> str:
     """How many searches are to be done, and how long that takes if no trial is stopped."""
-    to_do = [each for each in searches if not each.standing.ended and not each.lacking]
-    known = [(each, each.seconds) for each in to_do if each.seconds is not None]
+    to_do = [entry for entry in searches if not entry.standing.ended and not entry.lacking]
+    times = [(entry, entry.seconds) for entry in to_do if entry.seconds is not None]
     text = f"{len(searches)} search{'' if len(searches) == 1 else 'es'}, {len(to_do)} to do"
-    if known:
-        longest = max(seconds / min(slots, side_by_side([each], width)) for each, seconds in known)
-        least = max(longest, sum(seconds for _, seconds in known) / slots)
-        text += f", {duration(least)} on {slots} at a time if no trial is stopped"
-    unknown = len(to_do) - len(known)
-    text += f"; the time of {unknown} is unknown, no like run is stored" if unknown else ""
-    idle = slots - side_by_side(to_do, width)
-    return text + (f"; {idle} slots stay idle, a larger --batch fills them" if 0 < idle < slots else "")
+    if times:
+        maximum = max(seconds / min(slots, side_by_side([entry], width)) for entry, seconds in times)
+        minimum = max(maximum, sum(seconds for _, seconds in times) / slots)
+        text += f", {duration(minimum)} on {slots} at a time if no trial is stopped"
+    unknowns = len(to_do) - len(times)
+    text += f"; the time of {unknowns} is unknown, no like run is stored" if unknowns else ""
+    gap = slots - side_by_side(to_do, width)
+    return text + (f"; {gap} slots stay idle, a larger --batch fills them" if 0 < gap < slots else "")
 
 
 def percent(accuracy: float | None) -> str:
@@ -112,22 +112,22 @@ def settings(parameters: Mapping[str, Value]) -> str:
 
 def line(tuning: Tuning, standing: Standing, trial: Trial) -> str:
     """One line on a trial that has ended."""
-    best = best_of(standing.trials)
-    reached = "" if trial.validation is None else f", validation {percent(trial.validation)}"
-    why = f" ({trial.reason})" if trial.reason else ""
+    lead = best_of(standing.trials)
+    score_text = "" if trial.validation is None else f", validation {percent(trial.validation)}"
+    reason = f" ({trial.reason})" if trial.reason else ""
     return (
-        f"[{trial.number + 1}/{tuning.trials}] {tuning.title}: {trial.state}{reached}{why}, best "
-        f"{percent(best.validation if best else None)}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
+        f"[{trial.number + 1}/{tuning.trials}] {tuning.title}: {trial.state}{score_text}{reason}, best "
+        f"{percent(lead.validation if lead else None)}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
     )
 
 
 def result(record: Record) -> str:
     """One line on a finished search."""
-    used, budget = record.used, record.budget
+    usage, budget = record.used, record.budget
     return (
         f"{record.tuning.title}: validation "
         f"{percent(record.winner.validation)}, default {percent(record.default_validation)}, after "
-        f"{used.trials} of {budget.trials} trials and {used.client_epochs:,.0f} of "
+        f"{usage.trials} of {budget.trials} trials and {usage.client_epochs:,.0f} of "
         f"{budget.client_epochs:,.0f} client epochs: {settings(record.winner.overrides)}"
     )
 
@@ -136,27 +136,27 @@ def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int
     """A dry run for programs."""
     rows = [
         {
-            "study": each.tuning.name,
-            "method": each.tuning.spec.method,
-            "dataset": each.tuning.spec.dataset,
-            "scenario": each.tuning.spec.scenario,
-            "clients": each.tuning.spec.clients,
-            "space": {key: list(values) for key, values in each.tuning.space.items()},
-            "trials": {"done": len(each.standing.trials), "asked": each.tuning.trials},
-            "client_epochs": {"used": each.client_epochs, "asked": each.tuning.budget},
-            "best_validation": each.best,
-            "seconds": each.seconds,
-            "ended": each.standing.ended,
-            "lacking": each.lacking,
+            "study": entry.tuning.name,
+            "method": entry.tuning.spec.method,
+            "dataset": entry.tuning.spec.dataset,
+            "scenario": entry.tuning.spec.scenario,
+            "clients": entry.tuning.spec.clients,
+            "space": {key: list(values) for key, values in entry.tuning.space.items()},
+            "trials": {"done": len(entry.standing.trials), "asked": entry.tuning.trials},
+            "client_epochs": {"used": entry.client_epochs, "asked": entry.tuning.budget},
+            "best_validation": entry.best,
+            "seconds": entry.seconds,
+            "ended": entry.standing.ended,
+            "lacking": entry.lacking,
         }
-        for each in searches
+        for entry in searches
     ]
     return {"studies": rows, "skipped": dict(skipped), "slots": slots}
 
 
-def outcome_json(tuned: Searches) -> dict[str, Any]:
+def outcome_json(searches: Searches) -> dict[str, Any]:
     """What a request came to, for programs."""
-    finished = [
+    rows = [
         {
             "study": record.study,
             "file": str(path),
@@ -165,6 +165,6 @@ def outcome_json(tuned: Searches) -> dict[str, Any]:
             "budget": record.budget.model_dump(),
             "used": record.used.model_dump(),
         }
-        for record, path in tuned.records
+        for record, path in searches.records
     ]
-    return {"finished": finished, "failed": tuned.failed}
+    return {"finished": rows, "failed": searches.failed}

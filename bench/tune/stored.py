@@ -60,13 +60,13 @@ class Search:
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
-        known = [trial.parameters for trial in self.standing.trials]
+        parameters = [trial.parameters for trial in self.standing.trials]
 
         def first(entry: tuple[dict[str, Value], Runs]) -> int:
             return min(run.number for seeds in entry[1].values() for run in seeds.values())
 
         self.standing = standing(self.tuning, sorted(self._runs.values(), key=first), self._width)
-        return [trial for trial in self.standing.trials if trial.parameters not in known]
+        return [trial for trial in self.standing.trials if trial.parameters not in parameters]
 
     def check_total(self) -> None:
         """Refuse a total that lies below what was done.
@@ -74,12 +74,12 @@ class Search:
         Raises:
             RequestError: more trials are stored than are asked for, or have used more client epochs.
         """
-        done = len(self._runs)
-        used = client_epochs(self.standing.trials)
-        least = max(done, math.ceil((used - EPSILON) / self.tuning.run_epochs))
-        if least > self.tuning.trials:
+        count = len(self._runs)
+        epochs = client_epochs(self.standing.trials)
+        floor = max(count, math.ceil((epochs - EPSILON) / self.tuning.run_epochs))
+        if floor > self.tuning.trials:
             raise RequestError(
-                f"{self.tuning.title}: {done} trials are done, and --trials is a total: expected {least} or "
+                f"{self.tuning.title}: {count} trials are done, and --trials is a total: expected {floor} or "
                 f"more, got {self.tuning.trials}"
             )
 
@@ -107,7 +107,9 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
             other clients.
     """
     filters = {} if hashes is None else {"spec_hash": list(hashes)}
-    cells = {(each.tuning.spec.method, each.tuning.spec.dataset): each.tuning.numerics for each in searches}
+    cells = {
+        (search.tuning.spec.method, search.tuning.spec.dataset): search.tuning.numerics for search in searches
+    }
     frame = store.runs(**filters, method=sorted({method for method, _ in cells}))
     scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val")
     means = scores.groupby("run_id")["value"].mean()
@@ -118,21 +120,21 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
                 f"run {row['id']} of {store.url}: its spec is not the one that it was stored with; "
                 "delete the run, or name another --db"
             )
-        now = cells.get((spec.method, spec.dataset))
-        stored = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
-        if now is not None and stored != now:
+        numerics = cells.get((spec.method, spec.dataset))
+        stored_numerics = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
+        if numerics is not None and stored_numerics != numerics:
             raise RequestError(
                 f"{spec.method} {spec.dataset}: its trials in {store.url} are by code of other numerics "
-                f"({stored}, now {now}); name another --db"
+                f"({stored_numerics}, now {numerics}); name another --db"
             )
         try:
-            used = float(store.artefact(row["id"], CLIENT_EPOCHS))
+            epochs = float(store.artefact(row["id"], CLIENT_EPOCHS))
         except KeyError:
-            used = None
+            epochs = None
         score = float(means[row["id"]]) if row["id"] in means.index else None
-        run = TrialRun(int(row["id"]), row["state"], row["reason"], score, used, row["seconds_total"])
-        for each in searches:
-            each.take(spec, run, row["partition_hash"])
+        run = TrialRun(int(row["id"]), row["state"], row["reason"], score, epochs, row["seconds_total"])
+        for search in searches:
+            search.take(spec, run, row["partition_hash"])
 
 
 def opened(
@@ -152,13 +154,13 @@ def opened(
             f"{journal} has trials of an older version, which cannot go on: delete it (winners in "
             f"{home / 'tuned'} stay as they are)"
         )
-    known = clients or {}
-    searches = [Search(each, width, known.get(each.spec.federation_key, "")) for each in tunings]
-    stored, history = stored_runs(database, write=clients is not None, searches=True)
-    if stored:
+    hashes = clients or {}
+    searches = [Search(tuning, width, hashes.get(tuning.spec.federation_key, "")) for tuning in tunings]
+    stored_states, history = stored_runs(database, write=clients is not None, searches=True)
+    if stored_states:
         with open_store(database, create=False) as store:
             read(store, searches)
-    for each in searches:
-        each.look()
-        each.check_total()
+    for search in searches:
+        search.look()
+        search.check_total()
     return searches, history

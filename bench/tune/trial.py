@@ -24,8 +24,8 @@ CLIENT_EPOCHS = "client_epochs"
 
 def execute(order: Order) -> RunResult:
     """Execute an order of a search; raises as ``bench.sweep.execution.execute``."""
-    blind = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
-    return without_test_items(execution.execute(order, blind, rung_checkpoint))
+    hide = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
+    return without_test_items(execution.execute(order, hide, rung_checkpoint))
 
 
 def without_test_items(result: RunResult) -> RunResult:
@@ -61,7 +61,7 @@ def rung_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Chec
                 self.minutes = 0.0
             super().keep(run, round, seconds)
 
-    usual = execution.run_checkpoint(spec, federation, order)
-    if usual is None or order.checkpoints is None or not METHODS.named(spec.method).prolongable:
-        return usual
-    return RungCheckpoint(rung_path(order.checkpoints.folder, spec), usual.identity, usual.minutes)
+    checkpoint = execution.run_checkpoint(spec, federation, order)
+    if checkpoint is None or order.checkpoints is None or not METHODS.named(spec.method).prolongable:
+        return checkpoint
+    return RungCheckpoint(rung_path(order.checkpoints.folder, spec), checkpoint.identity, checkpoint.minutes)

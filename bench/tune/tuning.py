@@ -116,11 +116,11 @@ class Tuning:
     def configuration(self, spec: RunSpec) -> dict[str, Value] | None:
         """What a run has of the space; None where it is none of the search's, of however many rounds."""
         settings = spec.settings()
-        chosen: dict[str, Value] = {key: settings.get(key, "") for key in self.space}
-        inside = all(chosen[key] in values for key, values in self.space.items())
-        if not inside or spec.seed not in self.seeds:
+        parameters: dict[str, Value] = {key: settings.get(key, "") for key in self.space}
+        is_inside = all(parameters[key] in values for key, values in self.space.items())
+        if not is_inside or spec.seed not in self.seeds:
             return None
-        return chosen if spec in self.specs(chosen, spec.protocol.rounds) else None
+        return parameters if spec in self.specs(parameters, spec.protocol.rounds) else None
 
 
 def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
@@ -133,25 +133,25 @@ def search_space(spec: RunSpec) -> dict[str, tuple[Value, ...]]:
         RequestError: the method declares more than ``MOST_OWN`` tunable parameters.
     """
     kind = METHODS.named(spec.method)
-    own = kind.Hyper.search_space()
-    if len(own) > MOST_OWN:
+    axes = kind.Hyper.search_space()
+    if len(axes) > MOST_OWN:
         raise RequestError(
-            f"{spec.method} declares {len(own)} tunable parameters ({', '.join(own)}); at most {MOST_OWN} "
+            f"{spec.method} declares {len(axes)} tunable parameters ({', '.join(axes)}); at most {MOST_OWN} "
             "are tuned, so that budgets are equal: make the others plain fields"
         )
-    usual = spec.settings()
-    fixed = {f"client.{name}" for name in kind.client}
+    defaults = spec.settings()
+    fixed_keys = {f"client.{name}" for name in kind.client}
     if spec.client.batch_size is not None:
-        fixed.add("client.dropout")
-    space = {key: values for key, values in CLIENT.items() if key not in fixed}
-    space |= {f"method.{name}": tuple(values) for name, values in own.items()}
-    return {key: _with(values, usual[key]) for key, values in space.items()}
+        fixed_keys.add("client.dropout")
+    space = {key: values for key, values in CLIENT.items() if key not in fixed_keys}
+    space |= {f"method.{name}": tuple(values) for name, values in axes.items()}
+    return {key: _with_default(values, defaults[key]) for key, values in space.items()}
 
 
-def _with(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
+def _with_default(values: tuple[Value, ...], default: Value) -> tuple[Value, ...]:
     """The values with the default among them, numbers ascending."""
-    every = values if default in values else (*values, default)
-    return every if any(isinstance(value, str) for value in every) else tuple(sorted(every))
+    all_values = values if default in values else (*values, default)
+    return all_values if any(isinstance(value, str) for value in all_values) else tuple(sorted(all_values))
 
 
 def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
@@ -160,18 +160,18 @@ def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
     Raises:
         RequestError: an unknown key, or a value that is not allowed.
     """
-    known = [key for key in spec.settings() if key.startswith(("client.", "method."))]
+    keys = [key for key in spec.settings() if key.startswith(("client.", "method."))]
     for key in overrides:
-        if key not in known:
-            raise unknown(f"tuned setting of {spec.method}", key, known)
+        if key not in keys:
+            raise unknown(f"tuned setting of {spec.method}", key, keys)
     try:
-        other = spec.with_settings(overrides)
-        hyper = METHODS.named(spec.method).Hyper.model_validate(other.hyper).model_dump()
-        return other.model_copy(update={"hyper": hyper})
+        tuned_spec = spec.with_settings(overrides)
+        hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()
+        return tuned_spec.model_copy(update={"hyper": hyper})
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise RequestError(f"{spec.method}: {where}: {first['msg']}, got {first['input']!r}") from None
+        detail = error.errors()[0]
+        key_path = ".".join(map(str, detail["loc"]))
+        raise RequestError(f"{spec.method}: {key_path}: {detail['msg']}, got {detail['input']!r}") from None
 
 
 def numerics(method: str) -> dict[str, int]:
@@ -187,18 +187,18 @@ def check_request(trials: int, seeds: Sequence[int]) -> tuple[int, ...]:
     """
     if trials < 1:
         raise RequestError(f"--trials expects at least 1, got {trials}")
-    chosen = tuple(seeds) or SEEDS
-    for seed in chosen:
-        if seed in REPORT_SEEDS or seed < 0 or chosen.count(seed) > 1:
+    checked_seeds = tuple(seeds) or SEEDS
+    for seed in checked_seeds:
+        if seed in REPORT_SEEDS or seed < 0 or checked_seeds.count(seed) > 1:
             raise RequestError(
                 f"--seed expects different seeds that no report uses, {REPORT_SEEDS.stop} or more, "
-                f"got {', '.join(map(str, chosen))}"
+                f"got {', '.join(map(str, checked_seeds))}"
             )
-    return chosen
+    return checked_seeds
 
 
 def tunings(
-    planned: Iterable[Planned], trials: int, seeds: tuple[int, ...]
+    runs: Iterable[Planned], trials: int, seeds: tuple[int, ...]
 ) -> tuple[list[Tuning], dict[str, str]]:
     """The studies of some planned runs, and the cells that have none with the reason.
 
@@ -207,36 +207,36 @@ def tunings(
     Raises:
         RequestError: a run under attack, with newcomers or of a grid's variant; nothing to tune.
     """
-    found: dict[str, Tuning] = {}
-    skipped: dict[str, str] = {}
-    for each in planned:
-        name = f"{each.method} {each.dataset} {each.scenario} {each.clients}"
-        reason = no_study(each)
+    by_name: dict[str, Tuning] = {}
+    reasons: dict[str, str] = {}
+    for run in runs:
+        name = f"{run.method} {run.dataset} {run.scenario} {run.clients}"
+        reason = no_study(run)
         if reason:
-            skipped[name] = reason
+            reasons[name] = reason
             continue
-        spec = each.spec
+        spec = run.spec
         assert spec is not None
-        if each.variant or spec.attack or spec.newcomers:
-            what = each.variant or ("an attack" if spec.attack else "newcomers")
+        if run.variant or spec.attack or spec.newcomers:
+            kind = run.variant or ("an attack" if spec.attack else "newcomers")
             raise RequestError(
-                f"{name}: expected plain cells to tune, got one with {what}: name another grid, or -m and -d"
+                f"{name}: expected plain cells to tune, got one with {kind}: name another grid, or -m and -d"
             )
         tuning = Tuning(spec, search_space(spec), seeds, trials)
-        found.setdefault(tuning.name, tuning)
-    if not found:
-        raise RequestError(f"nothing to tune: {'; '.join(f'{n}: {why}' for n, why in skipped.items())}")
-    return list(found.values()), skipped
+        by_name.setdefault(tuning.name, tuning)
+    if not by_name:
+        raise RequestError(f"nothing to tune: {'; '.join(f'{n}: {reason}' for n, reason in reasons.items())}")
+    return list(by_name.values()), reasons
 
 
-def no_study(planned: Planned) -> str:
+def no_study(run: Planned) -> str:
     """Why a planned run cannot be tuned; empty where it can."""
-    if planned.spec is None:
-        return planned.reason
-    kind = METHODS.named(planned.method)
+    if run.spec is None:
+        return run.reason
+    kind = METHODS.named(run.method)
     if not kind.trains:
-        return f"{planned.method} does not train"
-    family = DATASETS.named(planned.dataset).family
+        return f"{run.method} does not train"
+    family = DATASETS.named(run.dataset).family
     if family not in kind.families:
-        return f"{planned.method} runs on {', '.join(kind.families)} data, not on {family}"
+        return f"{run.method} runs on {', '.join(kind.families)} data, not on {family}"
     return ""

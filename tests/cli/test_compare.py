@@ -45,30 +45,30 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     """Ten points above Local at every client, five below FedAvg at nine of ten and far above at one."""
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
-    assert [(each.names, each.spec and each.spec.hyper) for each in runs] == [
+    assert [(run.names, run.spec and run.spec.hyper) for run in runs] == [
         (("cora", "non-overlapping", 10, "clustered", seed), {"temperature": 0.2}) for seed in (0, 1)
     ]
     database = FakeDatabase()
-    for each in runs:
-        assert each.spec
-        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds_total": 2.0 + each.seed}
-        database.add("", 0, [70 + each.seed] * 10, spec=each.spec, **cost)
-        database.add("local", each.seed, [60 + each.seed] * 9 + [59])
-        correct = [75 + each.seed] * 9 + [20]
-        database.add("fedavg", each.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
+    for run in runs:
+        assert run.spec
+        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds_total": 2.0 + run.seed}
+        database.add("", 0, [70 + run.seed] * 10, spec=run.spec, **cost)
+        database.add("local", run.seed, [60 + run.seed] * 9 + [59])
+        correct = [75 + run.seed] * 9 + [20]
+        database.add("fedavg", run.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
     assert other
     database.add("", 0, [1] * 10, spec=other.model_copy(update={"hyper": {"temperature": 1.0}}))
-    ranking, found = compare(database, study, method, runs)
-    (standing,) = found
+    ranking, places = compare(database, study, method, runs)
+    (standing,) = places
     assert (standing.accuracy.mean, standing.accuracy.n) == (70.5, 2)
     assert (standing.rank, len(standing.task.means), standing.tests) == (1, 3, 2)
     assert standing.against("better") == ["local"]
     assert standing.against("worse") == []  # one client outweighs nine: the mean difference to FedAvg is +0.6
     assert standing.clients_below == 0
     assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
-    assert sentences(study, ranking, method, found) == [
+    assert sentences(study, ranking, method, places) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, p 0.92, corrected 0.92, 10 clients): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
@@ -85,15 +85,15 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     database = FakeDatabase()
-    for each in runs:
-        assert each.spec
-        run = database.add("", 0, [70] * 10, spec=each.spec)
+    for planned_run in runs:
+        assert planned_run.spec
+        run = database.add("", 0, [70] * 10, spec=planned_run.spec)
         database._runs[run - 1]["partition_hash"] = "another"
-        database.add("local", each.seed, [60] * 10)
-    ranking, found = compare(database, study, method, runs)
-    (standing,) = found
+        database.add("local", planned_run.seed, [60] * 10)
+    ranking, places = compare(database, study, method, runs)
+    (standing,) = places
     assert (standing.tests, standing.against("better"), standing.clients_below) == (0, [], None)
-    assert sentences(study, ranking, method, found) == [
+    assert sentences(study, ranking, method, places) == [
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
         "no test."
     ]
@@ -125,12 +125,12 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
     database = FakeDatabase()
-    for each in runs:
-        assert each.spec
-        database.add("", 0, [90] * 10, spec=each.spec)
+    for run in runs:
+        assert run.spec
+        database.add("", 0, [90] * 10, spec=run.spec)
         for other, correct in (("local", 60), ("fedavg", 70)):
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
-            database.add(other, each.seed, [correct] * 9 + [correct - 5], hyper=hyper)
+            database.add(other, run.seed, [correct] * 9 + [correct - 5], hyper=hyper)
     swept: list[Plan] = []
 
     def sweep(plan: Plan, *args: Any, **options: Any) -> Outcome:
@@ -181,8 +181,8 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
             database.add("", 0, [right + client % 3 - number for client in range(20)], spec=spec)
-    _, found = compare(database, guest, method, runs)
-    assert [(each.task.point, each.rank, each.against("better")) for each in found] == [
+    _, outcome = compare(database, guest, method, runs)
+    assert [(standing.task.point, standing.rank, standing.against("better")) for standing in outcome] == [
         (point, 1, ["local"]) for point in ("CNN", "ResNet-18")
     ]
 

@@ -37,7 +37,9 @@ def test_a_commands_help_is_its_docstring(path: tuple[str, ...], capsys: pytest.
     for name in path:
         command = command[name]
     paragraphs = (inspect.getdoc(command.default_command) or "").split("\n\n")
-    text = [" ".join(each.split()) for each in paragraphs if not each.startswith("Parameters\n---")]
+    text = [
+        " ".join(paragraph.split()) for paragraph in paragraphs if not paragraph.startswith("Parameters\n---")
+    ]
     shown = printed(capsys, *path)
     assert text[0]
     for paragraph in text:
@@ -96,7 +98,7 @@ def outcomes(calls: Sequence[Sequence[str]], home: Path) -> list[tuple[int, set[
 
 def test_a_package_that_does_work_is_one_of_those_that_the_suite_needs() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    needed = {re.split("[>=]", each)[0].replace("-", "_") for each in project["dependencies"]}
+    needed = {re.split("[>=]", requirement)[0].replace("-", "_") for requirement in project["dependencies"]}
     assert needed >= WORK
 
 

@@ -37,7 +37,7 @@ def swept(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
         return Outcome({"done": 1}, 1)
 
     def tuned(planned: list[Planned]) -> list[Planned]:
-        return [replace(each, variant="tuned") for each in planned]
+        return [replace(planned_run, variant="tuned") for planned_run in planned]
 
     monkeypatch.setattr("bench.sweep.plan.make_plan", planning)
     monkeypatch.setattr("bench.sweep.run.sweep", running)
@@ -57,7 +57,7 @@ def test_without_options_a_sweep_has_no_limits(swept: Callable[..., dict[str, An
     limits = seen["limits"]
     assert (seen["rerun"], seen["minutes"]) == (None, 10)
     assert (limits.failures, limits.timeout, limits.budget) == (None, None, None)
-    assert [each.variant for each in seen["planned"]] == [""] * 5
+    assert [planned_run.variant for planned_run in seen["planned"]] == [""] * 5
     assert seen["slots"].threads == 1
     assert seen["home"] == home
     assert seen["database"] == f"sqlite:///{home / 'bench.db'}"
@@ -114,7 +114,7 @@ def test_an_engine_gets_what_is_said_of_it(
 
 
 def test_tuned_configurations_are_what_is_planned(swept: Callable[..., dict[str, Any]]) -> None:
-    assert [each.variant for each in swept("--use-tuned")["planned"]] == ["tuned"] * 5
+    assert [planned_run.variant for planned_run in swept("--use-tuned")["planned"]] == ["tuned"] * 5
 
 
 def test_a_report_gets_what_is_asked_for(

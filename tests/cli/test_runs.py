@@ -60,8 +60,8 @@ def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
 def test_what_filters_leave(words: str, left: list[int], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = outcome(capsys, "list", "--json", *words.split())
     assert code == 0
-    found = [(run["method"], run["seed"], run["state"]) for run in json.loads(out)]
-    assert found == [RUNS[place] for place in left]
+    runs = [(run["method"], run["seed"], run["state"]) for run in json.loads(out)]
+    assert runs == [RUNS[place] for place in left]
 
 
 @pytest.mark.parametrize(

@@ -70,14 +70,14 @@ def timed(tmp_path: Path) -> Time:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The scenarios of the federations that are made."""
-    made = []
+    cases = []
 
     def noted(dataset: str, scenario: str, *rest: Any) -> Any:
-        made.append(scenario)
+        cases.append(scenario)
         return build(dataset, scenario, *rest)
 
     monkeypatch.setattr(speed, "build", noted)
-    return made
+    return cases
 
 
 def test_a_hypergraph_is_timed_in_its_own_scenario_without_reference_or_bound(

@@ -48,11 +48,11 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
 
     grid = ad_hoc(Filters(("cora",), (), (3,), ("local",)))
     planned = expand(grid, overrides=parse_overrides(SETTINGS))
-    (made,) = tuned(planned, configurations(home))
-    assert made.spec is not None
-    assert made.spec.client.learning_rate == study["winner"]["overrides"]["client.learning_rate"]
-    assert made.spec.client.hidden == 8
-    assert made.seed == 0
+    (run,) = tuned(planned, configurations(home))
+    assert run.spec is not None
+    assert run.spec.client.learning_rate == study["winner"]["overrides"]["client.learning_rate"]
+    assert run.spec.client.hidden == 8
+    assert run.seed == 0
 
 
 @pytest.mark.parametrize(

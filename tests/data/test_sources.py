@@ -82,11 +82,11 @@ def test_a_wrong_checksum_is_refused_and_named(tmp_path: Path, algorithm: str) -
     expected = hashlib.new(algorithm, CONTENT).hexdigest()
     file = RawFile("a.bin", **{algorithm: expected})
     path = put(tmp_path / "a.bin", b"other")
-    found = hashlib.new(algorithm, b"other").hexdigest()
+    digest = hashlib.new(algorithm, b"other").hexdigest()
     with pytest.raises(RequestError) as caught:
         Sources((tmp_path,)).get(file)
     assert not isinstance(caught.value, NoDataError)
-    for part in (str(path), expected, found, "replace"):
+    for part in (str(path), expected, digest, "replace"):
         assert part in str(caught.value)
     path.write_bytes(CONTENT)
     assert Sources((tmp_path,)).get(file) == path

@@ -32,8 +32,8 @@ def check_counts(method: str, rule: str) -> None:
     rows = RULES[rule](counts["val"], result.samples["val"], counts["test"], result.samples["test"])
     assert kept.rounds.tolist() == rows.tolist()
     correct = kept.correct(kept.stack, kept.method)
-    for split, found in zip(SPLITS, correct, strict=True):
-        assert found.tolist() == counts[split][rows, np.arange(len(rows))].tolist()
+    for split, split_counts in zip(SPLITS, correct, strict=True):
+        assert split_counts.tolist() == counts[split][rows, np.arange(len(rows))].tolist()
 
 
 @pytest.mark.parametrize("method", ["fedavg", *OWN_LOGITS])

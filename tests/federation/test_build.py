@@ -60,10 +60,10 @@ def test_another_process_draws_the_same_clients_without_torch(tmp_path: Path) ->
         "print(build('cora', 'overlapping', 10, 5, (40.0, 30.0, 30.0)).hash, 'torch' in sys.modules)"
     )
     environment = os.environ | {"BENCH_HOME": str(tmp_path / "other"), "PYTHONHASHSEED": "77"}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
-    assert found.stdout.split() == [build("cora", "overlapping", 10, 5, PAPER).hash, "False"]
+    assert process.stdout.split() == [build("cora", "overlapping", 10, 5, PAPER).hash, "False"]
 
 
 def test_the_second_build_reads_the_cache(use_toy: Use, suite_home: Path, count_draws: list[int]) -> None:

@@ -69,18 +69,18 @@ def test_stats_as_json_sets_published_beside_measured(
 ) -> None:
     data_app("stats -d cora --json")
     rows = json.loads(capsys.readouterr().out)
-    found = {
+    measures = {
         (row["scenario"], row["clients"], row["quantity"]): (row["measured"], row["published"])
         for row in rows
     }
-    assert len(found) == len(rows) == 5 * 5
-    assert found["global", 1, "classes"] == (7, 7)
-    assert found["global", 1, "nodes"] == (2485, 2485)
-    assert found["global", 1, "edges"] == (10138, 10138)
-    assert found["global", 1, "heterogeneity"] == (None, None)
-    measured, published = found["non-overlapping", 10, "nodes"]
+    assert len(measures) == len(rows) == 5 * 5
+    assert measures["global", 1, "classes"] == (7, 7)
+    assert measures["global", 1, "nodes"] == (2485, 2485)
+    assert measures["global", 1, "edges"] == (10138, 10138)
+    assert measures["global", 1, "heterogeneity"] == (None, None)
+    measured, published = measures["non-overlapping", 10, "nodes"]
     assert (measured, published) == (pytest.approx(248.5), 249)
-    assert found["overlapping", 50, "heterogeneity"][1] == 0.613
+    assert measures["overlapping", 50, "heterogeneity"][1] == 0.613
 
 
 def test_stats_prints_a_table(data_app: Callable[..., object], capsys: Capture) -> None:
@@ -139,8 +139,8 @@ def test_hyperedges_before_and_after_cleaning_are_printed(
     assert "cleaned_hyperedges" not in capsys.readouterr().out
     monkeypatch.setattr(toy, "raw_hyperedges", lambda self, sources: [[0]] * 77, raising=False)
     data_app("stats --json")
-    found = {row["quantity"]: row["measured"] for row in json.loads(capsys.readouterr().out)}
-    assert (found["hyperedges"], found["cleaned_hyperedges"]) == (77, 60)
+    measures = {row["quantity"]: row["measured"] for row in json.loads(capsys.readouterr().out)}
+    assert (measures["hyperedges"], measures["cleaned_hyperedges"]) == (77, 60)
 
 
 def test_hypergraphs_measured_beside_table_1(

@@ -150,16 +150,16 @@ CROSSING = {
 @pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in BORDER))
 def test_counts_of_the_fedhgn_study(at_hand: Callable[[str], None], name: str) -> None:
     at_hand(name)
-    found = {(row.clients, row.quantity): row for row in statistics_of(name)}
+    rows = {(row.clients, row.quantity): row for row in statistics_of(name)}
     for clients in [clients for other, clients in BORDER if other == name]:
         mean, spread = BORDER[name, clients]
-        border = found[clients, "border_hyperedges"]
+        border = rows[clients, "border_hyperedges"]
         assert border.measured is not None
         assert abs(border.measured - mean) <= 1.5 * spread
         assert border.deviation is not None
         assert border.deviation <= 3 * spread
         if (name, clients) in CROSSING:
-            crossing = found[clients, "cross_client_edges"]
+            crossing = rows[clients, "cross_client_edges"]
             assert crossing.measured == pytest.approx(CROSSING[name, clients], rel=0.01)
             assert crossing.deviation is not None
             assert 0 < crossing.deviation < 200
@@ -219,10 +219,10 @@ def test_statistics_of_the_papers_clients(
     distance: float,
     tolerance: float,
 ) -> None:
-    found = graph_statistics(build(name, scenario, clients, 123, (40.0, 30.0, 30.0)))
-    assert found["edges"] == pytest.approx(edges, rel=edge_tolerance)
-    assert found["clustering"] == pytest.approx(coefficient, abs=0.012)
-    assert found["heterogeneity"] == pytest.approx(distance, abs=tolerance)
+    statistics = graph_statistics(build(name, scenario, clients, 123, (40.0, 30.0, 30.0)))
+    assert statistics["edges"] == pytest.approx(edges, rel=edge_tolerance)
+    assert statistics["clustering"] == pytest.approx(coefficient, abs=0.012)
+    assert statistics["heterogeneity"] == pytest.approx(distance, abs=tolerance)
 
 
 @pytest.mark.parametrize(("clients", "low", "high"), [(10, 242, 256), (20, 118, 128)])

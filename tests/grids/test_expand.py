@@ -141,7 +141,7 @@ def test_partition_per_seed(small: Grid) -> None:
 def test_filters(small: Grid, filters: Filters, count: int) -> None:
     planned = expand(small, filters)
     assert len(planned) == count
-    assert {each.seed for each in planned} == set(filters.seeds or (0, 1)), "named seeds replace the grid's"
+    assert {run.seed for run in planned} == set(filters.seeds or (0, 1)), "named seeds replace the grid's"
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,9 @@ def rows_of(
 ) -> list[NDArray[np.float32]]:
     """What every client of a method trains on."""
     kind = METHODS.named(method)
-    made = object.__new__(kind)
-    made.hyper = kind.Hyper.model_validate(hyper)
-    return [client.features for client in made.prepare_data(federation, traffic or TrafficMeter()).clients]
+    copy = object.__new__(kind)
+    copy.hyper = kind.Hyper.model_validate(hyper)
+    return [client.features for client in copy.prepare_data(federation, traffic or TrafficMeter()).clients]
 
 
 @st.composite

@@ -19,18 +19,18 @@ from bench.reports.fedhgn.measures import EXPOSURE
 
 def rank(rows: list[list[int]]) -> int:
     """Of a matrix of whole numbers, by elimination with fractions."""
-    left, found = [[Fraction(value) for value in row] for row in rows], 0
+    left, count = [[Fraction(value) for value in row] for row in rows], 0
     for column in range(len(rows[0]) if rows else 0):
         pivot = next((row for row in left if row[column]), None)
         if pivot is None:
             continue
-        found += 1
+        count += 1
         left = [
             [value - row[column] / pivot[column] * other for value, other in zip(row, pivot, strict=True)]
             for row in left
             if row is not pivot
         ]
-    return found
+    return count
 
 
 def spanned(sums: Sequence[Collection[int]], nodes: int) -> list[int]:
@@ -130,8 +130,8 @@ def test_coraca_exposes_as_many_nodes_as_another_implementation_found(
     coraca: Hypergraph, count: int, border: int, alone: int, recoverable: int, pairs: int
 ) -> None:
     clients = hypergraph_clients(coraca, LabelDirichlet().draw(coraca, count, 0, (10.0, 20.0, 40.0)))
-    found = exposure(clients)
-    measured = (found.border, found.alone, found.recoverable, found.pairs)
+    result = exposure(clients)
+    measured = (result.border, result.alone, result.recoverable, result.pairs)
     assert measured == pytest.approx((border, alone, recoverable, pairs), rel=0.06)  # another partition
 
 

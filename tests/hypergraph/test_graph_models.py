@@ -51,14 +51,17 @@ class Plain(nn.Module):
         return self.layers[1](torch.relu(embedding) * mask, edges), embedding
 
     def gradients(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
+        result: dict[str, Tensor] = {}
         for name, conv in zip(("conv1", "conv2"), self.layers, strict=True):
             if self.name == "gcn2":
-                found[f"{name}.weight"], found[f"{name}.bias"] = conv.lin.weight.grad.t(), conv.bias.grad
+                result[f"{name}.weight"], result[f"{name}.bias"] = conv.lin.weight.grad.t(), conv.bias.grad
             else:
                 sides = conv.lin_r.weight.grad.t(), conv.lin_l.weight.grad.t()
-                found[f"{name}.weight"], found[f"{name}.bias"] = torch.cat(sides, dim=1), conv.lin_l.bias.grad
-        return found
+                result[f"{name}.weight"], result[f"{name}.bias"] = (
+                    torch.cat(sides, dim=1),
+                    conv.lin_l.bias.grad,
+                )
+        return result
 
 
 def two(dense: bool) -> Federation:

@@ -132,10 +132,10 @@ def test_completion_is_centralised_propagation_and_sends_a_hyperedge_once(
     step = smoothing(counts(edges_of(data), len(owner)))
     expected = step @ step @ data.features
     rows = rows_of("local_hgnn_hc", federation_of(data, clients), traffic)
-    found = np.zeros_like(expected)
+    result = np.zeros_like(expected)
     for client, part in zip(clients, rows, strict=True):
-        found[client.ids] = part
-    assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
+        result[client.ids] = part
+    assert np.linalg.norm(result - expected) <= 1e-6 * np.linalg.norm(expected)
     at = [{owner[node] for node in edge} for edge in edges_of(data)]
     pairs = [[e for e, own in enumerate(at) if len(own) > 1 and k in own] for k in range(len(clients))]
     for messages in (traffic.uploads, traffic.downloads):

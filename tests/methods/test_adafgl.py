@@ -82,7 +82,7 @@ def test_reliability_is_one_among_equals_and_none_among_others() -> None:
 
 def test_reliability_by_plain_propagation(federation: Federation) -> None:
     it, _ = whole(federation)
-    found = reliability(it.clients.blocks[0].evaluation)
+    result = reliability(it.clients.blocks[0].evaluation)
     for row, client in enumerate(federation.clients):
         a = normalised_adjacency(client.edges, len(client.ids)).toarray().astype(np.float64)  # type: ignore[arg-type]
         training = np.flatnonzero(client.roles == TRAIN)
@@ -101,7 +101,7 @@ def test_reliability_by_plain_propagation(federation: Federation) -> None:
             y = a @ y / 2 + start / 2
             y[given] += start[given]
         right = [y[v].argmax() == client.labels[v] for v in asked]
-        assert float(found[row]) == pytest.approx(np.mean(right) if right else 0.0)
+        assert float(result[row]) == pytest.approx(np.mean(right) if right else 0.0)
 
 
 def test_the_first_step_is_fedavg_and_the_second_sends_nothing(federation: Federation) -> None:
@@ -130,7 +130,7 @@ def test_a_perceptron_on_all_powers_is_one_on_the_written_out_features(tiny: Fed
     batch = it.clients.blocks[0].evaluation
     known = relations(batch, torch.ones(*batch.labels.shape, 2) / 2, 0.5)
     w = {name: torch.randn(value.shape) for name, value in part(PERSONAL, it.own).items()}
-    found = perceptron(w, "y3", batch, known.propagation)
+    result = perceptron(w, "y3", batch, known.propagation)
     for row, client in enumerate(tiny.clients):
         n = len(client.ids)
         p, x = known.propagation[row, :n, :n], torch.from_numpy(client.dense())
@@ -139,15 +139,15 @@ def test_a_perceptron_on_all_powers_is_one_on_the_written_out_features(tiny: Fed
         hidden = torch.relu(powers @ torch.cat(blocks) + w["y3.0.bias"][row])
         hidden = torch.relu(hidden @ w["y3.1.weight"][row] + w["y3.1.bias"][row])
         expected = hidden @ w["y3.2.weight"][row] + w["y3.2.bias"][row]
-        torch.testing.assert_close(found[row, :n], expected, rtol=1e-3, atol=1e-3)
+        torch.testing.assert_close(result[row, :n], expected, rtol=1e-3, atol=1e-3)
 
 
 def test_signed_relations_by_hand() -> None:
     """The mean over four pairs is 0.25; the largest deviation, 0.75, becomes 1. Padding stays 0."""
     m = torch.tensor([[[0.0, 1.0, 7.0], [0.0, 0.0, 7.0], [7.0, 7.0, 7.0]]])
-    found = signed(m, torch.tensor([[1.0, 1.0, 0.0]]))
+    result = signed(m, torch.tensor([[1.0, 1.0, 0.0]]))
     expected = torch.tensor([[[1.0, 1.0, 0.0], [-1 / 3, 1.0, 0.0], [0.0, 0.0, 0.0]]])
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(result, expected)
 
 
 def test_homophily_chooses_between_the_branches(federation: Federation) -> None:

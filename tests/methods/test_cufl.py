@@ -145,15 +145,15 @@ def test_difficulties_and_products_edge_by_edge(tiny: Federation) -> None:
     items = it.clients.blocks[0].items
     z = torch.randn(2, items, 3, generator=torch.Generator().manual_seed(1))
     nodes = torch.rand(2, items, generator=torch.Generator().manual_seed(2))
-    found, products = edges.difficulty(z), edges.of_ends(nodes)
+    difficulty, products = edges.difficulty(z), edges.of_ends(nodes)
     for row, client in enumerate(tiny.clients):
         pairs = pairs_of(client)
         for place, (u, v) in enumerate(pairs):
             one, two = z[row, u].double().numpy(), z[row, v].double().numpy()
             p = (one @ two / math.sqrt(one @ one * (two @ two)) + 1) / 2
-            assert float(found[row, place]) == pytest.approx((1 - p) ** 2, abs=1e-6)
+            assert float(difficulty[row, place]) == pytest.approx((1 - p) ** 2, abs=1e-6)
             assert float(products[row, place]) == pytest.approx(float(nodes[row, u] * nodes[row, v]))
-        assert found[row, len(pairs) :].tolist() == [1.0] * (edges.width - len(pairs))
+        assert difficulty[row, len(pairs) :].tolist() == [1.0] * (edges.width - len(pairs))
 
 
 def test_a_weighted_graph_is_normalised_by_its_weights(federation: Federation) -> None:
@@ -162,11 +162,11 @@ def test_a_weighted_graph_is_normalised_by_its_weights(federation: Federation) -
     edges = method.own_edges[batch]
     w = torch.rand(len(federation), edges.width, generator=torch.Generator().manual_seed(1))
     for values in (w, w * (w > 0.5), torch.ones_like(w), torch.zeros_like(w)):
-        found = edges.weighted(values).adjacency.to_dense()
+        result = edges.weighted(values).adjacency.to_dense()
         for row, client in enumerate(federation.clients):
             own = dict(zip(pairs_of(client), values[row].tolist(), strict=False))
             start, n = row * edges.inputs.items, len(client.ids)
-            here = found[start : start + n, start : start + n]
+            here = result[start : start + n, start : start + n]
             np.testing.assert_allclose(here, dense(client, own), atol=1e-6)
     whole = edges.weighted(torch.ones_like(w)).adjacency.to_dense()
     torch.testing.assert_close(whole, graphs(batch.inputs).adjacency.to_dense())
@@ -191,7 +191,7 @@ def test_clients_train_on_the_selected_edges_as_by_hand(federation: Federation, 
     if every:
         start |= {EASE: torch.ones_like(start[EASE]), EDGES + "s": torch.ones_like(start[EDGES + "s"])}
     it.clients.begin_round(1)  # no cycle
-    found = method.update(it.clients, start, Message()).keep
+    result = method.update(it.clients, start, Message()).keep
     for row, client in enumerate(federation.clients):
         pairs = pairs_of(client)
         s, ease = start[EDGES + "s"][row].tolist(), start[EASE][row].tolist()
@@ -210,7 +210,7 @@ def test_clients_train_on_the_selected_edges_as_by_hand(federation: Federation, 
             for value, slope in zip(w.values(), torch.autograd.grad(loss, list(w.values())), strict=True):
                 value.data -= 0.1 * slope
         for name, value in w.items():
-            torch.testing.assert_close(found[name][row], value.detach(), rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(result[name][row], value.detach(), rtol=1e-3, atol=1e-4)
 
 
 def test_ease_of_edges_by_hand(federation: Federation) -> None:
@@ -219,14 +219,14 @@ def test_ease_of_edges_by_hand(federation: Federation) -> None:
     models = random_stack(it)
     batch = it.clients.blocks[0].evaluation
     log = method.logits(models, batch).log_softmax(dim=2).double().numpy()
-    found = method.ease(models, batch)
+    result = method.ease(models, batch)
     for row, client in enumerate(federation.clients):
         losses = {v: -log[row, v, client.labels[v]] for v in np.flatnonzero(client.roles == TRAIN)}
         least = min(losses.values())
         d = {v: math.exp(2 * loss) / math.exp(2 * least) for v, loss in losses.items()}
         for place, (u, v) in enumerate(pairs_of(client)):
             expected = 1 / (d.get(u, 1.0) * d.get(v, 1.0))
-            assert float(found[row, place]) == pytest.approx(expected, rel=1e-3)
+            assert float(result[row, place]) == pytest.approx(expected, rel=1e-3)
 
 
 def test_predictions_are_on_the_whole_graph(federation: Federation) -> None:

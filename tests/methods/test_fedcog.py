@@ -96,10 +96,10 @@ def test_everything_but_features_stays(path: Federation) -> None:
 
 
 def client_of(features: Any, pairs: list[tuple[int, int]]) -> Client:
-    made = sparse.csr_matrix(np.asarray(features, np.float32))
-    nodes = made.shape[0]
+    matrix = sparse.csr_matrix(np.asarray(features, np.float32))
+    nodes = matrix.shape[0]
     return Client(
-        np.arange(nodes), np.zeros(nodes, np.int64), np.zeros(nodes, np.int8), made, both_ways(pairs)
+        np.arange(nodes), np.zeros(nodes, np.int64), np.zeros(nodes, np.int8), matrix, both_ways(pairs)
     )
 
 

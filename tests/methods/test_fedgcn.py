@@ -99,8 +99,8 @@ def test_two_hops_are_those_of_the_definition(seed: int) -> None:
 @pytest.mark.parametrize("dense", [False, True])
 def test_features_keep_their_layout(three: Federation, dense: bool) -> None:
     if dense:
-        made = [replace(client, features=client.features.toarray()) for client in three.clients]  # type: ignore[union-attr]
-        three = replace(three, clients=tuple(made))
+        clients = [replace(client, features=client.features.toarray()) for client in three.clients]  # type: ignore[union-attr]
+        three = replace(three, clients=tuple(clients))
     for client in fed("fedgcn_2hop", three):
         assert isinstance(client.features, np.ndarray) == dense
         assert client.features.dtype == np.float32
@@ -140,8 +140,8 @@ def test_holders_find_nodes_and_refuse_others() -> None:
     holders = Holders.of(federation.clients, "it")
     asked = np.array([17, 3, 3, 39])
     client, position = holders.find(asked)
-    found = [federation.clients[k].ids[p] for k, p in zip(client, position, strict=True)]
-    assert found == asked.tolist()
+    ids = [federation.clients[k].ids[p] for k, p in zip(client, position, strict=True)]
+    assert ids == asked.tolist()
     for unknown in (40, -1):
         with pytest.raises(NotApplicableError, match=f"node {unknown} is a neighbour, but no client"):
             holders.find(np.array([0, unknown]))

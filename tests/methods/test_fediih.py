@@ -73,7 +73,7 @@ def test_factors_at_zero_have_no_gradient() -> None:
 
 def test_divergences_by_integration() -> None:
     mean, log_variance = torch.tensor([[0.0], [1.5], [0.0]]), torch.tensor([[0.0], [0.6], [0.0]])
-    found = divergences(mean, log_variance)
+    result = divergences(mean, log_variance)
 
     def kl(m: float, s: float, middle: float, spread: float) -> float:
         def density(z: float) -> float:
@@ -84,10 +84,10 @@ def test_divergences_by_integration() -> None:
     s = [1.0, math.exp(0.3)]
     middle, spread = 0.75, math.sqrt((s[0] ** 2 + s[1] ** 2) / 2)
     expected = (kl(0, s[0], middle, spread) + kl(1.5, s[1], middle, spread)) / 2
-    assert float(found[0, 1]) == pytest.approx(expected, rel=1e-6)
-    assert torch.equal(found, found.T)
-    assert torch.equal(found.diagonal(), torch.zeros(3).double())
-    assert float(found[0, 2]) == 0
+    assert float(result[0, 1]) == pytest.approx(expected, rel=1e-6)
+    assert torch.equal(result, result.T)
+    assert torch.equal(result.diagonal(), torch.zeros(3).double())
+    assert float(result[0, 2]) == 0
 
 
 def test_mixing_by_factor_by_hand() -> None:

@@ -112,9 +112,9 @@ def test_fedsage_is_fedavg_with_weights_by_training_nodes() -> None:
 def test_dense_and_sparse_features_give_the_same_model() -> None:
     """The stand-in lays features out densely, FedSage as they come."""
     federation, _, _ = random_split(4)
-    made = [replace(client, features=sparse.csr_matrix(client.features)) for client in federation.clients]
-    dense = [replace(client, features=client.features.toarray()) for client in made]
+    clients = [replace(client, features=sparse.csr_matrix(client.features)) for client in federation.clients]
+    dense = [replace(client, features=client.features.toarray()) for client in clients]
     spec = make_spec("fedsage", federation, client={"model": "sage"})
-    one = play(spec, replace(federation, clients=tuple(made)))
+    one = play(spec, replace(federation, clients=tuple(clients)))
     other = play(spec, replace(federation, clients=tuple(dense)))
     assert furthest(one.own, other.own) < 1e-5

@@ -85,8 +85,8 @@ def test_contrast_by_hand() -> None:
     e = [math.exp(2 * x) for x in (1.0, 0.0, half)]
     first = -math.log(e[0] / (e[0] + e[1] + e[2]))
     second = -math.log(e[2] / (e[2] + e[1] + e[1]))
-    found = prototype_contrast(anchors, others, present, 0.5)
-    assert found.tolist() == pytest.approx([(first + second) / 2], rel=1e-5)
+    result = prototype_contrast(anchors, others, present, 0.5)
+    assert result.tolist() == pytest.approx([(first + second) / 2], rel=1e-5)
     alone = prototype_contrast(anchors, others, torch.tensor([[False, True, False]]), 0.5)
     assert alone.tolist() == pytest.approx([0.0], abs=1e-6)
 
@@ -139,8 +139,8 @@ def test_keep_probabilities_are_those_of_dense_matrices() -> None:
     dense = hidden[0, :4] @ hidden[0, :4].T
     expected = 0.5 * dense / dense.max() + 0.5 * dense_union()
     logits = graph.logits(hidden)
-    found = graph.keep_probabilities(hidden, logits)
-    assert torch.allclose(found, expected[PAIRS[0], PAIRS[1]])
+    result = graph.keep_probabilities(hidden, logits)
+    assert torch.allclose(result, expected[PAIRS[0], PAIRS[1]])
 
 
 def test_a_sample_is_normalised_with_self_loops() -> None:
@@ -161,8 +161,8 @@ def test_gradients_reach_the_probabilities_straight_through() -> None:
     noise = torch.tensor([0.41, 0.29, 0.9])
     features = torch.rand(10, 3, generator=torch.Generator().manual_seed(1)).requires_grad_()
     weight = torch.rand(10, 3, generator=torch.Generator().manual_seed(2))
-    found = WeightedPropagate.apply(features, graph.sampled(probabilities, noise), graph)
-    (found * weight).sum().backward()
+    result = WeightedPropagate.apply(features, graph.sampled(probabilities, noise), graph)
+    (result * weight).sum().backward()
     p = torch.tensor([0.6, 0.7, 0.8], requires_grad=True)
     soft = torch.sigmoid(torch.logit(p) + torch.logit(noise))
     straight = torch.tensor([1.0, 0.0, 1.0]) + soft - soft.detach()
@@ -175,7 +175,7 @@ def test_gradients_reach_the_probabilities_straight_through() -> None:
     same = features.detach().clone().requires_grad_()
     expected = (scale[:, None] * dense * scale[None, :]) @ same
     (expected * weight).sum().backward()
-    assert torch.allclose(found, expected, atol=1e-6)
+    assert torch.allclose(result, expected, atol=1e-6)
     assert probabilities.grad is not None
     assert p.grad is not None
     assert torch.allclose(probabilities.grad, p.grad, atol=1e-6)
@@ -187,7 +187,7 @@ def test_gradients_reach_the_probabilities_straight_through() -> None:
 def test_reconstruction_is_the_released_loss_over_all_pairs() -> None:
     """norm_w * BCE with pos_weight, on dense matrices, value and gradient."""
     graph, hidden = two_clients(), hidden_of_two().requires_grad_()
-    found = graph.reconstruction(hidden, graph.logits(hidden))
+    result = graph.reconstruction(hidden, graph.logits(hidden))
     losses = []
     same = hidden.detach().clone().requires_grad_()
     for client, union in ((0, dense_union()), (1, torch.eye(2))):
@@ -198,8 +198,8 @@ def test_reconstruction_is_the_released_loss_over_all_pairs() -> None:
             part @ part.T, union, pos_weight=absent / union.sum()
         )
         losses.append(nodes**2 / (2 * absent) * bce)
-    assert torch.allclose(found, torch.stack(losses))
-    found.sum().backward()
+    assert torch.allclose(result, torch.stack(losses))
+    result.sum().backward()
     torch.stack(losses).sum().backward()
     assert hidden.grad is not None
     assert same.grad is not None
@@ -210,9 +210,9 @@ def test_reconstruction_is_the_released_loss_over_all_pairs() -> None:
 def test_a_complete_graph_has_no_absent_pairs() -> None:
     graph = CandidateGraph([np.array([[0], [1]])], [2], 2, torch.device("cpu"))
     hidden = torch.tensor([[[1.0], [2.0]]])
-    found = graph.reconstruction(hidden, graph.logits(hidden))
+    result = graph.reconstruction(hidden, graph.logits(hidden))
     expected = 0.5 * (-torch.tensor([1.0, 2.0, 2.0, 4.0]).sigmoid().log()).mean()
-    assert found.tolist() == pytest.approx([float(expected)], rel=1e-5)
+    assert result.tolist() == pytest.approx([float(expected)], rel=1e-5)
 
 
 @pytest.mark.parametrize("pairs", [1, 13, 40])
@@ -374,9 +374,9 @@ def test_global_prototypes_are_cluster_means(federation: Federation) -> None:
     method.aggregate(it.clients.rows, models, reporting(models, reports))
     assert method.prototypes is not None
     assert sorted(method.prototype_classes.tolist()) == [0, 0, 2]
-    found = {tuple(round(float(x), 5) for x in point) for point in method.prototypes}
+    points = {tuple(round(float(x), 5) for x in point) for point in method.prototypes}
     means = [reports[:2, 0].mean(dim=0), reports[2:, 0].mean(dim=0), torch.tensor([0.5, 4.0])]
-    assert found == {tuple(round(float(x), 5) for x in point) for point in means}
+    assert points == {tuple(round(float(x), 5) for x in point) for point in means}
 
 
 def test_the_server_averages_models_and_augmentors(federation: Federation) -> None:
@@ -411,7 +411,7 @@ def test_all_nodes_count_as_class_0_until_there_are_prototypes(federation: Feder
     models = {name: value[block.rows] for name, value in it.own.items()}
     assert not it.method.logits(models, block.evaluation).argmax(dim=2).any()
     it.step(0)
-    first = [np.sum((each.labels == 0) & (each.roles == TEST)) for each in federation.clients]
+    first = [np.sum((client.labels == 0) & (client.roles == TEST)) for client in federation.clients]
     for stage in ("received", "trained"):
         assert it.correct()[stage, "test"][0].tolist() == first
     scores = it.method.logits({name: value[block.rows] for name, value in it.own.items()}, block.evaluation)

@@ -101,9 +101,9 @@ def test_the_weights_are_the_best_of_all_pairs() -> None:
                     torch.nn.functional.cross_entropy(logits, labels[~learnt], reduction="sum")
                 )
     best = min(losses, key=lambda pair: losses[pair])
-    found = own_weights(z, labels, others, 0.3)
-    assert losses[tuple(np.round(found.numpy(), 1))] == pytest.approx(losses[best])  # type: ignore[index]
-    assert 0 < float(found.min()) + float(found.max()) < 2, "the example does not sit in a corner"
+    result = own_weights(z, labels, others, 0.3)
+    assert losses[tuple(np.round(result.numpy(), 1))] == pytest.approx(losses[best])  # type: ignore[index]
+    assert 0 < float(result.min()) + float(result.max()) < 2, "the example does not sit in a corner"
 
 
 def test_own_statistics_weigh_more_the_worse_the_others_are() -> None:

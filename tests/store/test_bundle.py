@@ -102,8 +102,8 @@ def compare(store: object, bundle: Bundle, hashes: list[str]) -> None:
         run = ids[digest]
         for wanted in ({}, {"stage": "trained", "split": "val", "rule": "last"}):
             expected = store.client_results([run], **wanted).assign(run_id=number)
-            found = bundle.client_results([number], **wanted)
-            pd.testing.assert_frame_equal(found, expected, check_dtype=len(expected) > 0, check_exact=True)
+            results = bundle.client_results([number], **wanted)
+            pd.testing.assert_frame_equal(results, expected, check_dtype=len(expected) > 0, check_exact=True)
         for stage in ("received", "trained"):
             try:
                 expected = store.curves([run], "test")[run, stage]
@@ -116,10 +116,10 @@ def compare(store: object, bundle: Bundle, hashes: list[str]) -> None:
             )
             with pytest.raises(KeyError):
                 bundle.curves([number], "val")[number, stage]
-        found = {key[1:]: counts for key, counts in bundle.confusions([number]).items()}
+        results = {key[1:]: counts for key, counts in bundle.confusions([number]).items()}
         stored = {key[1:]: counts for key, counts in store.confusions([run]).items()}
-        assert found.keys() == stored.keys()
-        assert all(np.array_equal(found[key], stored[key]) for key in stored)
+        assert results.keys() == stored.keys()
+        assert all(np.array_equal(results[key], stored[key]) for key in stored)
         small = [name for name in store.artefact_names(run) if name != "large"]
         assert bundle.artefact_names(number) == small
         for name in small:

@@ -90,5 +90,5 @@ def test_environments_are_kept_once_each(tmp_path: Path) -> None:
         for row in bundle.environments().to_dict("records")
     }
     assert sorted(versions.values()) == ["3.11", "3.12"]
-    found = {row["seed"]: versions[row["environment_id"]] for row in bundle.runs().to_dict("records")}
-    assert found == {0: "3.12", 1: "3.11", 2: "3.12"}
+    by_seed = {row["seed"]: versions[row["environment_id"]] for row in bundle.runs().to_dict("records")}
+    assert by_seed == {0: "3.12", 1: "3.11", 2: "3.12"}

@@ -114,12 +114,12 @@ RULES_TABLE: list[tuple[str, RunResult, RunResult, tuple[int, int, int], int]] =
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[RunResult], Path]:
     """The bundle of a run with this result, written once."""
     folder = tmp_path_factory.mktemp("exported")
-    made: dict[int, Path] = {}
+    folders: dict[int, Path] = {}
 
     def bundle(result: RunResult) -> Path:
-        if id(result) not in made:
-            made[id(result)] = bundle_of(folder / f"theirs{len(made)}", [(spec_of(), result)])
-        return made[id(result)]
+        if id(result) not in folders:
+            folders[id(result)] = bundle_of(folder / f"theirs{len(folders)}", [(spec_of(), result)])
+        return folders[id(result)]
 
     return bundle
 
@@ -143,9 +143,9 @@ def test_a_stored_run_meets_an_imported_one(
             pytest.skip("no bundle holds such a run")
         take(target, exported(stored))
     before = dump(target)
-    found = take(target, exported(offered))
-    assert (found.added, found.replaced, found.equal, len(found.conflicts)) == (*counts, conflicts)
-    if found.replaced:
+    result = take(target, exported(offered))
+    assert (result.added, result.replaced, result.equal, len(result.conflicts)) == (*counts, conflicts)
+    if result.replaced:
         with open_store(f"sqlite:///{target}", create=False) as store:
             (run,) = store.runs().to_dict("records")
             assert (run["id"], run["state"], run["bundle"]) == (1, "done", exported(offered).name)
@@ -154,14 +154,14 @@ def test_a_stored_run_meets_an_imported_one(
     else:
         assert dump(target) == before
     if conflicts:
-        assert found.conflicts[0].startswith("local on cora, non-overlapping, 2 clients, seed 0")
-        assert ("our own" if own else f"that of bundle {exported(stored).name}") in found.conflicts[0]
+        assert result.conflicts[0].startswith("local on cora, non-overlapping, 2 clients, seed 0")
+        assert ("our own" if own else f"that of bundle {exported(stored).name}") in result.conflicts[0]
 
 
 def test_a_conflict_does_not_keep_the_rest_out(bundle: Path, tmp_path: Path) -> None:
     database(tmp_path / "own.db", [(spec_of(seed=1), done(shift=5)), (spec_of(seed=2), done())])
-    found = take(tmp_path / "own.db", bundle)
-    assert (found.added, found.replaced, found.equal, len(found.conflicts)) == (1, 0, 0, 2)
+    result = take(tmp_path / "own.db", bundle)
+    assert (result.added, result.replaced, result.equal, len(result.conflicts)) == (1, 0, 0, 2)
 
 
 def test_an_import_that_breaks_off_leaves_nothing(
@@ -274,7 +274,9 @@ def test_every_rule_has_its_test() -> None:
     }
     assert cases.keys() == RULES.keys()
     for rule, counts in cases.items():
-        choices = [is_choice_of(rule, curve, np.array(each), np.array([10, 10], np.int32)) for each in counts]
+        choices = [
+            is_choice_of(rule, curve, np.array(correct), np.array([10, 10], np.int32)) for correct in counts
+        ]
         assert choices == [True, False]
 
 

@@ -84,12 +84,12 @@ def signed(change: Callable[[Path, random.Random, Sequence[str]], str]) -> Mutat
 
 def places(tree: Any) -> list[tuple[Any, Any]]:
     """Every (container, key) in parsed JSON."""
-    found: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     inside = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in inside:
-        found.append((tree, key))
-        found += places(value)
-    return found
+        pairs.append((tree, key))
+        pairs += places(value)
+    return pairs
 
 
 def change_json(tree: Any, rng: random.Random) -> None:
@@ -119,7 +119,7 @@ def cell(folder: Path, rng: random.Random) -> None:
         field = table.schema.field(place)
         values = table.column(place).to_pylist()
         row = rng.randrange(len(values))
-        fitting = [each for each in (*VALUES, rng.choice(values)) if converts(each, field.type)]
+        fitting = [value for value in (*VALUES, rng.choice(values)) if converts(value, field.type)]
         values[row] = rng.choice(fitting)
         loose = pa.field(field.name, field.type, nullable=values[row] is None or field.nullable)
         return table.set_column(place, loose, pa.array(values, field.type))
@@ -302,7 +302,7 @@ def check_numbers(run: sqlite3.Row, results: list[sqlite3.Row], curves: list[sql
             assert correct in column
             assert row["rule"] != "last" or column[-1] == correct
     assert any(split == "test" for split, _ in samples)
-    assert all(len(found) == 1 for found in samples.values())
+    assert all(len(values) == 1 for values in samples.values())
     assert set(readings.values()) == {8}
 
 
@@ -349,15 +349,15 @@ def test_a_mutated_bundle_is_refused_or_sound(
         for name, data in files.items():
             (folder / name).write_bytes(data)
         MUTATIONS[kind](folder, random.Random(f"{kind} {number}"))
-        found, problem = attempt(folder, target)
-        if found is None:
+        result, problem = attempt(folder, target)
+        if result is None:
             refused += 1
             assert problem.startswith("bundle "), (kind, number)
             assert problem.isprintable(), (kind, number)
             assert len(problem) < 600, (kind, number)
             assert content(target) == before, (kind, number)
         else:
-            assert check_content(target) == found.added + found.replaced, (kind, number)
+            assert check_content(target) == result.added + result.replaced, (kind, number)
             for leftover in tmp_path.glob("target.db*"):
                 leftover.unlink()
             target.write_bytes(own.read_bytes())
@@ -372,8 +372,8 @@ def test_the_sound_bundle_passes(ground: tuple[dict[str, bytes], Path], tmp_path
     (tmp_path / "bundle").mkdir()
     for name, data in files.items():
         (tmp_path / "bundle" / name).write_bytes(data)
-    found = import_bundle(f"sqlite:///{target}", Bundle(tmp_path / "bundle"))
-    assert (found.added, found.replaced, found.equal, found.conflicts) == (3, 1, 0, ())
+    result = import_bundle(f"sqlite:///{target}", Bundle(tmp_path / "bundle"))
+    assert (result.added, result.replaced, result.equal, result.conflicts) == (3, 1, 0, ())
     assert check_content(target) == 4
     assert sum(CASES.values()) >= 1000
     assert set(CASES) == set(MUTATIONS)

@@ -70,8 +70,8 @@ def test_the_schema_is_that_of_the_models_however_it_was_made(store: Store, tmp_
     old_database(tmp_path / "old.db")
     migrate.upgrade(url_of(tmp_path / "old.db"))
     with open_store(url_of(tmp_path / "old.db"), create=False) as upgraded:
-        for each in (store, upgraded):
-            with each._engine.connect() as connection:
+        for source in (store, upgraded):
+            with source._engine.connect() as connection:
                 assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
     assert (migrate.revisions()[0], migrate.revisions()[-1]) == (migrate.FIRST, migrate.HEAD)
 

@@ -33,10 +33,10 @@ def test_counts_are_texts_by_client(tmp_path: Path) -> None:
             by = rows.set_index(["run_id", "split", "stage", "rule"])
             assert list(by.index) == sorted(by.index)
             assert len(by) == 2 * 2 * 4  # splits, stages, rules
-            found = by.loc[(1, "test", "trained", "last")]
-            assert found["clients"] == "0,1,3,4,5,6,7,8,9,10"
-            assert found["samples"] == "7,7,9,9,9,9,9,9,9,9"
-            assert found["right"] == "2,6,0,1,2,3,4,5,6,7"
+            row = by.loc[(1, "test", "trained", "last")]
+            assert row["clients"] == "0,1,3,4,5,6,7,8,9,10"
+            assert row["samples"] == "7,7,9,9,9,9,9,9,9,9"
+            assert row["right"] == "2,6,0,1,2,3,4,5,6,7"
             assert by.loc[(1, "val", "received", "client_best_val"), "right"] == ",".join("4" * 11)
             assert source.counts([2]).empty
 

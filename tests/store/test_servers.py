@@ -157,9 +157,9 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
         expected = ask(store)
         with away(url):
             reads = (lambda: store.stored("a"), store.runs, store.history)
-            for each in (*reads, Claims(store).renew, lambda: open_store(url, create=True)):
+            for call in (*reads, Claims(store).renew, lambda: open_store(url, create=True)):
                 with pytest.raises(BusyError, match=r"database postgresql.*: cannot open it") as error:
-                    each()
+                    call()
                 assert "\n" not in str(error.value)
         assert ask(store) == expected
         with pytest.raises(BusyError, match="cannot write to the database"):

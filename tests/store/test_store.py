@@ -104,10 +104,10 @@ def test_run_row_holds_spec_costs_and_versions(store: Store) -> None:
         peak_memory=2**40,
         bytes_up=2**41,
     )
-    made = context_of(
+    context = context_of(
         source_hash="abc", method_numerics=3, environment={"python": "3"}, provenance={"metis": 5}
     )
-    store.save(spec, result, made)
+    store.save(spec, result, context)
     row = store.runs().iloc[0]
     assert RunSpec.model_validate_json(row["spec"]) == spec
     assert row["spec_hash"] == spec.hash

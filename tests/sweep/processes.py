@@ -65,7 +65,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [each for each in processes if is_alive(each)]
+    return [process for process in processes if is_alive(process)]
 
 
 def is_worker(process: psutil.Process) -> bool:
@@ -77,4 +77,4 @@ def is_worker(process: psutil.Process) -> bool:
 
 def workers_below(pid: int) -> list[psutil.Process]:
     """The pool's processes below one that can still run something."""
-    return [each for each in below(pid) if is_worker(each)]
+    return [process for process in below(pid) if is_worker(process)]

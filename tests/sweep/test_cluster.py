@@ -22,9 +22,9 @@ from bench.sweep.writer import Writer
 
 
 def spec(seed: int) -> RunSpec:
-    made = expand(grid(methods=("local",), seeds=(seed,)))[0].spec
-    assert made is not None
-    return made
+    run_spec = expand(grid(methods=("local",), seeds=(seed,)))[0].spec
+    assert run_spec is not None
+    return run_spec
 
 
 def order(seed: int) -> cluster.NodeOrder:
@@ -32,18 +32,18 @@ def order(seed: int) -> cluster.NodeOrder:
 
 
 def test_a_run_comes_back_with_the_machine_that_made_it() -> None:
-    made = cluster.attempt(instant, order(0), None, True, 60, False)
-    assert isinstance(made, cluster.NodeResult)
-    assert made.environment == describe("cpu", 1)
+    result = cluster.attempt(instant, order(0), None, True, 60, False)
+    assert isinstance(result, cluster.NodeResult)
+    assert result.environment == describe("cpu", 1)
     expected = outcome(spec(0))
-    assert made.state == "done"
-    assert made.correct["trained", "test"].tolist() == expected.correct["trained", "test"].tolist()
+    assert result.state == "done"
+    assert result.correct["trained", "test"].tolist() == expected.correct["trained", "test"].tolist()
 
 
 def test_folders_are_the_same_wherever_a_node_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    made = cluster.order_for_node(Order(spec(0), ("raw", "/data"), "cpu", 1))
-    assert made.roots == (str(tmp_path / "raw"), "/data")
+    node_order = cluster.order_for_node(Order(spec(0), ("raw", "/data"), "cpu", 1))
+    assert node_order.roots == (str(tmp_path / "raw"), "/data")
 
 
 def test_a_kill_is_lost_and_an_exit_has_failed() -> None:
@@ -70,16 +70,18 @@ def test_the_node_is_stored_and_never_this_machine_for_one_that_is_unknown(tmp_p
     url = f"sqlite:///{tmp_path / 'bench.db'}"
     steps = plan_for(url, expand(grid(methods=("local",), seeds=(0, 1)))).to_run
     prepared = build_all((step.spec for step in steps), (), any_federation)
-    made = cluster.NodeResult(
+    node_result = cluster.NodeResult(
         **vars(outcome(steps[0].spec)) | {"device": "cuda:0"},
         environment={"processor": "a node's", "threads": 1},
     )
     elsewhere = Slots(("cuda:0",), 1, elsewhere=True)
     with open_store(url, create=True) as store, Writer(store, prepared, elsewhere, bool) as writer:
-        writer.save(steps[0], made, now())
+        writer.save(steps[0], node_result, now())
         writer.save(steps[1], RunResult("failed", "lost", device="cuda:0"), now())
         rows = store.environments().set_index("id")["description"]
         runs = store.runs().set_index("seed")["environment_id"]
-    found = {seed: rows[runs[seed]] for seed in (0, 1)}
-    decoded = {seed: json.loads(each) if isinstance(each, str) else each for seed, each in found.items()}
+    rows_by_seed = {seed: rows[runs[seed]] for seed in (0, 1)}
+    decoded = {
+        seed: json.loads(each) if isinstance(each, str) else each for seed, each in rows_by_seed.items()
+    }
     assert decoded == {0: {"processor": "a node's", "threads": 1}, 1: {}}

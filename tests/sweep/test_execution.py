@@ -24,9 +24,9 @@ def majority() -> RunSpec:
 
 def test_the_outcome_says_which_code_made_it() -> None:
     spec = resolve("cora", "non-overlapping", 3, "majority", 0)
-    made = attempt(execute, Order(spec, (), "cpu", 1), None, True)
-    assert made.state == "done", made.traceback
-    assert made.code == fingerprint.code("majority")
+    result = attempt(execute, Order(spec, (), "cpu", 1), None, True)
+    assert result.state == "done", result.traceback
+    assert result.code == fingerprint.code("majority")
 
 
 def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Path) -> None:
@@ -35,9 +35,9 @@ def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Pat
 
     def identity(device: str, threads: int) -> str:
         wanted = Order(spec, (), device, threads, 1, Checkpoints(tmp_path, 1.0))
-        made = run_checkpoint(spec, federation, wanted)
-        assert made is not None
-        return made.identity
+        checkpoint = run_checkpoint(spec, federation, wanted)
+        assert checkpoint is not None
+        return checkpoint.identity
 
     assert identity("cuda:0", 1) == identity("cuda:1", 1), "one GPU or the other"
     assert len({identity("cpu", 1), identity("cpu", 2), identity("cuda:0", 1)}) == 3
@@ -62,21 +62,21 @@ def test_only_what_the_run_itself_raises_is_its_methods_doing(
 
     execution._federation.cache_clear()  # it is built anew
     monkeypatch.setattr(place, boom)
-    made = attempt(execute, Order(majority(), (), "cpu", 1), None, True)
-    assert (made.state, made.raised) == (state, raised)
-    assert "in boom" in made.traceback
+    result = attempt(execute, Order(majority(), (), "cpu", 1), None, True)
+    assert (result.state, result.raised) == (state, raised)
+    assert "in boom" in result.traceback
 
 
 def test_no_run_is_made_on_other_clients() -> None:
     here = build(*majority().federation_key).hash
-    made = [
+    results = [
         attempt(execute, Order(majority(), (), "cpu", 1, clients=clients), None, True)
         for clients in (here, "0" * 64)
     ]
-    assert [each.state for each in made] == ["done", "failed"]
-    assert "00000000" in made[1].reason
-    assert here[:8] in made[1].reason
-    assert not made[1].raised
+    assert [result.state for result in results] == ["done", "failed"]
+    assert "00000000" in results[1].reason
+    assert here[:8] in results[1].reason
+    assert not results[1].raised
 
 
 def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,9 +94,9 @@ def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", stale)
-        made = attempt(execute, wanted, None, True)
-    assert (made.state, made.raised) == ("failed", False)
-    assert str(saved) in made.reason
+        result = attempt(execute, wanted, None, True)
+    assert (result.state, result.raised) == ("failed", False)
+    assert str(saved) in result.reason
     assert saved.read_text() == "rounds of days"
 
 
@@ -132,7 +132,7 @@ def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pyte
     monkeypatch.setattr("bench.sweep.execution.run", full)
     spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
     said = [attempt(execute, Order(spec, (), "cpu", 1, shrink), None, True) for shrink in (1, 2, 4)]
-    assert [(each.state, each.block) for each in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
+    assert [(result.state, result.block) for result in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
     assert given == [None, 2, 1]
 
 

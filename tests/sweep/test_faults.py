@@ -76,15 +76,15 @@ class Home:
 
     def processes(self) -> list[psutil.Process]:
         """Every process that was started for this home and is still there."""
-        found = []
+        lines = []
         for process in psutil.process_iter():
             try:
                 mine = process.environ().get("BENCH_HOME") == str(self.folder)
                 if mine and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
+                    lines.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
-        return found
+        return lines
 
     def makings(self) -> Counter[str]:
         """How often each run was made to its end, by what the sweeps have said."""
@@ -149,12 +149,12 @@ def settled(
             with sqlite3.connect(home.database) as raw:
                 assert raw.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
                 assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
-            found = numbers(home.database)
-            count["done"] += len(found)
+            values = numbers(home.database)
+            count["done"] += len(values)
             assert home.makings(), home.output
             count["double"] += sum(times - 1 for times in home.makings().values())
-            count["lost"] += len(undisturbed.keys() - found.keys())
-            count["equal"] += sum(found.get(spec) == wanted for spec, wanted in undisturbed.items())
+            count["lost"] += len(undisturbed.keys() - values.keys())
+            count["equal"] += sum(values.get(spec) == wanted for spec, wanted in undisturbed.items())
             count["left"] += len(home.processes())
         asked = RUNS * len(homes)
         with capsys.disabled():
@@ -252,9 +252,9 @@ def test_a_killed_sweep_goes_on_from_where_it_was_saved(tmp_path: Path, settled:
 def test_two_sweeps_at_once(tmp_path: Path, settled: Callable[..., None]) -> None:
     home = Home(tmp_path / "home")
     assert [process.wait(timeout=600) for process in (home.start(), home.start())] == [0, 0]
-    made = home.makings().total()  # not: done in another sweep
-    assert made == RUNS
-    settled("two sweeps of one grid at once", 1, [home], f"; {made} runs made by the two together")
+    total = home.makings().total()  # not: done in another sweep
+    assert total == RUNS
+    settled("two sweeps of one grid at once", 1, [home], f"; {total} runs made by the two together")
 
 
 def test_a_database_locked_for_thirty_seconds(tmp_path: Path, settled: Callable[..., None]) -> None:
@@ -324,6 +324,6 @@ def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> 
     faulty = {"raises": "failed", "diverges": "diverged", "allocates": "oom", "hangs": "failed"}
     chosen = [word for method in faulty for word in ("-m", method)]
     assert home.sweep(*chosen, "--timeout-seconds", "30") == 1
-    found = {method: states(home.database, method) for method in faulty}
-    assert found == {method: {state: 4} for method, state in faulty.items()}
-    settled("method raises, returns NaN, allocates a pebibyte, hangs", 16, [home], f"; they: {found}")
+    by_method = {method: states(home.database, method) for method in faulty}
+    assert by_method == {method: {state: 4} for method, state in faulty.items()}
+    settled("method raises, returns NaN, allocates a pebibyte, hangs", 16, [home], f"; they: {by_method}")

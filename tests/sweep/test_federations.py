@@ -25,7 +25,7 @@ def content_hash(federation: Federation) -> str:
 def test_what_a_worker_reads_is_what_was_built() -> None:
     file = FederationFile()
     built = [random_federation(), tiny_federation()]
-    copies = [file.add(each) for each in built]
+    copies = [file.add(federation) for federation in built]
     for federation, copy in zip(built, copies, strict=True):
         assert copy is not None
         assert content_hash(copy.read()) == content_hash(federation)

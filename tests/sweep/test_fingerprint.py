@@ -16,7 +16,7 @@ def test_fingerprint_differs_by_method_file() -> None:
 
 @pytest.fixture
 def hashed_anew() -> Iterator[None]:
-    caches = (fingerprint.code, fingerprint._source, fingerprint._shared)
+    caches = (fingerprint.code, fingerprint._source, fingerprint._shared_hash)
     for cache in caches:
         cache.cache_clear()
     yield
@@ -42,8 +42,8 @@ def test_fingerprint_covers_what_a_method_imports(
     real = fingerprint._hash
     monkeypatch.setattr(fingerprint, "_hash", lambda file: "x" if file.name == edited else real(file))
     assert {fingerprint.code(name).source for name in names} == set(before.values()), "read once"
-    for each in (fingerprint.code, fingerprint._source, fingerprint._shared):
-        each.cache_clear()
+    for function in (fingerprint.code, fingerprint._source, fingerprint._shared_hash):
+        function.cache_clear()
     assert {name for name in names if fingerprint.code(name).source != before[name]} == changed
 
 
@@ -60,8 +60,8 @@ def test_a_file_that_is_edited_later_is_not_what_runs(
         fingerprint.code("local")  # whichever is asked for first
         file.write_text(text + "    numerics = 5\n")
         late = fingerprint.code("mine")
-        for each in (fingerprint.code, fingerprint._source):
-            each.cache_clear()
+        for function in (fingerprint.code, fingerprint._source):
+            function.cache_clear()
         assert fingerprint.code("mine").source != late.source
     finally:
         monkeypatch.delenv(registry.PLUGINS)
@@ -80,8 +80,8 @@ def test_the_sources_of_a_run_are_those_of_a_client_model_of_ones_own_too(
         for edited in (text, text + "    batches = True\n"):
             file.write_text(edited)
             registry.forget()
-            for each in (fingerprint.code, fingerprint._source):
-                each.cache_clear()
+            for function in (fingerprint.code, fingerprint._source):
+                function.cache_clear()
             sources.append({model: fingerprint.code("local", model).source for model in ("gcn", "wider")})
     finally:
         monkeypatch.delenv(registry.PLUGINS)

@@ -52,10 +52,10 @@ def simulate(waiting: list[Demand], devices: list[Device], ends: st.DataObject) 
             beside = [waiting[other] for other in running[device.name]]
             assert len(beside) <= device.slots
             if len(beside) > 1:
-                assert not any(each.alone for each in beside)
+                assert not any(demand.alone for demand in beside)
                 if device.memory is not None:
-                    assert all(each.memory is not None for each in beside), "not measured yet: alone"
-                    assert sum(each.memory or 0 for each in beside) <= device.memory
+                    assert all(demand.memory is not None for demand in beside), "not measured yet: alone"
+                    assert sum(demand.memory or 0 for demand in beside) <= device.memory
         busy = [name for name, runs in running.items() if runs]
         assert busy, "something waits and nothing runs"
         name = ends.draw(st.sampled_from(busy))
@@ -104,7 +104,7 @@ def test_a_run_that_fits_nowhere_yet_is_overtaken_only_for_as_long_as_its_device
             if moment > 0 and choice[0] == 0:
                 return
             running.append((moment, choice[1]))
-        old = [each for each in running if moment - each[0] >= slots]
+        old = [run for run in running if moment - run[0] >= slots]
         running.remove(chance.choice(old or running))
     raise AssertionError("it never started")
 

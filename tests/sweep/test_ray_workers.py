@@ -38,11 +38,11 @@ NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent), os.pathsep)  # nodes import the scripts
-    made = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    ray_cluster = Cluster(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
     try:
-        yield made
+        yield ray_cluster
     finally:
-        made.shutdown()
+        ray_cluster.shutdown()
 
 
 def on_ray(
@@ -75,7 +75,7 @@ def test_runs_of_a_lost_node_are_made_elsewhere(
 
     def kill_when_busy() -> None:
         def busy() -> bool:
-            pids = {each.pid for each in of_node(nodes[0])}
+            pids = {process.pid for process in of_node(nodes[0])}
             for key in (path.name for path in (work.folder / "attempts").iterdir()):
                 tries = work.attempts(key)  # none while the file is being written
                 if tries and tries[-1]["pid"] in pids and not (work.folder / "ended" / key).exists():
@@ -131,7 +131,7 @@ def test_every_end_of_a_run_is_the_one_that_it_has_here(
             True,
             False,
         }
-        shrinks = [each["shrink"] for each in work.attempts("local 3 3")]
+        shrinks = [attempt["shrink"] for attempt in work.attempts("local 3 3")]
         # On a node the second attempt has the node to itself, here there is one slot in any case.
         assert shrinks == ([1, 1, 2] if place == "ray" else [1, 2, 4])
     assert ended["ray"]["local 3 3"] == ended["here"]["local 3 3"] == ("done", "")

@@ -41,7 +41,7 @@ from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.plan import Estimator
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.run import Outcome, _steady, sweep
+from bench.sweep.run import Outcome, _steady_timings, sweep
 from bench.sweep.show import PlainLines
 
 
@@ -149,8 +149,8 @@ def test_what_made_a_run_is_what_its_worker_had(database: str) -> None:
     """Files may be edited while a sweep lasts; a new worker has what is there then."""
     assert run(database, expand(grid()), execute=by_other_code).counts == {"done": 4}
     with open_store(database, create=False) as store:
-        made = store.runs()[["method_numerics", "engine_numerics", "source_hash"]]
-    assert {tuple(row) for row in made.itertuples(index=False)} == {(7, 8, "edited")}
+        columns = store.runs()[["method_numerics", "engine_numerics", "source_hash"]]
+    assert {tuple(row) for row in columns.itertuples(index=False)} == {(7, 8, "edited")}
 
 
 def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,8 +296,8 @@ def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.Monk
     other = {"fedavg": "other sources"}
 
     def code(method: str, model: str) -> Code:
-        found = real(method)
-        return replace(found, source=other.get(method, found.source))
+        new_code = real(method)
+        return replace(new_code, source=other.get(method, new_code.source))
 
     monkeypatch.setattr(fingerprint, "code", code)
     plan = work.plan(planned)
@@ -365,17 +365,17 @@ def test_what_another_sweep_has_done_needs_nothing_saved(
     saved, half, other = files(tmp_path, planned[0].spec.hash)
     monkeypatch.setattr(work, "plan", lambda *_: before)
     assert work.sweep(planned).ran == 1
-    assert [each.exists() for each in (saved, half, other)] == [False, False, True]
+    assert [path.exists() for path in (saved, half, other)] == [False, False, True]
 
 
 def files(home: Path, spec_hash: str) -> tuple[Path, Path, Path]:
     """What was saved of a run, what a killed worker left half-written of it, and that of another run."""
     folder = home / "checkpoints"
     folder.mkdir(exist_ok=True)
-    found = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
-    for each in found:
-        each.write_text("rounds of days")
-    return found
+    paths = (folder / f"{spec_hash}.pt", folder / f"{spec_hash}.4711.tmp", folder / "other.4711.tmp")
+    for file in paths:
+        file.write_text("rounds of days")
+    return paths
 
 
 def test_a_probe_counts_what_later_rounds_take() -> None:
@@ -387,7 +387,7 @@ def test_a_probe_counts_what_later_rounds_take() -> None:
     # 10 s once and 2 s a round; a first round that was held up; only one round asked for.
     probed = [timing("local", 2, 99.0), timing("local", 1, 12.0), timing("local", 3, 16.0)]
     probed += [timing("fedavg", 3, 6.0), timing("fedavg", 1, 7.0), timing("fedprox", 1, 4.0)]
-    estimator = Estimator(_steady(probed), "cpu")
+    estimator = Estimator(_steady_timings(probed), "cpu")
 
     def wanted(method: str) -> RunSpec:
         overrides = {"protocol.rounds": 60, "protocol.local_epochs": 2}

@@ -38,11 +38,11 @@ def test_out_of_memory_is_tried_alone_then_in_smaller_blocks(work: Scripted) -> 
     result = work.sweep(LOCAL, script)
     assert (result.counts, result.failed, result.exit_code) == ({"done": 3}, 0, 0)
     tries = work.attempts("local 3 0")
-    assert [each["shrink"] for each in tries] == [1, 1, 2]
+    assert [attempt["shrink"] for attempt in tries] == [1, 1, 2]
     for other in ("local 3 1", "local 3 2"):
         assert not overlaps(work, tries[1], tries[2]["began"], other), "the second attempt is alone"
         assert not overlaps(work, tries[2], work.ended("local 3 0"), other), "and so is the third"
-    assert len({each["pid"] for each in tries}) == 3, "a fresh process each time"
+    assert len({attempt["pid"] for attempt in tries}) == 3, "a fresh process each time"
     assert work.stored()["local 3 0"]["reason"] == ""
     assert work.logs() == set()
 
@@ -52,7 +52,7 @@ def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: 
     result = work.sweep(LOCAL[:2], {"local 3 0": ["oom"]})
     assert (result.counts, result.exit_code) == ({"oom": 1, "done": 1}, 1)
     # Three clients: blocks of all, of a half and of a quarter of them; the last is one client at most.
-    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 1, 2, 4]
+    assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 1, 2, 4]
     row = work.stored()["local 3 0"]
     assert row["peak_memory"] > 10 * 2**20
     assert row["reason"] == (
@@ -66,14 +66,14 @@ def test_a_run_that_never_fits_is_stored_with_its_peak_and_what_was_tried(work: 
 
 def test_where_workers_say_how_many_clients_a_block_had_one_client_is_tried_once(work: Scripted) -> None:
     work.sweep(LOCAL[:1], {"*": ["oom 2"]}, slots=cpu(1))  # three clients: at first a block of two and one
-    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 2]
+    assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 2]
     reason = work.stored()["local 3 0"]["reason"]
     assert reason.endswith("tried alone on the device, in blocks of 1 client")
 
 
 def test_a_run_that_was_alone_already_is_not_tried_alone_again(work: Scripted) -> None:
     work.sweep(LOCAL[:1], {"*": ["oom"]}, slots=cpu(1))
-    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 2, 4]
+    assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 2, 4]
 
 
 def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
@@ -83,7 +83,7 @@ def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
     monkeypatch.setattr(workers, "kills_for_memory", lambda: next(kills))
     result = work.sweep(LOCAL[:2], {"local 3 0": ["signal 9", "signal 9", "done"]})
     assert result.counts == {"done": 2}
-    assert [each["shrink"] for each in work.attempts("local 3 0")] == [1, 1, 2]
+    assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 1, 2]
     assert work.sweep(expand(grid(methods=("local",), seeds=(7,))), {"*": ["signal 9"]}).counts == {"oom": 1}
     row = work.stored()["local 3 7"]
     assert row["reason"].startswith("the system killed the worker for want of memory; peak unknown; tried")
@@ -286,7 +286,7 @@ def test_a_run_that_must_be_alone_on_its_node_waits_for_no_other_node(tmp_path: 
     work.sweep(planned, script, Slots(("cpu",) * 2, 1, elsewhere=True))
     assert {row["state"] for row in work.stored().values()} == {"done"}
     tries = work.attempts("local 3 1")
-    assert [each["shrink"] for each in tries] == [1, 1], "alone first, then smaller"
+    assert [attempt["shrink"] for attempt in tries] == [1, 1], "alone first, then smaller"
     assert tries[1]["began"] < work.ended("local 3 0")
 
 

@@ -34,14 +34,14 @@ NAME = "cora/non-overlapping/10/fedprox"
 
 def database() -> FakeDatabase:
     """FedProx with three seeds, two of them at another mu as well, and another method beside."""
-    made = FakeDatabase()
+    fake = FakeDatabase()
     for seed in (0, 4, 1):
-        made.add("fedprox", seed, [1], spec=resolve("cora", "non-overlapping", 10, "fedprox", seed))
+        fake.add("fedprox", seed, [1], spec=resolve("cora", "non-overlapping", 10, "fedprox", seed))
     for seed in (0, 1):
         spec = resolve("cora", "non-overlapping", 10, "fedprox", seed, {"method.mu": 0.5})
-        made.add("fedprox", seed, None, state="failed", spec=spec)
-    made.add("local", 0, [1], spec=resolve("cora", "non-overlapping", 10, "local", 0))
-    return made
+        fake.add("fedprox", seed, None, state="failed", spec=spec)
+    fake.add("local", 0, [1], spec=resolve("cora", "non-overlapping", 10, "local", 0))
+    return fake
 
 
 def planned(command: str) -> set[str]:
@@ -63,14 +63,14 @@ def planned(command: str) -> set[str]:
 
 def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
     runs = database().runs().assign(origin="")
-    found = cell(runs, NAME)
-    assert [(each.seeds, each.states) for each in found] == [
+    parts = cell(runs, NAME)
+    assert [(part.seeds, part.states) for part in parts] == [
         ((0, 1, 4), {"done": 3}),
         ((0, 1), {"failed": 2}),
     ]
     wanted = set(runs.loc[runs["method"] == "fedprox", "spec_hash"])
-    assert planned(found[0].command) | planned(found[1].command) == wanted
-    assert planned(found[0].command).isdisjoint(planned(found[1].command))
+    assert planned(parts[0].command) | planned(parts[1].command) == wanted
+    assert planned(parts[0].command).isdisjoint(planned(parts[1].command))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -
     assert spec is not None
     history = [Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 120.0)]
     plan = make_plan(planned, states, have).timed(history, "cpu")
-    assert {level: found["runs"] for level, found in show.levels(plan).items()} == {
+    assert {level: row["runs"] for level, row in show.levels(plan).items()} == {
         "exact": 2,
         "compatible": 1,
         "stale": 1,

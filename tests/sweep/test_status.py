@@ -39,7 +39,7 @@ def test_a_running_sweep_is_seen_from_another_process(
     status()
     text = capsys.readouterr().out
     status(as_json=True)
-    assert [each["pid"] for each in json.loads(capsys.readouterr().out)] == [process.pid]
+    assert [entry["pid"] for entry in json.loads(capsys.readouterr().out)] == [process.pid]
     assert (sweep["pid"], sweep["total"], sweep["jobs"]) == (process.pid, 12, 2)
     assert sweep["database"] == str(tmp_path / "bench.db")
     assert sum(sweep["counts"].values()) + len(sweep["running"]) + sweep["left"] == 12

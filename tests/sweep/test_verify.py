@@ -102,9 +102,9 @@ def test_two_predictions_may_differ_on_a_small_split() -> None:
 
 
 def test_equal_accuracies_of_other_curves_are_close() -> None:
-    stated, found = (outcome_of((10, 10), (10, 10), (20, 20)) for _ in range(2))
-    found.curves["trained"][0, 0] = 9
-    assert compare(stated, found)[0] == "close"
+    stated, new_outcome = (outcome_of((10, 10), (10, 10), (20, 20)) for _ in range(2))
+    new_outcome.curves["trained"][0, 0] = 9
+    assert compare(stated, new_outcome)[0] == "close"
 
 
 def test_what_is_no_agreement_at_all() -> None:
@@ -269,21 +269,21 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         *expand(grid(("facebook",), ("fedavg",), seeds=(10,))),
     ]
     with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
-        for each in planned:
-            assert each.spec is not None
-            made = outcome(each.spec)
-            partition = made.partition_hash if each.dataset == "facebook" else each.dataset
+        for run in planned:
+            assert run.spec is not None
+            result = outcome(run.spec)
+            partition = result.partition_hash if run.dataset == "facebook" else run.dataset
             context = Context(datetime(2026, 1, 1), {}, "0", 1, 1)
-            store.save(each.spec, replace(made, partition_hash=partition), context)
+            store.save(run.spec, replace(result, partition_hash=partition), context)
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
     sample = verify.draw(bundle, 6, 0)
     reporter = PlainLines(Console(file=io.StringIO()))
     checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty_itself, any_federation)
     assert [check.spec_hash for check in checks] == list(sample["spec_hash"]), "every run, in order"
-    found = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]
-    assert [each for each in found if each[1]] == [("fedavg", "equal", "every count is the same")]
-    assert sorted(each for each in found if not each[1]) == [
+    findings = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]
+    assert [run for run in findings if run[1]] == [("fedavg", "equal", "every count is the same")]
+    assert sorted(run for run in findings if not run[1]) == [
         *[("local", None, "it ended here as failed: ValueError: first line")] * 3,
         *[("local", None, "not made: others of its method failed alike")] * 2,
     ]

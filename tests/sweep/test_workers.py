@@ -202,9 +202,9 @@ def test_garbage_collection_passes_by_what_a_worker_has_imported_and_by_nobody_e
     before = gc.get_freeze_count()
     assert frozen(wanted).bytes_up <= before
     with one(frozen, 60.0) as workers:
-        made = workers.start(0, wanted, None, True).result()
-        assert isinstance(made, RunResult)
-        assert made.bytes_up > 10_000
+        result = workers.start(0, wanted, None, True).result()
+        assert isinstance(result, RunResult)
+        assert result.bytes_up > 10_000
 
 
 def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() -> None:
@@ -228,11 +228,11 @@ def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose("cuda", None, None, runs=1).devices == ("cuda:0",)
     assert set(choose("cpu", None, None, runs=9).devices) == {"cpu"}
     shared = choose(None, 5, None, runs=9).shared
-    assert [(each.name, each.slots, each.memory) for each in shared] == [
+    assert [(device.name, device.slots, device.memory) for device in shared] == [
         ("cuda:0", 3, (80 - 3 * 0.625) * gib),
         ("cuda:1", 2, (40 - 2 * 0.625) * gib),
     ]
-    assert [each.memory for each in choose("cpu", 2, None, runs=9).shared] == [None]
+    assert [device.memory for device in choose("cpu", 2, None, runs=9).shared] == [None]
     for wrong, message in (
         ("cuda:0,cuda:0", "every device once"),
         ("cpu,cuda:0", "--devices expects cpu, cuda or GPUs"),

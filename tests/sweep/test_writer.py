@@ -235,13 +235,13 @@ def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
     real = connect.SQLite.engine
 
     def small(self: connect.SQLite, write: bool) -> Engine:
-        made = real(self, write)
+        answer = real(self, write)
 
-        @event.listens_for(made, "connect")
+        @event.listens_for(answer, "connect")
         def limited(connection: sqlite3.Connection, _record: object) -> None:
             connection.execute(f"PRAGMA max_page_count = {pages + 10}")
 
-        return made
+        return answer
 
     with monkeypatch.context() as full:
         full.setattr(connect.SQLite, "engine", small)

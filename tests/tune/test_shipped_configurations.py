@@ -45,4 +45,4 @@ def test_a_search_that_was_whole_and_fair(path: Path) -> None:
 def test_every_method_of_the_study_is_tuned(dataset: str, clients: int, tmp_path: Path) -> None:
     planned = expand(load_grid("tuning_fedsheafhn"), Filters(datasets=(dataset,), clients=(clients,)))
     known = configurations(tmp_path)  # nobody's own
-    assert len({each.method for each in tuned(planned, known) if each.tuned_on}) == 12
+    assert len({run.method for run in tuned(planned, known) if run.tuned_on}) == 12

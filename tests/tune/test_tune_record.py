@@ -24,10 +24,10 @@ SETTINGS = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("home")
+    folder = tmp_path_factory.mktemp("home")
     for method in ("local", "fedavg", "fedprox"):
-        finished(made, tuning(method, trials=5))
-    return made
+        finished(folder, tuning(method, trials=5))
+    return folder
 
 
 @pytest.fixture
@@ -166,16 +166,16 @@ def test_half_a_file(home: Path) -> None:
 
 
 def test_a_record_that_cannot_be_written_leaves_what_was_there(home: Path, tmp_path: Path) -> None:
-    made = parse((home / "tuned" / NAME).read_bytes(), NAME)
+    record = parse((home / "tuned" / NAME).read_bytes(), NAME)
     (tmp_path / NAME).write_text("earlier")
     with room(1000), pytest.raises(RequestError, match=r"expected to write .*: File too large") as caught:
-        write(tmp_path, made)
+        write(tmp_path, record)
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
     assert (tmp_path / NAME).read_text() == "earlier"
     with pytest.raises(RequestError, match="expected to write"):
-        write(tmp_path / NAME, made)
-    assert write(tmp_path, made).read_bytes() == (home / "tuned" / NAME).read_bytes()
+        write(tmp_path / NAME, record)
+    assert write(tmp_path, record).read_bytes() == (home / "tuned" / NAME).read_bytes()
 
 
 def test_planned_runs_get_the_winner_of_their_cell(home: Path, shipped: Path) -> None:
@@ -183,14 +183,14 @@ def test_planned_runs_get_the_winner_of_their_cell(home: Path, shipped: Path) ->
     best = parse((home / "tuned" / NAME).read_bytes(), NAME).winner.overrides
     every = [planned("local", 0), planned("local", 1), planned("majority"), planned("fedavg_ft")]
     gone = Planned("cora", "non-overlapping", 3, "fedlab", 0, None, "not implemented")
-    made = tuned([*every, gone], known)
-    assert [each.names for each in made] == [each.names for each in [*every, gone]]
-    for each, seed in zip(made[:2], (0, 1), strict=True):
-        assert each.spec == resolve("cora", "non-overlapping", 3, "local", seed, {**SETTINGS, **best})
-    assert made[2] == every[2]
-    assert made[4] == gone
+    runs = tuned([*every, gone], known)
+    assert [run.names for run in runs] == [run.names for run in [*every, gone]]
+    for run, seed in zip(runs[:2], (0, 1), strict=True):
+        assert run.spec == resolve("cora", "non-overlapping", 3, "local", seed, {**SETTINGS, **best})
+    assert runs[2] == every[2]
+    assert runs[4] == gone
     (average,) = tuned([planned("fedavg")], known)
-    assert made[3].spec == average.spec, "one configuration serves FedAvg and what is read from its run"
+    assert runs[3].spec == average.spec, "one configuration serves FedAvg and what is read from its run"
 
 
 def test_the_partition_may_differ_and_nothing_else(home: Path, shipped: Path) -> None:
@@ -233,8 +233,8 @@ def test_a_configuration_of_other_numerics_is_not_applied(
         tuned([planned("local")], configurations(tmp_path))
     assert "\n" not in str(caught.value)
     shutil.copy(home / "tuned" / NAME, shipped / NAME)
-    (made,) = tuned([planned("local")], configurations(tmp_path))
-    assert made.spec == tuned([planned("local")], configurations(home))[0].spec
+    (run,) = tuned([planned("local")], configurations(tmp_path))
+    assert run.spec == tuned([planned("local")], configurations(home))[0].spec
 
 
 def test_cells_without_a_configuration_are_named(home: Path, shipped: Path) -> None:
@@ -256,22 +256,22 @@ def test_seeds_of_the_search_are_not_reported(home: Path, shipped: Path) -> None
 
 def test_which_runs_are_tuned(home: Path, shipped: Path) -> None:
     known = configurations(home)
-    (made,) = tuned([planned("fedprox", 4)], known)
-    assert made.spec is not None
-    found = known.behind(made.spec)
-    assert found is not None
-    assert found.own
-    assert (found.record.budget.trials, found.record.used.trials) == (5, 5)
-    overrides = found.record.winner.overrides
+    (run,) = tuned([planned("fedprox", 4)], known)
+    assert run.spec is not None
+    winner = known.behind(run.spec)
+    assert winner is not None
+    assert winner.own
+    assert (winner.record.budget.trials, winner.record.used.trials) == (5, 5)
+    overrides = winner.record.winner.overrides
     assert overrides != tuning("fedprox").default, "else the next lines show nothing"
     assert known.behind(planned("fedprox", 4).spec) is None, "the default configuration"  # type: ignore[arg-type]
-    assert known.behind(made.spec.model_copy(update={"seed": 1000})) is None, "a seed of the search"
-    assert known.behind(made.spec.model_copy(update={"method": "fedper", "hyper": {}})) is None
+    assert known.behind(run.spec.model_copy(update={"seed": 1000})) is None, "a seed of the search"
+    assert known.behind(run.spec.model_copy(update={"method": "fedper", "hyper": {}})) is None
 
 
 def test_where_the_default_won_its_runs_are_the_defaults(tmp_path: Path, shipped: Path) -> None:
-    made = finished(tmp_path, tuning(trials=1))
-    assert made.winner.overrides == tuning().default
+    record = finished(tmp_path, tuning(trials=1))
+    assert record.winner.overrides == tuning().default
     known = configurations(tmp_path)
     (same,) = tuned([planned("local")], known)
     assert same.spec == planned("local").spec
@@ -281,13 +281,13 @@ def test_where_the_default_won_its_runs_are_the_defaults(tmp_path: Path, shipped
         assert known.behind(spec) is None
         kept = known.kept(spec)
         assert kept is not None
-        assert kept.record == made
-        assert known.kept(spec.model_copy(update={"seed": made.seeds[0]})) is None, "the search's own seed"
+        assert kept.record == record
+        assert known.kept(spec.model_copy(update={"seed": record.seeds[0]})) is None, "the search's own seed"
 
 
 def test_where_another_configuration_won_the_default_did_not(tmp_path: Path, shipped: Path) -> None:
-    made = finished(tmp_path, tuning(trials=5))
-    assert made.winner.overrides != tuning().default
+    record = finished(tmp_path, tuning(trials=5))
+    assert record.winner.overrides != tuning().default
     known = configurations(tmp_path)
     plain = planned("local").spec
     (winner,) = tuned([planned("local")], known)
@@ -303,9 +303,9 @@ def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Pat
     theirs = configurations(tmp_path)
     plain = planned("local").spec
     assert plain is not None
-    found = theirs.of(plain)
-    assert found is not None
-    assert not found.own
+    winner = theirs.of(plain)
+    assert winner is not None
+    assert not winner.own
     longer = replace(tuning("local", trials=7))
     finished(tmp_path, longer)
     both = configurations(tmp_path).of(plain)
@@ -321,9 +321,9 @@ def test_ones_own_configuration_comes_before_the_suites(home: Path, shipped: Pat
         ),
     )
     finished(tmp_path, other)  # one's own is for other settings now: the suite's is used where it fits
-    found = configurations(tmp_path).of(plain)
-    assert found is not None
-    assert not found.own
+    winner = configurations(tmp_path).of(plain)
+    assert winner is not None
+    assert not winner.own
 
 
 def test_a_damaged_file_among_others_is_named(home: Path, shipped: Path) -> None:
@@ -344,6 +344,6 @@ def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shippe
 
 
 def test_a_costly_study_is_whole_too(tmp_path: Path) -> None:
-    made = finished(tmp_path, tuning(trials=5), warm)
-    assert (made.used.trials, made.used.client_epochs) == (3, 108.0)  # of 120, a trial takes 36
-    assert parse((tmp_path / "tuned" / NAME).read_bytes(), NAME) == made
+    record = finished(tmp_path, tuning(trials=5), warm)
+    assert (record.used.trials, record.used.client_epochs) == (3, 108.0)  # of 120, a trial takes 36
+    assert parse((tmp_path / "tuned" / NAME).read_bytes(), NAME) == record

@@ -24,7 +24,7 @@ NINE, ONE = tuning(trials=9), tuning(trials=1)
 def test_a_dry_run_says_what_the_rest_takes_without_pruning(
     searches: list[float], slots: int, width: int, seconds: float
 ) -> None:
-    rows = [Progress(NINE, Standing(), each) for each in searches]
+    rows = [Progress(NINE, Standing(), search) for search in searches]
     lacking = Progress(NINE, Standing(), 1000.0, "not in any data root")
     done = Progress(ONE, go_on(ONE)[0], 1000.0)
     text = cost([*rows, lacking, done], slots, width)

@@ -70,8 +70,8 @@ def test_a_fourth_parameter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
     spec = resolve("cora", "non-overlapping", 3, "fedprox", 7)
-    made = configured(spec, {"client.learning_rate": 0.03, "method.mu": 0.1})
-    assert made == resolve(
+    tuned_spec = configured(spec, {"client.learning_rate": 0.03, "method.mu": 0.1})
+    assert tuned_spec == resolve(
         "cora", "non-overlapping", 3, "fedprox", 7, {"client.learning_rate": 0.03, "method.mu": 0.1}
     )
     with pytest.raises(RequestError, match=r"did you mean 'method\.mu'"):
@@ -96,7 +96,7 @@ def test_budget_and_name() -> None:
         tuning("fedavg", 8),
         tuning("local", 8, clients=4),
     ]
-    assert len({study.name, *(each.name for each in others)}) == 6
+    assert len({study.name, *(study.name for study in others)}) == 6
     first, second = study.specs({**study.default, "client.dropout": 0.0})
     assert (first.seed, second.seed, first.client.dropout) == (1000, 1001, 0.0)
 
@@ -164,5 +164,5 @@ def test_the_tuning_grid_gives_every_method_of_the_study_the_same_budget() -> No
     assert set(cells) == {
         (data, k) for data in load_grid("paper_tables").settings[0].datasets for k in (10, 20)
     }
-    assert all(found == methods for found in cells.values())
+    assert all(names == methods for names in cells.values())
     assert all(why == "majority does not train" for why in skipped.values())

@@ -95,7 +95,7 @@ def go_on(
 ) -> tuple[Standing, Stored]:
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
     stored = {} if stored is None else stored
-    made = sum(len(seeds) for _, runs in stored.values() for seeds in runs.values())
+    count = sum(len(seeds) for _, runs in stored.values() for seeds in runs.values())
     while True:
         where = standing(search, list(stored.values()), width)
         if not where.to_run or not most:
@@ -104,16 +104,16 @@ def go_on(
         configuration = search.configuration(spec)
         assert configuration is not None
         _, runs = stored.setdefault(json.dumps(configuration), (configuration, {}))
-        made, most = made + 1, most - 1
+        count, most = count + 1, most - 1
         assert spec.seed not in runs.get(spec.protocol.rounds, {}), "no run is made twice"
         runs.setdefault(spec.protocol.rounds, {})[spec.seed] = play(spec)
 
 
 def finished(home: Path, search: Tuning, play: Play = plain) -> Record:
     """A finished search; its record lies where the user's own do."""
-    made = record(search, FakeFederation.hash, go_on(search, play=play)[0].trials)
-    write(home / "tuned", made)
-    return made
+    result = record(search, FakeFederation.hash, go_on(search, play=play)[0].trials)
+    write(home / "tuned", result)
+    return result
 
 
 def answer(order: Order) -> RunResult:
