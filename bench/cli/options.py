@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter, Token
 
 from bench.metric_names import Metric
-from bench.sweep.policy import Engine
+from bench.sweep.policy import Backend
 
 if TYPE_CHECKING:
     from bench.grids import Filters
-    from bench.sweep.policy import Request
+    from bench.sweep.policy import Placement
 
 MOST_SEEDS = 10_000
 """Seeds of one range; more is a slip of the finger."""
@@ -171,21 +171,21 @@ class Machines(Machine):
         What Slurm is to give every job, such as partition=gpu or timeout_min=60; may be given several times.
     """
 
-    backend: Engine = "local"
+    backend: Backend = "local"
     address: str | None = None
     slurm: Annotated[tuple[str, ...], _several("--slurm")] = ()
 
-    def checked(self) -> Request:
+    def checked(self) -> Placement:
         """The same for a sweep.
 
         Raises:
             RequestError: options that do not go together, or an extra that is not installed.
         """
-        from bench.sweep.policy import Request, check
+        from bench.sweep.policy import Placement, check
 
-        request = Request(self.backend, self.address, self.slurm, self.devices, self.jobs, self.threads)
-        check(request)
-        return request
+        placement = Placement(self.backend, self.address, self.slurm, self.devices, self.jobs, self.threads)
+        check(placement)
+        return placement
 
 
 THIS_MACHINE, LOCAL = Machine(), Machines()

@@ -1,7 +1,7 @@
 """What a sweep may do and what it decides, as functions of what they are given: they ask no machine.
 
-Where runs go (``Request``), how they are packed onto devices (``place``), what is tried again (``Attempt``),
-what is held back (``Pauses``), and when the sweep stops (``Limits``).
+Where runs go (``Placement``), how they are packed onto devices (``place``), what is tried again
+(``Attempt``), what is held back (``Pauses``), and when the sweep stops (``Limits``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line refuses what it can before anything large 
     from bench.engine.result import RunResult
     from bench.spec import RunSpec
 
-Engine = Literal["local", "ray", "slurm"]
+Backend = Literal["local", "ray", "slurm"]
 """Where runs are made: here, on a Ray cluster, or as Slurm jobs."""
 
 Level = Literal["stale", "failed", "changed"]
@@ -34,14 +34,14 @@ FAILURES: frozenset[str] = frozenset({"failed", "oom"})
 # What may be asked for -----------------------------------------------------------------------------
 
 PACKAGES = {"ray": "ray", "slurm": "submitit"}
-"""The package that an engine needs, from the extra of the engine's name."""
+"""The package that a backend needs, from the extra of the backend's name."""
 
 
 @dataclass(frozen=True)
-class Request:
+class Placement:
     """What the command line says of where runs go (``bench sweep --help``)."""
 
-    engine: Engine = "local"
+    backend: Backend = "local"
     address: str | None = None
     slurm: Sequence[str] = ()
     devices: str | None = None
@@ -60,29 +60,32 @@ def check_counts(jobs: int | None, threads: int | None) -> None:
             raise RequestError(f"{option} expects at least 1, got {count}")
 
 
-def check(request: Request) -> None:
+def check(placement: Placement) -> None:
     """Refuse what does not go together or cannot be had here.
 
     Raises:
-        RequestError: an option of another engine, no number, no setting, or an extra that is not installed.
+        RequestError: an option of another backend, no number, no setting, or an extra that is not installed.
     """
-    for option, value, engine in (("--address", request.address, "ray"), ("--slurm", request.slurm, "slurm")):
-        if value and request.engine != engine:
-            raise RequestError(f"{option} goes with --backend {engine}, got --backend {request.engine}")
-    for setting in request.slurm:
+    for option, value, backend in (
+        ("--address", placement.address, "ray"),
+        ("--slurm", placement.slurm, "slurm"),
+    ):
+        if value and placement.backend != backend:
+            raise RequestError(f"{option} goes with --backend {backend}, got --backend {placement.backend}")
+    for setting in placement.slurm:
         key, equals, value = setting.partition("=")
         if not (key and equals and value):
             raise RequestError(f"--slurm expects KEY=VALUE such as partition=gpu, got '{setting}'")
-    if request.engine != "local" and request.devices not in (None, "cpu", "cuda"):
+    if placement.backend != "local" and placement.devices not in (None, "cpu", "cuda"):
         raise RequestError(
-            f"--devices expects cpu or cuda with --backend {request.engine}, got '{request.devices}'"
+            f"--devices expects cpu or cuda with --backend {placement.backend}, got '{placement.devices}'"
         )
-    check_counts(request.jobs, request.threads)
-    package = PACKAGES.get(request.engine)  # last: who installs an extra should not be refused afterwards
+    check_counts(placement.jobs, placement.threads)
+    package = PACKAGES.get(placement.backend)  # last: who installs an extra should not be refused afterwards
     if package is not None and find_spec(package) is None:
         raise RequestError(
-            f"--backend {request.engine} needs the extra '{request.engine}': "
-            f"pip install 'pfl-bench[{request.engine}]'"
+            f"--backend {placement.backend} needs the extra '{placement.backend}': "
+            f"pip install 'pfl-bench[{placement.backend}]'"
         )
 
 

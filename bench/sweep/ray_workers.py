@@ -21,7 +21,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import CONTEXT_BYTES, PER_GPU, Demand, Request, Slots
+from bench.sweep.policy import CONTEXT_BYTES, PER_GPU, Demand, Placement, Slots
 from bench.sweep.workers import Lost, MakeWorkers
 
 UNITS = 10_000
@@ -102,7 +102,7 @@ def largest_node() -> float:
 
 
 @contextmanager
-def ray_cluster(request: Request, runs: int) -> Iterator[tuple[Slots, MakeWorkers]]:
+def ray_cluster(placement: Placement, runs: int) -> Iterator[tuple[Slots, MakeWorkers]]:
     """Slots on a Ray cluster, and what makes runs there. Without an address Ray is started here, and
     ended with the sweep.
 
@@ -112,7 +112,7 @@ def ray_cluster(request: Request, runs: int) -> Iterator[tuple[Slots, MakeWorker
     Raises:
         RequestError: no such cluster, or no GPU in it.
     """
-    address = request.address
+    address = placement.address
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent anywhere
     head: dict[str, Any] = (
         {} if address else {"object_store_memory": OBJECT_STORE, "include_dashboard": False}
@@ -130,7 +130,7 @@ def ray_cluster(request: Request, runs: int) -> Iterator[tuple[Slots, MakeWorker
     except (OSError, ValueError, RuntimeError, RayError) as error:
         raise RequestError(f"--address expects a Ray cluster that runs, got '{address}': {error}") from error
     try:
-        yield _slots(request, runs)
+        yield _slots(placement, runs)
     finally:
         ray.shutdown()
 
@@ -142,15 +142,15 @@ def _reach(address: str | None) -> None:
         socket.create_connection((host, int(port)), timeout=10).close()
 
 
-def _slots(request: Request, runs: int) -> tuple[Slots, MakeWorkers]:
-    resources, threads = ray.cluster_resources(), request.threads or 1
+def _slots(placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
+    resources, threads = ray.cluster_resources(), placement.threads or 1
     gpus = int(resources.get("GPU", 0))
-    if request.devices == "cuda" and not gpus:
+    if placement.devices == "cuda" and not gpus:
         raise RequestError("--devices: the Ray cluster has no GPU")
-    on_gpu = gpus > 0 and request.devices != "cpu"
+    on_gpu = gpus > 0 and placement.devices != "cpu"
     room = int(resources.get("CPU", 0)) // threads
     default = min(PER_GPU * gpus, room) if on_gpu else room
-    count = max(1, min(request.jobs or default, runs))
+    count = max(1, min(placement.jobs or default, runs))
     slots = Slots(("cuda:0" if on_gpu else "cpu",) * count, threads, elsewhere=True)
     return slots, partial(RayWorkers, gpu_memory=smallest_gpu() if on_gpu else 0)
 

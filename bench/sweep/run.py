@@ -26,7 +26,7 @@ from bench.sweep.execution import execute
 from bench.sweep.federations import Build, FederationFile, build_all
 from bench.sweep.order import Checkpoints, Execute
 from bench.sweep.plan import Estimator, Kind, Plan, Step, kind_of, make_plan
-from bench.sweep.policy import FAILURES, SETTLED, Limits, Request, Slots
+from bench.sweep.policy import FAILURES, SETTLED, Limits, Placement, Slots
 from bench.sweep.schedule import Interrupts, Scheduler, Services
 from bench.sweep.show import Reporter
 from bench.sweep.status import Board
@@ -172,24 +172,24 @@ def refuse_unimplemented(plan: Plan) -> None:
 
 
 @contextmanager
-def opened(request: Request, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
-    """Slots for ``runs`` runs, and what makes runs in them; what an engine has started ends at the end.
-    The request is one that ``check`` accepts.
+def opened(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
+    """Slots for ``runs`` runs, and what makes runs in them; what a backend has started ends at the end.
+    The placement is one that ``check`` accepts.
 
     Raises:
         RequestError: the devices or the cluster are not there, or cannot do what is asked.
     """
-    if request.engine == "ray":
+    if placement.backend == "ray":
         from bench.sweep import ray_workers
 
-        with ray_workers.ray_cluster(request, runs) as places:
+        with ray_workers.ray_cluster(placement, runs) as places:
             yield places
-    elif request.engine == "slurm":
+    elif placement.backend == "slurm":
         from bench.sweep import slurm_workers
 
-        yield slurm_workers.slurm(home / "slurm", request, runs)
+        yield slurm_workers.slurm(home / "slurm", placement, runs)
     else:
-        yield choose(request.devices, request.jobs, request.threads, runs), LocalWorkers
+        yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalWorkers
 
 
 # Short runs of kinds that were never run, to know what they will take -----------------------------

@@ -17,7 +17,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.sweep.cluster import attempt, order_for_node
 from bench.sweep.order import Execute, Order
-from bench.sweep.policy import Demand, Request, Slots
+from bench.sweep.policy import Demand, Placement, Slots
 from bench.sweep.workers import Lost, MakeWorkers
 
 JOBS = 32
@@ -30,22 +30,22 @@ MINUTES = 24 * 60
 """Time that Slurm gives a job unless ``--slurm timeout_min=...`` says otherwise."""
 
 
-def slurm(folder: Path, request: Request, runs: int) -> tuple[Slots, MakeWorkers]:
-    """Slots for the Slurm jobs of a request, and what makes runs in them. Jobs leave their files in a folder
-    that all machines must share.
+def slurm(folder: Path, placement: Placement, runs: int) -> tuple[Slots, MakeWorkers]:
+    """Slots for the Slurm jobs of a placement, and what makes runs in them. Jobs leave their files in a
+    folder that all machines must share.
 
     Raises:
         RequestError: Slurm is not on this machine, or a setting is none.
     """
-    parameters: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": request.threads or 1}
-    if request.devices == "cuda":
+    parameters: dict[str, Any] = {"timeout_min": MINUTES, "cpus_per_task": placement.threads or 1}
+    if placement.devices == "cuda":
         parameters["gpus_per_node"] = 1
-    for setting in request.slurm:
+    for setting in placement.slurm:
         key, _, value = setting.partition("=")
         parameters[key] = int(value) if value.isdecimal() else value
     slots = Slots(
-        ("cuda:0" if request.devices == "cuda" else "cpu",) * max(1, min(request.jobs or JOBS, runs)),
-        request.threads or 1,
+        ("cuda:0" if placement.devices == "cuda" else "cpu",) * max(1, min(placement.jobs or JOBS, runs)),
+        placement.threads or 1,
         elsewhere=True,
     )
     shared_executor, lone_executor = (

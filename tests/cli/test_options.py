@@ -100,8 +100,8 @@ def test_an_engine_gets_what_is_said_of_it(
     asked, local = [], run.opened
 
     def opened(request: Any, runs: int, home: Path) -> Any:
-        asked.append((request.engine, request.address, request.devices, tuple(request.slurm), runs))
-        return local(replace(request, engine="local", address=None, slurm=()), runs, home)
+        asked.append((request.backend, request.address, request.devices, tuple(request.slurm), runs))
+        return local(replace(request, backend="local", address=None, slurm=()), runs, home)
 
     monkeypatch.setattr(run, "opened", opened)
     monkeypatch.setattr(policy, "find_spec", lambda package: package)  # as if the extras were installed
