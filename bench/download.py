@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import queue
 import threading
 import time
@@ -15,6 +14,8 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from filelock import FileLock
+
+from bench.replacement import replacing_file
 
 WAIT = 8.0
 """Seconds until a host must have sent its first bytes, and between any two reads after that."""
@@ -73,15 +74,10 @@ def write_once(target: Path, fill: Callable[[Path], None]) -> None:
     file is there by the time the lock is held.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
     with FileLock(target.with_name(f".{target.name}.lock")):
-        if target.exists():
-            return
-        try:
-            fill(part)
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
+        if not target.exists():
+            with replacing_file(target) as temporary:
+                fill(temporary)
 
 
 def download(url: str, target: Path, check: Callable[[Path], None]) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class RequestError(Exception):
@@ -27,6 +31,13 @@ class NotApplicableError(Exception):
 
 class DivergedError(Exception):
     """A loss or a logit is no longer finite; a run ends as ``diverged``."""
+
+
+def first_problem(error: ValidationError, section: str = "", with_input: bool = False) -> str:
+    """The first thing that pydantic refused: where, below a ``section``, and why; what came, if asked for."""
+    detail = error.errors()[0]
+    place = ".".join(str(part) for part in (*filter(None, [section]), *detail["loc"]))
+    return f"{place}: {detail['msg']}" + (f", got {detail['input']!r}" if with_input else "")
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:

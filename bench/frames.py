@@ -25,6 +25,7 @@ import pandas as pd
 from bench import paths
 from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY, METRICS, Metric
+from bench.replacement import replacing_file
 
 FOLDER = "frames"
 CODE = ("bench", "bench.methods", "bench.datasets", "bench.reports", "bench.results")
@@ -134,9 +135,8 @@ def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
     file = folder / f"{stem}.parquet"
     if file.is_file():
         return file
-    new_file = folder / f"{stem}-{os.getpid()}.new"
-    (_collect_in_process if name in SHIPPED else _collect)(name, db, own, metric, new_file)
-    new_file.rename(file)
+    with replacing_file(file) as temporary:
+        (_collect_in_process if name in SHIPPED else _collect)(name, db, own, metric, temporary)
     for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
         if old_folder != folder:
             shutil.rmtree(old_folder, ignore_errors=True)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from bench.errors import RequestError
 from bench.grids import Planned
-from bench.pages.folder import check_folder, replacement
+from bench.replacement import check_folder, replacing_folder
 from bench.report.source import OWN, Source
 from bench.spec import RunSpec
 from bench.store import open_store
@@ -106,7 +106,7 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
             for round, state in tensors.items()
         ],
     }
-    with replacement(folder) as new_folder:
+    with replacing_folder(folder) as new_folder:
         for client in clients:
             row = client["client"]
             model = {name: value[row].cpu().contiguous().clone() for name, value in models.stack.items()}
@@ -273,7 +273,7 @@ class Saving:
         clients = len(manifest["clients"])
         place = self.folder / run.spec.hash
         _write(folder, manifest)
-        with replacement(place) as new_folder:
+        with replacing_folder(place) as new_folder:
             for path in folder.iterdir():
                 path.rename(new_folder / path.name)
         text = f"{clients} models in {place}"

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
-from bench.errors import RequestError, unknown
+from bench.errors import RequestError, first_problem, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
 from bench.spec import SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
@@ -55,9 +55,7 @@ def _section(model: type[BaseModel], defaults: Mapping[str, Any], section: str, 
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first_error = error.errors()[0]
-        key_path = ".".join([section, *(str(part) for part in first_error["loc"])])
-        raise RequestError(f"{key_path}: {first_error['msg']}, got {first_error['input']!r}") from None
+        raise RequestError(first_problem(error, section, with_input=True)) from None
 
 
 def check_sections(overrides: Overrides) -> None:

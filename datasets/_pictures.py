@@ -19,6 +19,7 @@ from PIL import __version__ as pillow
 from bench.errors import NoDataError, RequestError
 from bench.federation.cache import lock
 from bench.paths import home
+from bench.replacement import replacing_file
 from bench.sources import digest
 
 FORMAT = 1
@@ -130,17 +131,13 @@ def _cache(identity: str, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint
 
 def _write(path: Path, shape: tuple[int, ...], rows: Iterator[NDArray[np.uint8]]) -> None:
     """Write the array as NPY, its sum beside it."""
-    part = path.with_suffix(".part")
-    try:
-        with part.open("wb") as file:
+    with replacing_file(path) as temporary:
+        with temporary.open("wb") as file:
             layout = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, layout)
             for row in rows:
                 file.write(row.tobytes())
-        path.with_suffix(".sha256").write_text(digest(part, "sha256"))
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        path.with_suffix(".sha256").write_text(digest(temporary, "sha256"))
 
 
 def decoded(pictures: Pictures, names: Sequence[str], side: int) -> NDArray[np.uint8]:

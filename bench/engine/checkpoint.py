@@ -13,7 +13,6 @@ import io
 import os
 import time
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -27,6 +26,7 @@ from bench.engine.kept_models import KeptModels
 from bench.engine.message import Message
 from bench.engine.method import Method
 from bench.engine.run import Run
+from bench.replacement import replacing_file, unfinished_files
 
 FORMAT = 3
 MINUTES = 10.0
@@ -199,11 +199,6 @@ class Saved(NamedTuple):
     seconds: float
 
 
-def parts(path: Path) -> Iterable[Path]:
-    """What processes that were killed while they saved a run have left beside its file."""
-    return path.parent.glob(f"{path.stem}.*.tmp")
-
-
 @dataclass
 class Checkpoint:
     """Where and how often a run is saved.
@@ -250,19 +245,14 @@ class Checkpoint:
         if self.kept is not None:
             state["kept"] = encode(self.kept.state())
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        for part in parts(self.path):
+        for part in unfinished_files(self.path):
             part.unlink(missing_ok=True)
-        temporary = self.path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                hashing = _Hashing(file)
-                torch.save(state, hashing)
-                file.write(hashing.hash.digest())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing_file(self.path) as temporary, temporary.open("wb") as file:
+            hashing = _Hashing(file)
+            torch.save(state, hashing)
+            file.write(hashing.hash.digest())
+            file.flush()
+            os.fsync(file.fileno())
 
     def load(self) -> dict[str, Any] | None:
         """The saved state; None where there is none of this run, or it is damaged.

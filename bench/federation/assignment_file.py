@@ -36,9 +36,7 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +49,7 @@ from bench.data import Ragged
 from bench.errors import RequestError
 from bench.federation.scenario import Assignment, Split
 from bench.federation.types import ROLE_NAMES, TEST, TRAIN, UNUSED, VALIDATION, Federation
+from bench.replacement import replacing_file
 
 FORMAT = 1
 MASKS = {"train_mask": TRAIN, "val_mask": VALIDATION, "test_mask": TEST}
@@ -143,15 +142,8 @@ def write(path: Path, file: AssignmentFile) -> None:
     Raises:
         OSError: the file cannot be written there.
     """
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as temporary:
-        try:
-            np.savez_compressed(temporary, allow_pickle=False, **dict(_arrays(file)))
-            temporary.close()
-            Path(temporary.name).chmod(0o644)
-            os.replace(temporary.name, path)
-        except BaseException:
-            Path(temporary.name).unlink(missing_ok=True)
-            raise
+    with replacing_file(path) as temporary, temporary.open("wb") as archive:
+        np.savez_compressed(archive, allow_pickle=False, **dict(_arrays(file)))
 
 
 class _Archive:

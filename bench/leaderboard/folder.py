@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.errors import RequestError
-from bench.pages import folder as pages
+from bench.replacement import check_folder, replacing_folder
 
 MARK = "bench-leaderboard.json"
 """File that says that a folder is a site of ours and may be replaced."""
@@ -30,7 +30,7 @@ def is_site(folder: Path) -> bool:
 
 def check(out: Path) -> None:
     """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours."""
-    pages.check_folder(out)
+    check_folder(out)
     if out.is_dir() and not is_site(out) and any(out.iterdir()):
         raise RequestError(
             f"--out {out}: expected an empty folder or an earlier leaderboard, found other files: name "
@@ -85,6 +85,6 @@ def replacement(out: Path) -> Iterator[Path]:
         RequestError: ``out`` is something else than a site, or cannot be written.
     """
     check(out)
-    with pages.replacement(out) as site:
+    with replacing_folder(out) as site:
         (site / MARK).write_text(json.dumps({"format": "bench leaderboard", "version": 1}) + "\n")
         yield site

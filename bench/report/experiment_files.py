@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from pydantic import Field, ValidationError
 
-from bench.errors import RequestError, unknown
+from bench.errors import RequestError, first_problem, unknown
 from bench.grids.experiment import ExperimentFile, LinePart
 from bench.grids.files import grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, Part
@@ -65,9 +65,7 @@ def _tables(
             # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
             table = TablePart.model_validate_json(json.dumps(part, default=str))
         except ValidationError as error:
-            first_error = error.errors()[0]
-            key = ".".join(map(str, first_error["loc"]))
-            raise RequestError(f"experiment {name}: tables: {key}: {first_error['msg']}") from None
+            raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
         for measure in table.measures:
             if measure not in measures:
                 raise unknown(f"measure of experiment {name}:", measure, measures)

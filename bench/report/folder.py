@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from bench.errors import RequestError
-from bench.pages.folder import check_folder
+from bench.replacement import check_folder
 from bench.report.printout import Printout
 
 INDEX = "index.html"

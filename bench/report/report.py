@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.errors import RequestError, unknown
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
-from bench.pages.folder import replacement
+from bench.replacement import replacing_folder
 from bench.report import charts, folder, page, render, tables, terminal
 from bench.report import frame as frames
 from bench.report.cells import Cells, Selection
@@ -301,7 +301,7 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> Non
         RequestError: the folder holds other files than a report's, or cannot be written.
     """
     folder.check(out)
-    with replacement(out) as new_folder:
+    with replacing_folder(out) as new_folder:
         stems = {}
         for part in report.parts:
             for document in part.documents:

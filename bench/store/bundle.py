@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from bench.errors import RequestError
+from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
 from bench.spec import canonical_json, cell_of, sha256
 from bench.store.arrays import unpack_array
@@ -120,8 +120,7 @@ def _read_manifest(folder: Path) -> tuple[Manifest, str]:
     try:
         manifest = Manifest.model_validate(tree)
     except ValidationError as error:
-        first_error = error.errors()[0]
-        refuse(folder, MANIFEST, f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}")
+        refuse(folder, MANIFEST, first_problem(error))
     files = VERSIONS[manifest.version]
     other_names = sorted({path.name for path in folder.iterdir()} - files)
     if other_names:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 from sqlalchemy import BigInteger, Column
 
-from bench.errors import RequestError
+from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
 from bench.selection import RULES as SELECTION_RULES
 from bench.spec import STAGES, RunSpec, sha256
@@ -301,8 +301,7 @@ def _check_spec(folder: Path, row: int, run: dict[Any, Any]) -> None:
                 raise ValueError("a text holds a control character, a quote or a backslash")
         return
     except ValidationError as error:
-        first_error = error.errors()[0]
-        problem = f"{'.'.join(map(str, first_error['loc']))}: {first_error['msg']}"
+        problem = first_problem(error)
     except ValueError as error:  # also of a number of so many digits that Python does not write it
         problem = str(error)
     refuse(folder, "runs.parquet", f"row {row}: spec: {problem}")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from bench.errors import RequestError
-from bench.pages.folder import replacement
+from bench.replacement import replacing_folder
 from bench.spec import sha256
 from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
@@ -68,7 +68,7 @@ def write_bundle(
     if runs.empty:
         raise RequestError(f"no run to export: expected some in state {', '.join(STATES)}")
     _check_target(folder)
-    with replacement(folder) as new_folder:
+    with replacing_folder(folder) as new_folder:
         _write(store, runs, new_folder, largest_array)
         Bundle(new_folder)  # what would be refused on reading is refused before it is in place
     return ExportInfo(

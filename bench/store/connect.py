@@ -37,6 +37,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import NullPool
 
 from bench.errors import BusyError, RequestError
+from bench.replacement import replacing_file
 
 WRITES = "bench_writes"
 """Execution option: the transaction will write, and waits for other writers when it begins."""
@@ -297,18 +298,14 @@ class SQLite(Database):
             raise RequestError(f"--out {target} is the database itself: name another file")
 
     def _copy(self, target: Path) -> None:
-        temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         url = f"file:{quote(str(self.path.absolute()))}?mode=ro"
-        try:
-            with (
-                closing(sqlite3.connect(url, uri=True)) as source,
-                closing(sqlite3.connect(temporary)) as copy,
-            ):
-                source.backup(copy)
-                copy.execute("PRAGMA journal_mode = DELETE")
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with (
+            replacing_file(target) as temporary,
+            closing(sqlite3.connect(url, uri=True)) as source,
+            closing(sqlite3.connect(temporary)) as copy,
+        ):
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _is_locked(context: ExceptionContext) -> bool:

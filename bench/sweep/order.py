@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError
+from bench.replacement import unfinished_files
 from bench.spec import RunSpec
 from bench.sweep.federations import FederationCopy
 
@@ -35,11 +36,9 @@ class Checkpoints:
 
     def tidy(self, spec_hash: str, is_over: bool) -> None:
         """Remove what a killed worker left half-written of a run, and the file of one that ``is_over``."""
-        from bench.engine.checkpoint import parts
-
         path = self.path(spec_hash)
         with suppress(OSError):  # what stays there costs room alone
-            for file in (*parts(path), *([path] if is_over else [])):
+            for file in (*unfinished_files(path), *([path] if is_over else [])):
                 file.unlink(missing_ok=True)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from bench import process
 from bench.engine.result import RunResult
+from bench.replacement import replacing_file
 from bench.store import connect
 from bench.store.store import now
 from bench.sweep.plan import Step
@@ -115,9 +116,8 @@ class Board:
             "unknown_times": waiting.count(None) + len(running) - len(ends),
         }
         path = self._path(self._folder)
-        with suppress(OSError):
-            path.with_suffix(".tmp").write_text(json.dumps(content))
-            os.replace(path.with_suffix(".tmp"), path)
+        with suppress(OSError), replacing_file(path) as temporary:
+            temporary.write_text(json.dumps(content))
 
 
 def _run_entry(run: Running, scheduler: Scheduler) -> dict[str, Any]:

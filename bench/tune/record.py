@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -14,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from bench import __version__
 from bench.errors import RequestError
+from bench.replacement import replacing_file
 from bench.spec import RunSpec
 from bench.tune.tuning import STAGE, Tuning, Value
 
@@ -222,14 +221,12 @@ def write(folder: Path, result: Record) -> Path:
         RequestError: it cannot be written: the disk is full, or the folder is none.
     """
     path = folder / file_name(result.spec)
-    partial = path.with_suffix(".part")
+    text = json.dumps(result.model_dump(mode="json"), indent=1) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(result.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
+        with replacing_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         raise RequestError(
             f"tuning: expected to write {path}: {error.strerror}; mend that, and the same command goes on"
         ) from None

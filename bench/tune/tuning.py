@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from bench.dataset import DATASETS
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
-from bench.errors import RequestError, unknown
+from bench.errors import RequestError, first_problem, unknown
 from bench.grids import Planned
 from bench.spec import RunSpec, canonical_json, sha256
 
@@ -169,9 +169,7 @@ def configured(spec: RunSpec, overrides: Mapping[str, Value]) -> RunSpec:
         hyper = METHODS.named(spec.method).Hyper.model_validate(tuned_spec.hyper).model_dump()
         return tuned_spec.model_copy(update={"hyper": hyper})
     except ValidationError as error:
-        detail = error.errors()[0]
-        key_path = ".".join(map(str, detail["loc"]))
-        raise RequestError(f"{spec.method}: {key_path}: {detail['msg']}, got {detail['input']!r}") from None
+        raise RequestError(f"{spec.method}: {first_problem(error, with_input=True)}") from None
 
 
 def numerics(method: str) -> dict[str, int]:

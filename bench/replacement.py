@@ -1,10 +1,11 @@
-"""A folder of pages: written beside its place, then put there whole."""
+"""Files and folders that take the place of older ones whole: what fails on the way changes nothing."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,8 +18,24 @@ def check_folder(out: Path) -> None:
         raise RequestError(f"--out {out}: expected a folder, this is something else")
 
 
+def unfinished_files(path: Path) -> Iterable[Path]:
+    """What processes that were killed while they wrote a file have left beside it."""
+    return path.parent.glob(f"{path.stem}.*.tmp")
+
+
 @contextmanager
-def replacement(out: Path) -> Iterator[Path]:
+def replacing_file(path: Path) -> Iterator[Path]:
+    """The path of a file beside ``path`` that takes its place in the end; it goes if anything fails."""
+    temporary = path.with_name(f"{path.stem}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(out: Path) -> Iterator[Path]:
     """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
 
     Raises:
@@ -31,21 +48,21 @@ def replacement(out: Path) -> Iterator[Path]:
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     try:
-        new_folder = workspace / "new"
-        new_folder.mkdir()
-        yield new_folder
-        _swap(place, new_folder, workspace / "old")
+        folder = workspace / "new"
+        folder.mkdir()
+        yield folder
+        _swap(place, folder, workspace / "old")
     except OSError as error:
         raise RequestError(f"--out {out}: cannot write there: {error.strerror or error}") from None
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def _swap(out: Path, new_folder: Path, old_folder: Path) -> None:
+def _swap(out: Path, folder: Path, old_folder: Path) -> None:
     if out.exists():
         out.rename(old_folder)
     try:
-        new_folder.rename(out)
+        folder.rename(out)
     except OSError:
         if old_folder.exists():
             old_folder.rename(out)

@@ -1,0 +1,61 @@
+"""Files and folders that take the place of older ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.errors import RequestError
+from bench.replacement import check_folder, replacing_file, replacing_folder, unfinished_files
+
+
+def _write_half(place: Path) -> None:
+    """Write something, and fail."""
+    place.write_text("ne")
+    raise ZeroDivisionError
+
+
+def test_a_file_is_the_old_one_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("old")
+    with replacing_file(path) as temporary:
+        temporary.write_text("ne")
+        assert path.read_text() == "old"
+        temporary.write_text("new")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"run.json": "new"}
+
+
+def test_a_file_that_could_not_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), replacing_file(path) as temporary:
+        _write_half(temporary)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"run.json": "old"}
+
+
+def test_what_a_killed_process_has_left_is_found_beside_its_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    with pytest.raises(FileNotFoundError), replacing_file(path) as temporary:  # it never was written
+        leftover = temporary
+    for name in (leftover.name, "run.json", "another.4711.tmp"):
+        (tmp_path / name).touch()
+    assert [file.name for file in unfinished_files(path)] == [leftover.name]
+
+
+def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for text in ("old", "new"):
+        with replacing_folder(out) as folder:
+            (folder / text).write_text(text)
+    assert [file.name for file in out.iterdir()] == ["new"]
+    with pytest.raises(ZeroDivisionError), replacing_folder(out) as folder:
+        _write_half(folder / "newer")
+    assert [file.name for file in tmp_path.rglob("*")] == ["out", "new"]
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "out").touch()
+    with pytest.raises(RequestError):
+        check_folder(tmp_path / "out")
+    check_folder(tmp_path / "absent")
