@@ -14,10 +14,11 @@ from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, read_as
 from bench.report.collect import collect
 from bench.report.frame import frame
+from bench.report.groups import Aggregate
 from bench.report.measures import CellReading
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
-from bench.report.results import Aggregate, Results
+from bench.report.results import Results
 from bench.report.settings import PARTITION, Settings, is_special
 from bench.report.source import Runs, Source
 from bench.report.spread import MEASURES

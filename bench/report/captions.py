@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.report.cells import Cell, Cells
+from bench.report.groups import Group
 from bench.report.measures import Measure
-from bench.report.results import Group, Results
+from bench.report.results import Results
 from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
 from bench.report.tuned import Search, budget, mark

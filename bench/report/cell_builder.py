@@ -10,10 +10,11 @@ from bench.grids.experiment import Point
 from bench.report.cells import Cell, Cells, Key, Selection, read_as
 from bench.report.experiment import Comparison, Line, Plan
 from bench.report.grading import Grading, grade, margin_of
+from bench.report.groups import Group
 from bench.report.measures import CellReading, Measure, measure_of_metric
 from bench.report.planned import PlannedCell
 from bench.report.published import Published, values
-from bench.report.results import Group, Results
+from bench.report.results import Results
 from bench.report.settings import Column, Reading, difference
 from bench.report.study import Study
 from bench.report.verdicts import NOT_COMPARABLE, Verdict, missing_verdict

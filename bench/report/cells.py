@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from bench.grids.experiment import Point
 from bench.report.experiment import Comparison, Experiment, Line
+from bench.report.groups import Aggregate, Group
 from bench.report.measures import Measure
 from bench.report.published import Published
-from bench.report.results import Aggregate, Group
 from bench.report.settings import Column, Reading, Settings
 from bench.report.study import Study
 from bench.report.verdicts import Evidence, PartitionSpread

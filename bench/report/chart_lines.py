@@ -13,9 +13,9 @@ from bench.report import style
 from bench.report.cells import Cell, Cells
 from bench.report.experiment import Line
 from bench.report.figures import Figure
+from bench.report.groups import Aggregate, Group
 from bench.report.measures import Measure
 from bench.report.panels import Mark, Panel
-from bench.report.results import Aggregate, Group
 from bench.report.settings import Column
 from bench.report.study import Study
 from bench.report.wording import AVERAGES, RULES, STAGES, ranges

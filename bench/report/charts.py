@@ -28,9 +28,10 @@ from bench.report.chart_lines import (
 from bench.report.curve_charts import convergence, epochs, losses, measures, points
 from bench.report.curves import Curves
 from bench.report.figures import Figure
+from bench.report.groups import Group
 from bench.report.panels import Panel
 from bench.report.plots import Costs
-from bench.report.results import Group, Results
+from bench.report.results import Results
 from bench.report.rows import Boxes, Pairs
 from bench.report.settings import PARTITION, PER_SEED, Column
 from bench.report.weight_charts import collaboration, collaboration_best, collaboration_layers

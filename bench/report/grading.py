@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from bench.errors import RequestError
 from bench.federation import scenarios
+from bench.report.groups import Aggregate
 from bench.report.measures import CellReading, Measure
 from bench.report.published import Published
-from bench.report.results import Aggregate
 from bench.report.settings import PARTITION, PER_SEED
 from bench.report.study import Study
 from bench.report.verdicts import (

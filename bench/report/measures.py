@@ -12,8 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.metric_names import ACCURACY, Metric
+from bench.report.groups import Average, Group
 from bench.report.metric import TITLES
-from bench.report.results import Average, Group, Results
+from bench.report.results import Results
 from bench.report.settings import Reading
 from bench.report.source import Runs
 

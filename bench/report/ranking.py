@@ -13,7 +13,8 @@ import pandas as pd
 from bench.federation.scenarios import parse
 from bench.report.cells import Cell, Cells, Selection
 from bench.report.experiment import Line
-from bench.report.results import Average, Results
+from bench.report.groups import Average
+from bench.report.results import Results
 from bench.report.settings import Column
 from bench.report.study import Study
 from bench.report.wording import label

@@ -11,9 +11,10 @@ import pandas as pd
 from bench.report import style
 from bench.report.captions import conditions, origins
 from bench.report.figures import Figure
+from bench.report.groups import Group
 from bench.report.panels import Mark
 from bench.report.ranking import Ranking, Task, cell_groups
-from bench.report.results import Group, Results
+from bench.report.results import Results
 from bench.report.rows import Ranks
 from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot

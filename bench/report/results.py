@@ -1,153 +1,34 @@
-"""Stored runs as a report sees them: grouped by spec over seeds, and averaged."""
+"""Stored runs as a report sees them: every question that it asks of the database, asked once."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.metric_names import ACCURACY, Metric
+from bench.report.groups import Aggregate, Average, Group, with_marks
 from bench.report.metric import client_values
 from bench.report.planned import PlannedCell, UsualCells, settings_in_grid
 from bench.report.settings import PARTITION, PER_SEED, Column, Settings, difference, is_special, settings_of
 from bench.report.source import OWN, Runs, Source, spec_by_cell
-from bench.report.tuned import Search, mark, search_of
+from bench.report.tuned import search_of
 from bench.report.verdicts import between_partitions
 from bench.selection import client_mean
 from bench.tune.apply import Configurations
-
-Average = Literal["clients", "samples"]
-"""``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """What a cell measures (in a main table its accuracy in percent), one value a seed."""
-
-    values: tuple[float, ...]
-
-    @property
-    def n(self) -> int:
-        """Number of seeds."""
-        return len(self.values)
-
-    @property
-    def mean(self) -> float:
-        """Mean over seeds."""
-        return fmean(self.values)
-
-    @property
-    def std(self) -> float | None:
-        """Sample standard deviation over seeds (ddof 1); None for one seed."""
-        return stdev(self.values) if self.n > 1 else None
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """The runs of one spec over its seeds.
-
-    ``setting`` says how it differs from the cell's usual spec, ``search`` which study found it, if one did,
-    ``default_search`` which study found nothing better than the usual spec.
-    """
-
-    column: Column
-    method: str
-    settings: Settings
-    setting: str
-    runs: Runs = field(repr=False)
-    search: Search | None = None
-    default_search: Search | None = None
-
-    @cached_property
-    def done(self) -> Runs:
-        """The runs that have numbers, by seed."""
-        is_done = self.runs["state"] == "done"
-        return self.runs if is_done.all() else self.runs.take(is_done)
-
-    @cached_property
-    def seeds(self) -> tuple[int, ...]:
-        """Seeds that have numbers."""
-        return tuple(self.done["seed"].tolist())
-
-    @cached_property
-    def trains(self) -> bool:
-        """Whether the method trains anything, as every method does of which nothing is known."""
-        kind = METHODS.all().get(self.method)
-        return kind is None or kind.trains
-
-    @property
-    def older_numerics(self) -> str:
-        """Which runs were made by code of older numbers; empty where none was, or the method is unknown."""
-        kind = METHODS.all().get(self.method)
-        notes = []
-        for name, current in (("method", kind.numerics if kind else 0), ("engine", NUMERICS)):
-            versions = self.done[f"{name}_numerics"]
-            if len(versions) and versions.min() < current:
-                notes.append(f"{name} numerics {versions.min()}, now {current}")
-        return " and ".join(notes)
-
-    def common_runs(self, other: Group) -> Group:
-        """Those of the runs that have numbers for the seeds of another group, on the same clients."""
-        other_samples = set(other._samples)
-        mask = [key in other_samples for key in self._samples]
-        return self if all(mask) and self.done is self.runs else replace(self, runs=self.done.take(mask))
-
-    @cached_property
-    def _samples(self) -> list[tuple[int, str]]:
-        """Seed and clients of the runs that have numbers."""
-        return list(zip(self.seeds, self.done["partition_hash"], strict=True))
-
-    @cached_property
-    def seconds(self) -> float:
-        """Seconds of a run, median over those with numbers."""
-        return float(np.median(self.done["seconds_total"]))
-
-    @cached_property
-    def megabytes(self) -> float:
-        """Megabytes that clients and server exchange in a run, mean over those with numbers."""
-        return float((self.done["bytes_up"] + self.done["bytes_down"]).mean()) / 1e6
-
-    @cached_property
-    def peak_mib(self) -> float:
-        """Peak memory of a run in MiB, mean over those with numbers."""
-        return float(self.done["peak_memory"].mean()) / 2**20
-
-    @cached_property
-    def origin(self) -> str:
-        """Where the runs come from: ``shipped: NAME``, ``own``, ``bundle NAME: verified``."""
-        origins = {
-            f"bundle {bundle}: {state}" if bundle else f"shipped: {origin}" if origin else "own"
-            for bundle, state, origin in zip(
-                self.runs["bundle"], self.runs["bundle_state"], self.runs["origin"], strict=True
-            )
-        }
-        return "; ".join(sorted(origins))
-
-    def failure(self) -> tuple[str, str]:
-        """State and reason that stand for the runs without numbers: the most frequent, then by name."""
-        states = self.runs["state"].tolist()
-        counts = Counter(state for state in states if state != "done")
-        state = min(counts, key=lambda name: (-counts[name], name))
-        first_row = states.index(state)
-        seed, lines = self.runs["seed"][first_row], str(self.runs["reason"][first_row]).strip().splitlines()
-        return state, f"seed {seed}: {lines[0]}" if lines else f"seed {seed}"
 
 
 class Results:
     """Answers a study's questions from the database; every query is made once.
 
-    ``apart`` are spec hashes of runs that experiments show: the main tables give them no line of
+    ``experiment_hashes`` are spec hashes of runs that experiments show: the main tables give them no line of
     their own. Runs under attack or with newcomers belong to no group at all. ``metric`` is what clients are
     scored by; curves are of accuracy whatever it is, and so are the rounds that rules select.
     """
@@ -238,7 +119,7 @@ class Results:
                 parts.sort(key=lambda part: (-len(part), json.dumps(part["settings"][0], sort_keys=True)))
             reference = self._reference(column, method, parts[0]["settings"][0])
             by_cell[column, method] = [self._group_of(column, method, reference, part) for part in parts]
-        marked_groups = _with_marks(by_cell)
+        marked_groups = with_marks(by_cell)
         return {key: sorted(groups, key=lambda group: group.setting) for key, groups in marked_groups.items()}
 
     def _reference(self, column: Column, method: str, frequent_settings: Settings) -> Settings:
@@ -495,26 +376,6 @@ class Results:
         rows = self._source.environments().sort_values("id")
         descriptions = zip(rows["id"], rows["description"], strict=True)
         return [json.loads(text) for number, text in descriptions if int(number) in used_ids]
-
-
-def _with_marks(cells: Mapping[tuple[Column, str], Sequence[Group]]) -> dict[tuple[Column, str], list[Group]]:
-    """The cells with their tuned groups' settings marked so. Those of one method, one total and one origin
-    have one mark, and with it one row over all columns, also where some of the studies used fewer trials.
-    """
-    counts: dict[tuple[str, int, bool], set[int]] = defaultdict(set)
-    for (_, method), groups in cells.items():
-        for group in groups:
-            if group.search:
-                counts[method, group.search.trials, group.search.is_own] |= group.search.counts
-
-    def with_mark(group: Group) -> Group:
-        if group.search is None:
-            return group
-        trial_counts = counts[group.method, group.search.trials, group.search.is_own]
-        search = replace(group.search, counts=frozenset(trial_counts))
-        return replace(group, setting=";".join(filter(None, (mark(search), group.setting))), search=search)
-
-    return {key: [with_mark(group) for group in groups] for key, groups in cells.items()}
 
 
 def _places(rows: pd.DataFrame, runs: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bench.report.cells import Cell
+from bench.report.groups import Aggregate, Group
 from bench.report.measures import BELOW_LOCAL, CellReading
 from bench.report.ranking import Ranking, Task
-from bench.report.results import Aggregate, Group, Results
+from bench.report.results import Results
 from bench.report.study import Study
 from bench.report.table import Table, listing
 from bench.report.wording import gap, with_std

@@ -11,9 +11,9 @@ from bench.registry import Kind
 from bench.report.claims import Claims
 from bench.report.dataset_tables import DataTable
 from bench.report.experiment import Experiment, Line, Target
+from bench.report.groups import Average
 from bench.report.measures import TEST, Measure, accuracy_under
 from bench.report.published import FOLDER, Key, Published
-from bench.report.results import Average
 from bench.report.settings import Column, Reading, Settings, difference
 from bench.report.verdicts import PublishedRuns
 
