@@ -49,10 +49,13 @@ def printed_document(document: Document) -> PrintedDocument:
 
 def rich_table(table: Table) -> RichTable:
     """A table for rich; columns keep on one line where the terminal is wide enough."""
-    rendered = RichTable(title=escape(table.title), title_justify="left", title_style="bold", padding=(0, 1))
+    groups = [heading for heading, span in table.groups for _ in range(span)]
+    title = table.title
+    if len(table.groups) == 1 < len(groups):  # said once, not over every column
+        title, groups = f"{title}: {groups[0]}" if groups[0] else title, [""] * len(groups)
+    rendered = RichTable(title=escape(title), title_justify="left", title_style="bold", padding=(0, 1))
     longest_label = max((len(label) for label, _ in table.rows), default=0)
     rendered.add_column(table.stub, overflow="fold", no_wrap=longest_label <= LABEL)
-    groups = [heading for heading, span in table.groups for _ in range(span)]
     for heading, column in zip(groups, table.columns, strict=True):
         rendered.add_column(
             escape(f"{heading}\n{column}" if heading else column), justify="right", overflow="fold"
