@@ -103,11 +103,6 @@ def mark_of(cells: Cells, line: Line) -> Mark:
     return Mark(title, title, style.nth(cells.lines.index(line)))
 
 
-def title_of(study: Study, column: Column) -> str:
-    """A column as the title of a panel."""
-    return column.description(study.title_of(column.dataset))
-
-
 def reading_of(study: Study, measure: Measure | None = None, average: bool = True) -> str:
     """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
     reading = (measure and measure.reading) or study.primary

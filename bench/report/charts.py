@@ -23,7 +23,6 @@ from bench.report.chart_lines import (
     panel_of,
     reading_of,
     rows_of,
-    title_of,
 )
 from bench.report.curve_charts import convergence, epochs, losses, measures, points
 from bench.report.curves import Curves
@@ -69,7 +68,7 @@ def clients(cells: Cells, results: Results) -> list[Figure]:
             if line.method == study.baseline:
                 level = float(values.median())
             parts.append((line.rows(client=list(values.index), value=values.to_numpy()), line.mark()))
-        return panel_of(parts, Boxes, title_of(study, column), level, f"Median of {baseline}")
+        return panel_of(parts, Boxes, study.column_title(column), level, f"Median of {baseline}")
 
     caption = (
         f"Test accuracy of every client: {reading_of(study, average=False)}, mean over seeds that share a "
@@ -108,7 +107,7 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
         return panel_of(
             parts,
             Curves,
-            title_of(study, column),
+            study.column_title(column),
             x="share",
             y="difference",
             across_label="Clients, most hurt first (%)",
@@ -138,7 +137,7 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
             numbers = [(kind, part.n, part.mean, part.std) for kind, part in aggregates.items() if part]
             if len(numbers) == len(kinds):
                 parts.append((_kinds(column, line.method, numbers), line.mark()))
-        return panel_of(parts, Pairs, title_of(study, column), kinds, is_joined=True)
+        return panel_of(parts, Pairs, study.column_title(column), kinds, is_joined=True)
 
     caption = (
         f"Test accuracy of the model received from the server and of the same after local training, "
@@ -173,7 +172,7 @@ def lines(cells: Cells, results: Results) -> list[Figure]:
             if numbers:
                 mark = mark_of(cells, line)
                 parts.append((_kinds(column, mark.method, numbers), mark))
-        panel = panel_of(parts, Pairs, title_of(cells.study, column))
+        panel = panel_of(parts, Pairs, cells.study.column_title(column))
         if panel:
             # Nobody knows a published value's interval: its deviation is drawn as it is printed.
             data = panel.data
@@ -203,7 +202,7 @@ def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Gro
             if not isnan(line_cost):
                 numbers = {"n": line.measured.n, "mean": line.measured.mean, "std": line.measured.std}
                 parts.append((line.rows(**numbers, **{name: line_cost}), line.mark()))
-        panel = panel_of(parts, Costs, title_of(cells.study, column), name, axis)
+        panel = panel_of(parts, Costs, cells.study.column_title(column), name, axis)
         if panel is None or len(panel.data) < 2 or not panel.data[name].any():
             return None
         front = pareto_front(panel.data[name], panel.data["mean"])

@@ -23,7 +23,6 @@ from bench.report.chart_lines import (
     panel_of,
     reading_of,
     rows_of,
-    title_of,
 )
 from bench.report.curves import Curves, Numbers
 from bench.report.figures import Figure
@@ -77,7 +76,7 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
             std = y.std(axis=0, ddof=1) if len(y) > 1 else np.nan
             rows = line.rows(**{axis: x, "n": len(y), "mean": y.mean(axis=0), "std": std})
             parts.append((rows, line.mark(keys)))
-        title = title_of(cells.study, column)
+        title = cells.study.column_title(column)
         return panel_of(parts, Curves, title, axis, "mean", axis.capitalize(), up_label)
 
     return by_column(cells, panel)
@@ -167,7 +166,7 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
     data = with_intervals(pd.concat(parts, ignore_index=True))
     axis = cells.experiment.axis
     return Curves(
-        title_of(cells.study, column),
+        cells.study.column_title(column),
         data,
         (*measured_marks, *published_marks),
         axis,
@@ -216,7 +215,7 @@ def measures(cells: Cells, results: Results) -> list[Figure]:
         for measure in main_measures
         if (panel := _along(cells, column, measure, with_published=True)) is not None
     ]
-    columns = "; ".join(title_of(cells.study, column) for column in cells.columns)
+    columns = "; ".join(cells.study.column_title(column) for column in cells.columns)
     axis = cells.experiment.axis
     caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
     return figure_of(cells, "measures", heading_of(f"By {axis}", panels), caption, panels)

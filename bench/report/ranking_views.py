@@ -91,7 +91,7 @@ def _pairs_table(
 
 
 def _task_pairs(study: Study, ranking: Ranking, task: Task) -> Table:
-    place = task.column.description(study.title_of(task.column.dataset))
+    place = study.column_title(task.column)
     return _pairs_table(
         "_".join(map(str, filter(None, ("pairs", *astuple(task.column), task.point)))),
         ", ".join(filter(None, ("Row minus column in points", place, task.point))),

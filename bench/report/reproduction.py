@@ -228,7 +228,7 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
         index=False, name=None
     )
     index = [
-        ", ".join(filter(None, (comparison, Column(*column).description(study.title_of(column[0])), point)))
+        ", ".join(filter(None, (comparison, study.column_title(Column(*column)), point)))
         for comparison, *column, point in names
     ]
     tau = ["-" if math.isnan(value) else f"{value:+.2f}" for value in shown_taus["tau"]]

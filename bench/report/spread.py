@@ -84,7 +84,7 @@ def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -
     titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
     titles[BELOW_LOCAL.name] = f"Below {study.title_of(study.baseline)}"
     rows = numbers.assign(interval=interval)[list(titles)].map(_text).itertuples(index=False)
-    places = [cell.column.description(study.title_of(cell.column.dataset)) for cell in cells]
+    places = [study.column_title(cell.column) for cell in cells]
     labels = [f"{cell.title}, {place}" for cell, place in zip(cells, places, strict=True)]
     title = "Spread over clients and seeds"
     return listing("spread", title, "Method", titles.values(), zip(labels, rows, strict=True))

@@ -118,6 +118,10 @@ class Study:
             return METHODS.named(name).title
         return titles.get(name, name)
 
+    def column_title(self, column: Column) -> str:
+        """A column in full: ``Cora, non-overlapping, 10 clients``."""
+        return column.description(self.title_of(column.dataset))
+
     def line_title(self, line: Line) -> str:
         """A line's name: its title, without one its method's, with the settings that tell it apart."""
         title = line.title or self.title_of(line.method)

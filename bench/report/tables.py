@@ -157,7 +157,7 @@ def _headings(
     study = cells.study
     is_varied = [len({part[1] for part in head_columns}) > 1, len({part[2] for part in head_columns}) > 1]
     if any(is_varied):
-        groups = groupby(head_columns, lambda part: part[0].description(study.title_of(part[0].dataset)))
+        groups = groupby(head_columns, lambda part: study.column_title(part[0]))
         names = [
             " ".join(filter(None, (point.label if point else "", measure.title if is_varied[1] else "")))
             for _, point, measure in head_columns

@@ -146,7 +146,7 @@ def _table(study: Study, pairs: Pairs) -> Table:
         "Default and tuned",
         "Method",
         _titles(study, pairs),
-        {column: (column.description(study.title_of(column.dataset)), heads) for column in pairs},
+        {column: (study.column_title(column), heads) for column in pairs},
         entries,
         filler=Entry("-"),
     )
@@ -166,7 +166,7 @@ def _searches(study: Study, pairs: Pairs) -> Table:
                 f"{100 * winner:.2f}",
                 "the default's" if pair.default_won else ", ".join(pair.search.changes),
             )
-            place = column.description(study.title_of(column.dataset))
+            place = study.column_title(column)
             rows.append((f"{study.title_of(method)}, {place}", texts))
     return listing("searches", "The searches", "Method", heads, rows)
 

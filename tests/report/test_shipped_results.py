@@ -227,7 +227,7 @@ def test_all_that_ships_takes_at_most_sixty_lines(
         code, text, _ = report(capsys, *words, "--out", str(tmp_path / "out"))
         assert code == 0
         assert text.count("\n") <= 60
-        assert re.search(r"fed\w+.*: \d+ of \d+$", text, re.MULTILINE), (
+        assert re.search(r"Fed\w+.*: \d+ of \d+$", text, re.MULTILINE), (
             "how many published values are measured"
         )
 

@@ -52,7 +52,7 @@ def test_hues_are_used_up_before_one_is_used_twice() -> None:
 
 @pytest.mark.slow
 def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
-    script = "from bench.report import style; print(style.of('a_new_method'))"
+    script = "from bench.report import style; print(style.look_of('a_new_method'))"
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == str(style.look_of("a_new_method"))
 
