@@ -40,7 +40,7 @@ class Part:
         return PurePosixPath(self.study, document.name.removeprefix(f"{self.study}_"))
 
     @property
-    def measured(self) -> float:
+    def measured_share(self) -> float:
         """The share of its papers' published values that was measured."""
         published = sum(score.published for score in self.scores)
         return sum(score.measured for score in self.scores) / published if published else 0.0

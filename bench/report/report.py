@@ -263,7 +263,7 @@ def compose(
     )
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
     full_parts = tuple(
-        sorted((part for part in parts if part.documents), key=lambda part: part.measured, reverse=True)
+        sorted((part for part in parts if part.documents), key=lambda part: part.measured_share, reverse=True)
     )
     return Report(
         full_parts,

@@ -10,6 +10,7 @@ from study_cells import cells_in, plan_of
 
 from bench.errors import RequestError
 from bench.grids import expand, load_grid
+from bench.report.captions import caption, fine_print
 from bench.report.published import published
 from bench.report.reproduction import judged_cells
 from bench.report.results import Results
@@ -99,6 +100,16 @@ def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_coun
     results = Results(database(12, layered(20, 6), alike), {})
     assert results.best_round(1, "trained") == found
     assert results.best_round(1, "received") is None  # it has no curve
+
+
+def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
+    results = Results(database(12, layered(20, 6)), {})
+    cells = cells_in(FedAGHN, "collaboration_weights_reduced", results)
+    meanings = [measure.meaning for measure in cells.measures if not measure.is_extra]
+    assert len(meanings) == 10
+    assert not any(meaning in line for meaning in meanings for line in caption(cells))
+    notes = " ".join(fine_print(cells, results))
+    assert all(meaning in notes for meaning in meanings)
 
 
 def test_results_that_ship_have_the_stages_of_the_case_study() -> None:

@@ -202,6 +202,15 @@ def test_differences_show_the_most_hurt_client_however_far() -> None:
     assert covered(canvas) == []
 
 
+def test_titles_of_panels_side_by_side_do_not_meet() -> None:
+    rows = pd.DataFrame({"method": "Local", "value": [50.0, 90.0, 70.0]})
+    looks = (Mark("Local", "Local", style.nth(0)),)
+    titles = [f"CIFAR-10 sample, {name}-released, 20 clients" for name in ("dirichlet0.1", "pathological")]
+    canvas = canvas_of(*(Boxes(title, rows, looks, 70.0, "Median of Local") for title in titles))
+    assert covered(canvas) == []
+    assert [" ".join(axes.get_title(loc="left").split()) for axes in canvas.axes] == titles  # nothing is cut
+
+
 def test_boxes_show_every_client_and_the_quartiles() -> None:
     values = np.array([50.0, 90.0, 70.0, 60.0, 80.0])
     names = ("Local", "FedAvg", LONG)
