@@ -69,7 +69,7 @@ def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, .
     """The score of every paper that a study stands beside, from ``verdict_counts``."""
     return tuple(
         Score(
-            study.title_of(paper),
+            study.paper_title(paper),
             tuple((name, counts[name]) for name in GRADES if counts[name]),
             counts.total(),
         )

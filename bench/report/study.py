@@ -30,7 +30,8 @@ class Study:
     ``control`` the one that learns nothing; ``cost_reference`` the one beside whose megabytes another
     method's are printed, if any; ``references`` are methods that compete with no other and have no rank.
     ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
-    ``scenarios`` map the suite's names to the published ones. ``remarks`` go into every caption, as does
+    ``scenarios`` map the suite's names to the published ones, ``titles`` and ``paper_titles`` to those that
+    readers know. ``remarks`` go into every caption, as does
     ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
     the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
     statistics of its data sets. ``proposed`` is the method that the paper proposes: figures show it in a
@@ -55,6 +56,7 @@ class Study:
     datasets: ClassVar[Mapping[str, str]] = {}
     scenarios: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
+    paper_titles: ClassVar[Mapping[str, str]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()
     tuning: ClassVar[str] = "none (default settings, not tuned)"
     settings: ClassVar[Mapping[str, str]] = {}
@@ -117,6 +119,10 @@ class Study:
         if name not in titles and name in METHODS.all():
             return METHODS.named(name).title
         return titles.get(name, name)
+
+    def paper_title(self, paper: str) -> str:
+        """A paper as readers know it; it may be called like one of its methods."""
+        return self.paper_titles.get(paper, paper.replace("_", " "))
 
     def column_title(self, column: Column) -> str:
         """A column in full: ``Cora, non-overlapping, 10 clients``."""

@@ -86,6 +86,7 @@ class FedAGHN(Study):
         "dirichlet0.5-released": "dirichlet0.5",
         "case-study": "case_study",
     }
+    paper_titles: ClassVar[Mapping[str, str]] = {"fedaghn": "FedAGHN"}
     titles: ClassVar[Mapping[str, str]] = {
         "cifar10": "CIFAR-10",
         "cifar10-sample": "CIFAR-10 sample",

@@ -89,6 +89,7 @@ class FedHGN(Study):
     average = "samples"
     baseline = "local_hgnn"
     datasets: ClassVar[Mapping[str, str]] = NAMES
+    paper_titles: ClassVar[Mapping[str, str]] = {"fedhgn": "FedHGN"}
     titles: ClassVar[Mapping[str, str]] = {
         "coraca": "CoraCA",
         "dblp4k": "DBLP4k",

@@ -83,6 +83,7 @@ class FedPubProtocol(Study):
     readings = (Reading("received", "best_val"),)
     cost_reference = "fedavg"
     scenarios: ClassVar[Mapping[str, str]] = {"published": "non-overlapping"}
+    paper_titles: ClassVar[Mapping[str, str]] = {"fedaux": "FedAux", "fediih": "FedIIH"}
     titles: ClassVar[Mapping[str, str]] = {
         "cora": "Cora",
         "citeseer": "CiteSeer",

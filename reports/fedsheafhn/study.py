@@ -130,6 +130,10 @@ class FedSheafHN(Study):
     primary = Reading("trained", "best_val")
     cost_reference = "fedavg"
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
+    paper_titles: ClassVar[Mapping[str, str]] = {
+        "fedsheafhn_earlier": "FedSheafHN, earlier version",
+        "fedsheafhn_final": "FedSheafHN, final version",
+    }
     titles: ClassVar[Mapping[str, str]] = {
         "cora": "Cora",
         "citeseer": "CiteSeer",
@@ -138,8 +142,6 @@ class FedSheafHN(Study):
         "photo": "Photo",
         "ogbn-arxiv": "ogbn-arxiv",
         "fedpub_gradient": "FED-PUB with gradient",
-        "fedsheafhn_earlier": "FedSheafHN, earlier version",
-        "fedsheafhn_final": "FedSheafHN, final version",
         "fedsheafhn_papersign": "FedSheafHN paper sign",
         "fedsheafhn_printed": "FedSheafHN printed",
         "fedsheafhn_released": "FedSheafHN released",

@@ -18,4 +18,5 @@ def test_the_study_of_which_most_was_measured_comes_first() -> None:
     for names in (("fedhgn", "fedsheafhn"), ("fedsheafhn", "fedhgn")):
         report = compose(database, Request(studies=names), {name: studies[name] for name in names})
         assert [part.study for part in report.parts] == ["fedsheafhn", "fedhgn"]
+        assert [score.title for score in report.parts[1].scores] == ["FedHGN"]  # one of its methods is fedhgn
         assert [part.measured_share > 0 for part in report.parts] == [True, False]
