@@ -25,8 +25,9 @@ from bench.sweep.execution import execute
 from bench.sweep.order import Order
 from bench.sweep.plan import make_plan
 from bench.sweep.policy import Slots
+from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
-from bench.sweep.show import Reporter, rows_of_cell
+from bench.sweep.run_details import rows_of_cell
 
 if TYPE_CHECKING:
     from bench.engine.batch import Stack

@@ -142,7 +142,7 @@ def verify(
     from bench.store.store import knows_bundle
     from bench.sweep import workers
     from bench.sweep.plan import data_at_hand
-    from bench.sweep.show import reporter
+    from bench.sweep.reporters import reporter
     from bench.sweep.verify import draw, make_again, obstacles, outcome
 
     source = Bundle(bundle)

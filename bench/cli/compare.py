@@ -60,8 +60,8 @@ def compare(
     from bench.store.store import stored_runs
     from bench.sweep import show
     from bench.sweep.plan import data_at_hand, make_plan
+    from bench.sweep.reporters import reporter
     from bench.sweep.run import sweep
-    from bench.sweep.show import reporter
     from bench.sweep.workers import choose
 
     folder.check(out)

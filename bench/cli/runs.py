@@ -62,7 +62,7 @@ def list_runs(
     """
     from bench.store import open_store
     from bench.store.filters import filter_known_runs
-    from bench.sweep.show import run_list
+    from bench.sweep.run_details import run_list
 
     with open_store(db or paths.default_database(), create=False) as store:
         if filters.columns:
@@ -92,7 +92,7 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
         raise RequestError(f"no run {run}: 'bench runs list' prints the ids")
 
     from bench.store import open_store
-    from bench.sweep.show import run_detail
+    from bench.sweep.run_details import run_detail
 
     with open_store(db or paths.default_database(), create=False) as store:
         detail = run_detail(store, int(run))
@@ -115,7 +115,7 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
     from bench.report.shipped import opened
-    from bench.sweep.show import cell
+    from bench.sweep.run_details import cell
 
     with opened(db, own=False) as source:
         parts = cell(source.runs(), name)
@@ -163,7 +163,7 @@ def save_models(
 
     from bench.model_files import Saving, check_installed, stored_runs
     from bench.report.shipped import opened
-    from bench.sweep.show import reporter
+    from bench.sweep.reporters import reporter
     from bench.sweep.workers import choose
 
     with opened(db, own=False) as source:

@@ -89,9 +89,9 @@ def sweep(
     from bench.sweep.execution import execute
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
     from bench.sweep.probe import probe as run_probe
+    from bench.sweep.reporters import reporter
     from bench.sweep.run import opened, refuse_unimplemented
     from bench.sweep.run import sweep as run_sweep
-    from bench.sweep.show import reporter
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()

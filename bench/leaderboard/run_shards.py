@@ -27,7 +27,7 @@ from bench.errors import RequestError
 from bench.report.source import Source
 from bench.spec import RunSpec
 from bench.store.queries import COUNTS
-from bench.sweep.show import command
+from bench.sweep.run_details import command
 
 BLOCK = 1000
 """Runs whose results are in memory at a time."""

@@ -18,8 +18,8 @@ from bench.sweep.federations import Build
 from bench.sweep.order import Execute
 from bench.sweep.plan import Kind, Plan, kind_of, make_plan
 from bench.sweep.policy import Slots
+from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
-from bench.sweep.show import Reporter
 
 ROUNDS = 3
 

@@ -21,8 +21,8 @@ from bench.sweep.federations import Build, FederationFile, build_all
 from bench.sweep.order import Checkpoints, Execute
 from bench.sweep.plan import Estimator, Plan, Step
 from bench.sweep.policy import FAILURES, SETTLED, Limits, Placement, Slots
+from bench.sweep.reporters import Reporter
 from bench.sweep.schedule import Interrupts, Scheduler, Services
-from bench.sweep.show import Reporter
 from bench.sweep.status import Board
 from bench.sweep.workers import LocalWorkers, MakeWorkers, choose, thread_variables
 from bench.sweep.writer import Writer

@@ -27,8 +27,8 @@ from bench.sweep.federations import Build
 from bench.sweep.order import Execute
 from bench.sweep.plan import make_plan
 from bench.sweep.policy import SETTLED, Slots
+from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
-from bench.sweep.show import Reporter
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which

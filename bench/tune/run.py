@@ -14,8 +14,8 @@ from bench.sweep.federations import Build, build_all
 from bench.sweep.order import Execute
 from bench.sweep.plan import Plan, Step
 from bench.sweep.policy import Slots
+from bench.sweep.reporters import Reporter
 from bench.sweep.run import sweep
-from bench.sweep.show import Reporter
 from bench.sweep.workers import LocalWorkers, MakeWorkers
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial

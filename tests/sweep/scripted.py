@@ -15,8 +15,8 @@ from bench.store import open_store
 from bench.store.store import stored_runs
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
+from bench.sweep.reporters import PlainLines
 from bench.sweep.run import Outcome, sweep
-from bench.sweep.show import PlainLines
 
 
 @dataclass

@@ -13,8 +13,8 @@ def main(database: str, log: str, seconds: str, seeds: str) -> None:
     from rich.console import Console
 
     from bench.grids import expand
+    from bench.sweep.reporters import PlainLines
     from bench.sweep.run import sweep
-    from bench.sweep.show import PlainLines
 
     plan = plan_for(database, expand(grid(seeds=tuple(range(int(seeds))))))
     outcome = sweep(

@@ -37,8 +37,8 @@ from bench.store import open_store
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.policy import Limits, Slots
+from bench.sweep.reporters import PlainLines
 from bench.sweep.run import Outcome, sweep
-from bench.sweep.show import PlainLines
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
 from bench.store.outcome import Outcome
 from bench.sweep import fingerprint, verify
-from bench.sweep.show import PlainLines
+from bench.sweep.reporters import PlainLines
 from bench.sweep.verify import compare, draw, obstacles
 
 

@@ -31,8 +31,8 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep import workers
 from bench.sweep.order import Execute, Order
+from bench.sweep.reporters import PlainLines
 from bench.sweep.run import Outcome, sweep
-from bench.sweep.show import PlainLines
 from bench.sweep.workers import LocalWorkers, Lost, WorkerProcess, choose, cores
 
 PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))

@@ -1,0 +1,141 @@
+"""What people and programs see of stored runs and cells, and the commands that make them again."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+import pandas as pd
+
+from bench import paths
+from bench.errors import RequestError, unknown
+from bench.resolve import resolve
+from bench.spec import RunSpec, difference
+from bench.store import Store
+
+
+def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
+    """A ``bench sweep`` line with whatever differs from the defaults written out.
+
+    ``seeds`` makes the same runs with these seeds, in place of the spec's own.
+
+    Raises:
+        RequestError: the method or data set is not installed.
+    """
+    names = (spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+    default = resolve(*names)
+    words = ["bench", "sweep"]
+    for option, value in zip(("-d", "-s", "-k", "-m"), names, strict=False):
+        words += [option, str(value)]
+    for seed in seeds or (spec.seed,):
+        words += ["--seed", str(seed)]
+    for key, (value, _) in difference(spec, default).items():
+        if key in spec.settings():
+            # JSON writes numbers, truth values, lists and quoted texts as TOML does.
+            words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
+    return shlex.join(words)
+
+
+def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Names, state, seconds and test accuracy (percent; mean over clients of the trained model at
+    the round of best validation accuracy; None without one) of the runs that the filters leave.
+    """
+    runs = store.runs(**filters)
+    results = store.client_results(runs["id"], stage="trained", split="test", rule="best_val")
+    means = (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
+    names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
+    rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
+    for row, seconds in zip(rows, runs["seconds_total"], strict=True):
+        row["seconds"] = round(float(seconds), 2)
+        row["test"] = means.get(row["id"])
+    return rows
+
+
+def run_detail(store: Store, run_id: int) -> dict[str, Any]:
+    """Everything stored of a run but its arrays, the log it left if it failed here, and the command that
+    makes it again.
+
+    Accuracies are mean, sample standard deviation (None for one client) and minimum over clients.
+
+    Raises:
+        RequestError: no such run.
+    """
+    runs = store.runs(id=run_id)
+    if runs.empty:
+        raise RequestError(f"no run {run_id} in {store.url}: 'bench runs list' prints the ids")
+    row: dict[str, Any] = json.loads(runs.to_json(orient="records", date_format="iso"))[0]
+    row["spec"] = json.loads(row["spec"])
+    environments = store.environments().set_index("id")["description"]
+    row["environment"] = json.loads(environments.loc[row.pop("environment_id")])
+    results = store.client_results([run_id])
+    readings = results["stage"] + " " + results["split"] + " " + results["rule"]
+    clients = results["value"].groupby(readings).agg(["mean", "std", "min"])
+    row["accuracy"] = {
+        str(reading): {name: None if isnan(value) else round(value, 6) for name, value in values.items()}
+        for reading, values in clients.to_dict(orient="index").items()
+    }
+    row["arrays"] = store.artefact_names(run_id)
+    log = paths.home() / "logs" / f"{row['spec_hash']}.log"
+    row["log"] = str(log) if log.exists() else None
+    try:
+        row["command"] = command(RunSpec.model_validate(row["spec"]))
+    except RequestError as error:
+        row["command"] = f"not available here: {error}"
+    return row
+
+
+FORM = "DATASET/SCENARIO/CLIENTS/METHOD"
+
+NEAR = 5
+"""Cells that a message names where there is none of the name asked for."""
+
+
+@dataclass(frozen=True)
+class CellPart:
+    """Runs of a cell that one command makes: their seeds, states and origins."""
+
+    command: str
+    seeds: tuple[int, ...]
+    states: dict[str, int]
+    origins: tuple[str, ...]
+
+
+def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of the cell ``name`` (``FORM``); ``runs`` has a row a run, as a report's source gives them.
+
+    Raises:
+        RequestError: the name is none, or there is no run of such a cell.
+    """
+    if name.count("/") != 3:
+        raise RequestError(
+            f"expected a run's id or {FORM} such as cora/non-overlapping/10/fedavg, got '{name}'"
+        )
+    names = (
+        runs["dataset"] + "/" + runs["scenario"] + "/" + runs["clients"].astype(str) + "/" + runs["method"]
+    )
+    rows = runs[names == name]
+    if rows.empty:
+        matches = difflib.get_close_matches(name, sorted(set(names)), n=NEAR, cutoff=0.4)
+        raise unknown("cell", name, matches)
+    return rows
+
+
+def cell(runs: pd.DataFrame, name: str) -> list[CellPart]:
+    """The runs of the cell ``name``, by the command that makes them, largest part first.
+
+    Runs that differ in more than their seed are made by different commands. Raises as ``rows_of_cell``.
+    """
+    rows = rows_of_cell(runs, name)
+    parts = []
+    for _, part in rows.groupby("cell"):
+        specs = [RunSpec.model_validate_json(text) for text in part["spec"]]
+        seeds = tuple(sorted({spec.seed for spec in specs}))
+        origins = tuple(sorted(set(part["origin"])))
+        parts.append(CellPart(command(specs[0], seeds), seeds, dict(Counter(part["state"])), origins))
+    return sorted(parts, key=lambda part: (-len(part.seeds), part.command))
