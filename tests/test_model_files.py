@@ -13,7 +13,7 @@ import torch
 from stored_runs import done, opened, spec_of
 
 from bench import model_files
-from bench.contract.checks import Subject
+from bench.contract.subject import Subject
 from bench.engine.execute import run
 from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bench import streams
 from bench.engine.batch import Adjustment, Batch, Block, Objective, Projection, Stack, cross_entropy
+from bench.engine.local_training import Items, Training
 from bench.engine.optimiser import Optimiser, OptimiserState
 from bench.errors import DivergedError
 from bench.federation.types import Client
-from bench.nn.base import ClientModel, Drop, Inputs, keep_all
-from bench.nn.dropout import DropoutMasks, threshold
+from bench.nn.base import ClientModel, Inputs
 from bench.spec import RunSpec
-
-Items = Sequence[NDArray[np.int64]]
-"""Positions of some items of every client."""
 
 AfterEpoch = Callable[[int, Batch, Stack], None]
 """Called with the epoch, a block's items in evaluation mode and its models."""
@@ -49,28 +43,6 @@ class ModelCopy:
                 free_stores = stores[-1:]
             result[name] = free_stores[0]
         return result
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """What one call of ``Clients.fit`` asks for; see there."""
-
-    state: OptimiserState
-    optimiser: Optimiser
-    names: list[str]
-    epochs: int
-    objective: Objective
-    adjust: Adjustment | None
-    project: Projection | None
-    items: Items | None
-    short_batch: bool
-
-
-class Losses(NamedTuple):
-    """Of one epoch of a block: the sum over its clients as it is logged, and every client's ``[c]``."""
-
-    total: Tensor
-    by_client: Tensor
 
 
 class Clients:
@@ -237,16 +209,18 @@ class Clients:
             models.optimiser.reset()
         if root is not None:
             models.optimiser = root.some(self.rows)
-        job = Training(
-            models.optimiser,
-            optimiser or self.optimiser,
-            names,
-            epochs,
-            objective,
-            adjust,
-            project,
-            items,
-            short_batch,
+        training = Training(
+            client=self.spec.client,
+            stream=self._stream,
+            state=models.optimiser,
+            optimiser=optimiser or self.optimiser,
+            names=names,
+            epochs=epochs,
+            objective=objective,
+            adjust=adjust,
+            project=project,
+            items=items,
+            short_batch=short_batch,
         )
         after_epoch = self.after_epoch if copy == "model" else None
         target = models.claim(stack)
@@ -256,9 +230,8 @@ class Clients:
             parameters = {name: target[name][block.rows] for name in stack}
             for name, value in parameters.items():
                 value.copy_(stack[name][block.rows])
-            run = self._mini_batches if self.spec.client.batch_size is not None else self._full_batches
             block_losses = torch.full((len(block.lengths),), torch.nan, device=self.device)
-            for epoch, step in enumerate(run(block, parameters, job)):
+            for epoch, step in enumerate(training.losses(block, parameters)):
                 total += step.total
                 block_losses = step.by_client
                 if after_epoch is not None:
@@ -328,92 +301,3 @@ class Clients:
     def _stream(self, purpose: str, row: int, *indices: int) -> np.random.Generator:
         key: tuple[str | int, ...] = (purpose, self.numbers[row], self.round, self._root._calls, *indices)
         return streams.generator(self.spec.seed, *key)
-
-    def _full_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Losses]:
-        """One step an epoch on all training items."""
-        rate = self.spec.client.dropout
-        drop: Drop = keep_all
-        masks = None
-        if threshold(rate) and self.model.dropout_widths:
-            masks = DropoutMasks(
-                [self._stream("dropout", row) for row in range(block.rows.start, block.rows.stop)],
-                block.lengths,
-                self.model.dropout_widths,
-                job.epochs,
-                rate,
-                block.items,
-                self.device,
-            )
-            drop = masks
-        batch = block.all_items(drop, None if job.items is None else job.items[block.rows])
-        for epoch in range(job.epochs):
-            if masks is not None:
-                masks.begin_epoch(epoch)
-            losses = _step(models, batch, job)
-            yield Losses(losses.sum(), losses)
-
-    def _mini_batches(self, block: Block, models: dict[str, Tensor], job: Training) -> Iterator[Losses]:
-        """Shuffled batches; losses are means over an epoch's batches.
-
-        Clients whose next batches are of one size step together.
-        """
-        size = self.spec.client.batch_size
-        assert size is not None
-        training = block.training if job.items is None else job.items[block.rows]
-        sizes = [batch_sizes(len(items), size, job.short_batch) for items in training]
-        batches = np.array([len(client_sizes) for client_sizes in sizes])
-        for epoch in range(job.epochs):
-            orders = [
-                self._stream("order", block.rows.start + row, epoch).permutation(items)
-                for row, items in enumerate(training)
-            ]
-            total = torch.zeros((), device=self.device)
-            by_client = torch.zeros(len(training), device=self.device)
-            for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
-                for count in sorted({width for width in widths if width}, reverse=True):
-                    rows = np.flatnonzero(np.array(widths) == count)
-                    positions = np.stack([orders[row][step * size : step * size + count] for row in rows])
-                    batch = block.some_items(rows, positions, keep_all)
-                    index = torch.from_numpy(rows).to(self.device)
-                    if len(rows) == len(training):
-                        losses = _step(models, batch, job)
-                    else:
-                        part = {name: value[index] for name, value in models.items()}
-                        losses = _step(part, batch, job)
-                        for name, value in part.items():
-                            models[name][index] = value
-                    shares = torch.from_numpy(1 / batches[rows]).to(losses)
-                    total += (losses * shares).sum()
-                    by_client[index] += losses * shares
-            yield Losses(total, by_client)
-
-
-def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
-    """Sizes of the batches of an epoch over a client's items.
-
-    Fewer items than a batch holds are one batch. Of more, those that are left over are another batch
-    with ``short_batch``, if there are two or more.
-    """
-    if items <= size:
-        return [items] if items else []
-    remainder = items % size
-    return [size] * (items // size) + ([remainder] if short_batch and remainder > 1 else [])
-
-
-def _step(models: Mapping[str, Tensor], batch: Batch, job: Training) -> Tensor:
-    """One step of the clients of a batch, in place; returns their losses before it ``[c]``."""
-    batch.inputs.begin_step()
-    batch.logged = None
-    leaves = {name: models[name].detach().requires_grad_() for name in job.names}
-    losses = job.objective({**models, **leaves}, batch)
-    slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
-    # fused optimisers go through memory: a gradient must lie there as its parameter does
-    gradients = {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}
-    with torch.no_grad():
-        trained = {name: models[name] for name in job.names}
-        if job.adjust is not None:
-            job.adjust(gradients, models, batch)
-        job.state.step(job.optimiser, trained, gradients, batch.rows)
-        if job.project is not None:
-            job.project(models, batch)
-    return losses.detach() if batch.logged is None else batch.logged

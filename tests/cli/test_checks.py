@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.cli.main import main
-from bench.contract.checks import RULES
+from bench.contract.rules import RULES
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 

@@ -10,18 +10,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from bench.contract.checks import (
+from bench.contract.checks import check
+from bench.contract.rules import (
     Broken,
-    Subject,
     a_run_goes_on_where_it_was_saved,
     absent_clients_keep_what_they_have,
-    check,
     global_generators_are_left_alone,
     learns_a_toy_task,
     majority_share,
     order_of_clients_changes_nothing,
     same_spec_is_bit_equal,
 )
+from bench.contract.subject import Subject
 from bench.contract.toys import permuted
 from bench.data import Family
 from bench.engine.method import Message, Method, Stack

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from bench.contract.checks import Subject
+from bench.contract.subject import Subject
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.execute import run
 from bench.engine.kept_models import KeptModels

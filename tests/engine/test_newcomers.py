@@ -14,8 +14,8 @@ from bench.engine.methods import METHODS
 from bench.engine.newcomers import TRAINED_CLIENTS, arrive, held_out, part
 from bench.engine.run import Run
 from bench.federation.types import SPLITS, TEST, TRAIN, Federation
+from bench.methods.fedavg import FedAvg
 from bench.spec import Newcomers, RunSpec
-from methods.fedavg import FedAvg
 
 
 def joining(method: str, federation: Federation, epochs: int = 4, **hyper: object) -> RunSpec:

@@ -15,20 +15,18 @@ import pytest
 from _pytest.mark import ParameterSet
 from toy_federations import make_spec
 
-from bench.contract.checks import (
+from bench.contract.rules import (
     RULES,
-    SIZES,
     Broken,
     Rule,
-    Subject,
     absent_clients_keep_what_they_have,
     block_size_changes_nothing,
-    families,
     late_accuracy,
     learns_a_toy_task,
     majority_share,
     order_of_clients_changes_nothing,
 )
+from bench.contract.subject import SIZES, Subject, families
 from bench.data import Family
 from bench.engine.execute import run
 from bench.engine.methods import METHODS

@@ -14,7 +14,8 @@ from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
 from toy_federations import copied, furthest
 
-from bench.contract.checks import Subject, late_accuracy, majority_share
+from bench.contract.rules import late_accuracy, majority_share
+from bench.contract.subject import Subject
 from bench.engine.execute import run
 from bench.engine.message import Message
 from bench.engine.method import Stack

@@ -18,7 +18,8 @@ from toy_federations import copied, furthest, make_spec, play
 from toy_methods import PERSONAL, LayerMixing, Prototypes, SecondModel
 
 from bench import streams
-from bench.contract.checks import RULES, Rule, Subject
+from bench.contract.rules import RULES, Rule
+from bench.contract.subject import Subject
 from bench.data import Family
 from bench.engine.attack import Attacker
 from bench.engine.execute import run

@@ -1,0 +1,124 @@
+"""A method under test: its toy federations, and the runs of it that rules look at.
+
+The client model, its width and the number of rounds are small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench.contract.toys import (
+    linked,
+    make_spec,
+    play,
+    random_federation,
+    random_images,
+)
+from bench.data import FAMILIES, Family
+from bench.engine.method import Method
+from bench.engine.methods import METHODS
+from bench.engine.run import Run
+from bench.federation.types import Federation
+from bench.spec import RunSpec
+
+SIZES = (24, 40, 9, 31)
+HIDDEN = 8
+ROUNDS = 3
+
+
+CLIENT: dict[Family, dict[str, Any]] = {
+    "graph": {},
+    "hypergraph": {"model": "hgnn"},
+    "images": {
+        "model": "cnn",
+        "batch_size": 8,
+        "dropout": 0.0,
+        "optimizer": "sgd",
+        "learning_rate": 0.05,
+        "weight_decay": 0.0,
+    },
+}
+"""Client settings of every family's toys."""
+
+
+SHORT = {"warm_up_epochs": 5, "generator_epochs": 2, "federated_epochs": 2}
+"""Hyper-parameters that shorten what precedes the first round, for methods that have them."""
+
+
+def families(kind: type[Method]) -> list[Family]:
+    """What a method is checked on: graphs, or else hypergraphs; and images."""
+    of_nodes: tuple[Family, ...] = ("graph", "hypergraph")
+    node_families = [family for family in of_nodes if family in kind.families][:1]
+    return node_families + [family for family in FAMILIES if family == "images" and family in kind.families]
+
+
+class Subject:
+    """A method under test on one family of data, its toy federations and the runs that rules look at."""
+
+    def __init__(self, method: str, family: Family | None = None) -> None:
+        self.method = method
+        self.kind: type[Method] = METHODS.named(method)
+        self.family: Family = family or families(self.kind)[0]
+
+    @cached_property
+    def federation(self) -> Federation:
+        """Four clients of unequal sizes; those with graphs know their cross edges and hyperedges."""
+        if self.family == "images":
+            return random_images()
+        return replace(linked(random_federation(SIZES, seed=11, width=30)), family=self.family)
+
+    @cached_property
+    def learnable(self) -> Federation:
+        """Four larger clients whose features (and edges) tell the classes apart."""
+        if self.family == "images":
+            return random_images((40, 30, 35, 45), tinted=True)
+        federation = random_federation((70, 60, 65, 75), seed=4, width=45, isolated=0, lean=0.1)
+        return replace(linked(federation), family=self.family)
+
+    def spec(self, federation: Federation | None = None, **settings: Any) -> RunSpec:
+        """A short run of the method; ``client`` settings are added to the method's own.
+
+        A ``whole`` run has all of what precedes the first round.
+        """
+        fields = self.kind.Hyper.model_fields
+        base = {} if settings.pop("whole", False) else SHORT
+        hyper = {name: value for name, value in base.items() if name in fields} | settings.pop("hyper", {})
+        client = {
+            "hidden": HIDDEN,
+            **CLIENT[self.family],
+            **self.kind.client,
+            **settings.pop("client", {}),
+        }
+        return make_spec(
+            self.method,
+            federation or self.federation,
+            client=client,
+            hyper=hyper,
+            **{"rounds": ROUNDS, **settings},
+        )
+
+    def play(self, block_size: int | None = None, **settings: Any) -> Run:
+        """A short run, every round of it."""
+        return play(self.spec(**settings), self.federation, block_size=block_size)
+
+    @cached_property
+    def short(self) -> Run:
+        """The plain short run."""
+        return self.play()
+
+    @cached_property
+    def again(self) -> tuple[Run, bool]:
+        """The same once more, with global generators in another state, and whether it left them alone."""
+        torch.rand(7)
+        np.random.rand(7)  # noqa: NPY002 - the global stream is what must not matter
+        state, numpy_state = torch.get_rng_state(), np.random.get_state()  # noqa: NPY002
+        loop = self.play()
+        is_same = torch.equal(torch.get_rng_state(), state)
+        random_state = np.random.get_state()  # noqa: NPY002
+        is_same &= all(np.array_equal(a, b) for a, b in zip(random_state, numpy_state, strict=True))
+        return loop, is_same

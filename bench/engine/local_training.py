@@ -1,0 +1,141 @@
+"""How the models of a block of clients are trained: all items a step, or shuffled mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bench.engine.batch import Adjustment, Batch, Block, Objective, Projection
+from bench.engine.optimiser import Optimiser, OptimiserState
+from bench.nn.base import Drop, keep_all
+from bench.nn.dropout import DropoutMasks, threshold
+from bench.spec import ClientSettings
+
+Items = Sequence[NDArray[np.int64]]
+"""Positions of some items of every client."""
+
+
+class Losses(NamedTuple):
+    """Of one epoch of a block: the sum over its clients as it is logged, and every client's ``[c]``."""
+
+    total: Tensor
+    by_client: Tensor
+
+
+def batch_sizes(items: int, size: int, short_batch: bool) -> list[int]:
+    """Sizes of the batches of an epoch over a client's items.
+
+    Fewer items than a batch holds are one batch. Of more, those that are left over are another batch
+    with ``short_batch``, if there are two or more.
+    """
+    if items <= size:
+        return [items] if items else []
+    remainder = items % size
+    return [size] * (items // size) + ([remainder] if short_batch and remainder > 1 else [])
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What one call of ``Clients.fit`` asks for (see there), and how a block of clients does it.
+
+    ``stream`` names a random stream by its purpose, a client's row and further numbers.
+    """
+
+    client: ClientSettings
+    stream: Callable[..., np.random.Generator]
+    state: OptimiserState
+    optimiser: Optimiser
+    names: list[str]
+    epochs: int
+    objective: Objective
+    adjust: Adjustment | None
+    project: Projection | None
+    items: Items | None
+    short_batch: bool
+
+    def losses(self, block: Block, models: dict[str, Tensor]) -> Iterator[Losses]:
+        """Train the models of a block in place; the losses of an epoch after each."""
+        return (self._full_batches if self.client.batch_size is None else self._mini_batches)(block, models)
+
+    def _full_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Losses]:
+        """One step an epoch on all training items."""
+        rate = self.client.dropout
+        drop: Drop = keep_all
+        masks = None
+        if threshold(rate) and block.model.dropout_widths:
+            masks = DropoutMasks(
+                [self.stream("dropout", row) for row in range(block.rows.start, block.rows.stop)],
+                block.lengths,
+                block.model.dropout_widths,
+                self.epochs,
+                rate,
+                block.items,
+                block.device,
+            )
+            drop = masks
+        batch = block.all_items(drop, None if self.items is None else self.items[block.rows])
+        for epoch in range(self.epochs):
+            if masks is not None:
+                masks.begin_epoch(epoch)
+            losses = self._step(models, batch)
+            yield Losses(losses.sum(), losses)
+
+    def _mini_batches(self, block: Block, models: dict[str, Tensor]) -> Iterator[Losses]:
+        """Shuffled batches; losses are means over an epoch's batches.
+
+        Clients whose next batches are of one size step together.
+        """
+        size = self.client.batch_size
+        assert size is not None
+        training = block.training if self.items is None else self.items[block.rows]
+        sizes = [batch_sizes(len(items), size, self.short_batch) for items in training]
+        batches = np.array([len(client_sizes) for client_sizes in sizes])
+        for epoch in range(self.epochs):
+            orders = [
+                self.stream("order", block.rows.start + row, epoch).permutation(items)
+                for row, items in enumerate(training)
+            ]
+            total = torch.zeros((), device=block.device)
+            by_client = torch.zeros(len(training), device=block.device)
+            for step, widths in enumerate(zip_longest(*sizes, fillvalue=0)):
+                for count in sorted({width for width in widths if width}, reverse=True):
+                    rows = np.flatnonzero(np.array(widths) == count)
+                    positions = np.stack([orders[row][step * size : step * size + count] for row in rows])
+                    batch = block.some_items(rows, positions, keep_all)
+                    index = torch.from_numpy(rows).to(block.device)
+                    if len(rows) == len(training):
+                        losses = self._step(models, batch)
+                    else:
+                        part = {name: value[index] for name, value in models.items()}
+                        losses = self._step(part, batch)
+                        for name, value in part.items():
+                            models[name][index] = value
+                    shares = torch.from_numpy(1 / batches[rows]).to(losses)
+                    total += (losses * shares).sum()
+                    by_client[index] += losses * shares
+            yield Losses(total, by_client)
+
+    def _step(self, models: Mapping[str, Tensor], batch: Batch) -> Tensor:
+        """One step of the clients of a batch, in place; returns their losses before it ``[c]``."""
+        batch.inputs.begin_step()
+        batch.logged = None
+        leaves = {name: models[name].detach().requires_grad_() for name in self.names}
+        losses = self.objective({**models, **leaves}, batch)
+        slopes = torch.autograd.grad(losses.sum(), list(leaves.values()))
+        # fused optimisers go through memory: a gradient must lie there as its parameter does
+        gradients = {name: slope.contiguous() for name, slope in zip(leaves, slopes, strict=True)}
+        with torch.no_grad():
+            trained = {name: models[name] for name in self.names}
+            if self.adjust is not None:
+                self.adjust(gradients, models, batch)
+            self.state.step(self.optimiser, trained, gradients, batch.rows)
+            if self.project is not None:
+                self.project(models, batch)
+        return losses.detach() if batch.logged is None else batch.logged
