@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.metric_names import ACCURACY, METRICS, Metric
-from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, read_as
+from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
 from bench.report.collect import collect
 from bench.report.frame import frame
 from bench.report.groups import Aggregate
@@ -133,7 +133,7 @@ class StudyBoards:
                 title = measure.title.replace("Local", baseline_title)
                 spread[title] = Aggregate(values).mean if values else None
             for reading in study.readings:
-                cell_reading = read_as(study, reading, line)
+                cell_reading = reading_of_line(study, reading, line)
                 aggregate = cell_reading and self.results.aggregate(
                     group, cell_reading.stage, cell_reading.rule, study.average
                 )

@@ -17,7 +17,7 @@ from bench.garbage import seldom_collected
 from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
 from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage, records
-from bench.leaderboard.methods import About, about, other_runs
+from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale
 from bench.pages import templating
 from bench.pages.grades import GRADES
@@ -83,7 +83,7 @@ class _Writer:
     ) -> None:
         self._source, self._boards, self._methods, self._site = source, all_boards, methods, site
         self._rows: dict[str, list[Row]] = defaultdict(list)
-        self._about: dict[str, About] = {}
+        self._about: dict[str, MethodDescription] = {}
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
             {name: getattr(addresses, name) for name in addresses.__dict__ if name.endswith("_page")},
@@ -233,7 +233,7 @@ class _Writer:
         if name not in self._about or (title and self._about[name].title == name):
             self._about[name] = about(name, self._methods, title)
 
-    def _write_datasets(self) -> list[datasets.About]:
+    def _write_datasets(self) -> list[datasets.DatasetDescription]:
         """The pages of all data sets that a board or a run has."""
         studies = self._boards.studies
         names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}

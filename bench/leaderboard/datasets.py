@@ -44,7 +44,7 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
-class About:
+class DatasetDescription:
     """A data set. ``tables`` are its statistics by study; ``published_numbers`` are the papers' where
     ours cannot be computed without raw files: a paper, setting, quantity and value each.
     """
@@ -57,7 +57,7 @@ class About:
     labels: Sequence[Labels] = ()
 
 
-def about(name: str, studies: Sequence[StudyBoards]) -> About:
+def about(name: str, studies: Sequence[StudyBoards]) -> DatasetDescription:
     """A data set's description. What depends on its items is computed for those that come with the suite, so
     that a site does not hang on the files of the machine that builds it.
     """
@@ -65,11 +65,13 @@ def about(name: str, studies: Sequence[StudyBoards]) -> About:
     title = kind.title if kind else name
     data_tables = [boards.study.data_table for boards in studies if boards.study.data_table]
     if kind is None or not kind.embedded:
-        return About(name, title, kind, published_numbers=list(_published_numbers(name, data_tables)))
+        return DatasetDescription(
+            name, title, kind, published_numbers=list(_published_numbers(name, data_tables))
+        )
     columns = {column for boards in studies for cells in boards.experiments for column in cells.columns}
     dataset_columns = [column for column in sorted(columns) if column.dataset == name]
     tables = dataset_tables(name, data_tables, roots=())
-    return About(
+    return DatasetDescription(
         name,
         title,
         kind,

@@ -32,7 +32,7 @@ _markdown = MarkdownIt("zero", {"html": False}).enable(["list", "backticks", "co
 
 
 @dataclass(frozen=True)
-class About:
+class MethodDescription:
     """A method's description. ``family`` is the title of the method that it is built on in the end."""
 
     name: str
@@ -55,11 +55,11 @@ class OtherRuns:
     runs: tuple[RunLink, ...]
 
 
-def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> About:
+def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> MethodDescription:
     """A method's description from its class; one that is not installed has a short one, and this title."""
     cls = methods.get(name)
     if cls is None:
-        return About(name, title or name)
+        return MethodDescription(name, title or name)
     names = [vars(base).get("name", "") for base in cls.__mro__]
     ancestors = [
         methods[name] for name, base in zip(names, cls.__mro__, strict=True) if methods.get(name) is base
@@ -68,7 +68,7 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Ab
     docs = [
         doc for part in (cls, module) if part and (doc := inspect.cleandoc(vars(part).get("__doc__") or ""))
     ]
-    return About(
+    return MethodDescription(
         name,
         cls.title,
         cls.reference,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from bench.grids.experiment import Point
-from bench.report.cells import Cell, Cells, Key, Selection, read_as
+from bench.report.cells import Cell, Cells, Key, Selection, reading_of_line
 from bench.report.experiment import Comparison, Line, Plan
 from bench.report.grading import Grading, grade, margin_of
 from bench.report.groups import Group
@@ -89,7 +89,7 @@ class CellBuilder:
         self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
     ) -> Cell | None:
         """The cell at a place; None where nothing is planned, published or run."""
-        reading = read_as(self._study, measure.reading or self._study.primary, line)
+        reading = reading_of_line(self._study, measure.reading or self._study.primary, line)
         if reading is None:
             return None
         plan_cell, group = self._planned_cell(column, line, point), self._group(column, line, point)

@@ -182,7 +182,7 @@ class Cells:
         return self.study.line_title(line)
 
 
-def read_as(study: Study, reading: Reading, line: Line) -> Reading | None:
+def reading_of_line(study: Study, reading: Reading, line: Line) -> Reading | None:
     """How a line is read where a reading is asked for; None where it has no place: a line of one stage stands
     where that stage is asked for, and in place of the study's primary one.
     """

@@ -29,16 +29,12 @@ from bench.report.figures import Figure
 from bench.report.measures import Measure
 from bench.report.panels import ACCURACY, Mark
 from bench.report.results import Results
-from bench.report.settings import Column
+from bench.report.settings import Column, epochs_at
 from bench.report.wording import AVERAGES, STAGES
 from bench.statistics.summary import with_intervals
 
 LOSS = "loss"
 """Name under which a run keeps its training loss by round."""
-
-
-WARM_UP = "method.warm_up_epochs"
-"""Local epochs that a method trains before the first round."""
 
 
 BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more)."
@@ -107,10 +103,9 @@ def epochs(cells: Cells, results: Results) -> list[Figure]:
     study, stage = cells.study, cells.study.primary.stage
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        curves, settings = results.curves(line.group, stage, study.average), line.group.settings
-        step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
-        warm_up = int(settings.get(WARM_UP, 0))
-        return (warm_up + step * np.arange(1.0, curves.shape[1] + 1), curves) if curves.size else None
+        curves = results.curves(line.group, stage, study.average)
+        rows = np.arange(1, curves.shape[-1] + 1)
+        return (epochs_at(line.group.settings, rows), curves) if curves.size else None
 
     caption = (
         f"Test accuracy of {STAGES[stage]} by local epochs, those before the first round counted (stage "

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bench.spec import RunSpec
 
 SPECIAL = ("attack.", "newcomers.")
@@ -16,6 +19,9 @@ ABSENT = "absent"
 """Stands for the value of a key that one of two settings does not have."""
 
 PARTITION = "protocol.partition_seed"
+
+WARM_UP = "method.warm_up_epochs"
+"""Local epochs that a method trains before the first round."""
 
 PER_SEED = "that of the run"
 """Stands for the partition seed of runs that each draw their own partition and split."""
@@ -61,6 +67,12 @@ def difference(settings: Settings, reference: Settings) -> str:
         for key in sorted({*settings, *reference})
         if key not in reference or key not in settings or reference[key] != settings[key]
     )
+
+
+def epochs_at(settings: Settings, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Local epochs trained at rows of a run's curves, which count from 1; those of a warm-up are counted."""
+    step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
+    return (int(settings.get(WARM_UP, 0)) + step * rows).astype(float)
 
 
 def is_special(settings: Settings) -> bool:

@@ -8,10 +8,7 @@ from operator import sub
 import numpy as np
 
 from bench.report.measures import TEST, CellReading, Measure, Values
-from bench.report.settings import Reading
-
-WARM_UP = "method.warm_up_epochs"
-"""Local epochs that a method trains before the first round."""
+from bench.report.settings import Reading, epochs_at
 
 SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""
@@ -24,12 +21,10 @@ def _epochs_to_level(cell: CellReading) -> Values:
     baseline = cell.results.aggregate(cell.baseline, cell.stage, cell.rule, cell.average)
     if baseline is None or len(curves) != baseline.n:
         return ()
-    settings = cell.group.settings
-    step = 1 if settings["protocol.evaluate"] == "epoch" else int(settings["protocol.local_epochs"])
     levels = SHARE * np.array(baseline.values)[:, None]
     is_reached = curves >= levels
     rows = np.where(is_reached.any(axis=1), is_reached.argmax(axis=1) + 1, curves.shape[1])
-    return tuple((int(settings.get(WARM_UP, 0)) + step * rows).astype(float).tolist())
+    return tuple(epochs_at(cell.group.settings, rows).tolist())
 
 
 EPOCHS_TO_LEVEL = Measure(
