@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_o
 from bench.report.collect import collect
 from bench.report.frame import frame
 from bench.report.groups import Aggregate
-from bench.report.measures import CellReading
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.ranking import Ranking, cell_groups, rank
 from bench.report.results import Results
@@ -125,17 +124,17 @@ class StudyBoards:
         by_metric: dict[Metric, float] = {}
         if group is not None and cell.measured is not None:
             # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
-            baseline = None if is_special(group.settings) else cell.baseline
-            measured_cell = CellReading(self.results, group, cell.stage, cell.rule, study.average, baseline)
+            compared_cell = replace(cell, baseline=None) if is_special(group.settings) else cell
+            cell_reading = compared_cell.read(self.results, study.average)
             baseline_title = study.title_of(study.baseline)
             for measure in MEASURES:
-                values = measure.of(measured_cell)
+                values = measure.of(cell_reading)
                 title = measure.title.replace("Local", baseline_title)
                 spread[title] = Aggregate(values).mean if values else None
             for reading in study.readings:
-                cell_reading = reading_of_line(study, reading, line)
-                aggregate = cell_reading and self.results.aggregate(
-                    group, cell_reading.stage, cell_reading.rule, study.average
+                line_reading = reading_of_line(study, reading, line)
+                aggregate = line_reading and self.results.aggregate(
+                    group, line_reading.stage, line_reading.rule, study.average
                 )
                 other_means[f"{reading.stage}, {reading.rule}"] = aggregate.mean if aggregate else None
             for metric, results in self._by_metric.items():

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from bench.grids.experiment import Point
 from bench.report.experiment import Comparison, Experiment, Line
-from bench.report.groups import Aggregate, Group
-from bench.report.measures import Measure
+from bench.report.groups import Aggregate, Average, Group
+from bench.report.measures import CellReading, Measure
 from bench.report.published import Published
+from bench.report.results import Results
 from bench.report.settings import Column, Reading, Settings
 from bench.report.study import Study
 from bench.report.verdicts import Evidence, PartitionSpread
@@ -102,6 +103,13 @@ class Cell:
         if self.group and self.group.search:
             return TUNED
         return OTHER if self.setting else DEFAULT
+
+    def read(self, results: Results, average: Average, reading: Reading | None = None) -> CellReading:
+        """Its runs as measures take them, read as the cell is unless otherwise said."""
+        assert self.group is not None
+        reading = reading or Reading(self.stage, self.rule)
+        context = average, self.baseline, self.point.label
+        return CellReading(results, self.group, reading.stage, reading.rule, *context)
 
 
 Key = tuple[Comparison, Measure, Column, Line, Point]

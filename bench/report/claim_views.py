@@ -15,10 +15,10 @@ from bench.grids.experiment import Point
 from bench.report.captions import conditions, origins
 from bench.report.cells import Cell, Cells
 from bench.report.claims import Claim, Claims
-from bench.report.measures import TEST, CellReading
+from bench.report.measures import TEST
 from bench.report.ranking import scores
 from bench.report.results import Results
-from bench.report.settings import Column, Reading
+from bench.report.settings import Column
 from bench.report.study import Study
 from bench.report.table import Document, Table, listing
 from bench.report.wording import label, read_as, signed
@@ -211,11 +211,8 @@ def _scores(study: Study, side: Side, results: Results) -> pd.DataFrame:
 
 def _numbers(study: Study, claim: Claim, cell: Cell, results: Results) -> pd.Series[float]:
     """What the claim's measure makes of every run of a cell, by seed; empty where a run has no number."""
-    assert cell.group is not None
     measure = claim.measure or TEST
-    reading = measure.reading or Reading(cell.stage, cell.rule)
-    context = (reading.stage, reading.rule, study.average, cell.baseline, cell.point.label)
-    values = measure.of(CellReading(results, cell.group, *context))
+    values = measure.of(cell.read(results, study.average, measure.reading))
     return pd.Series(dict(zip(cell.seeds, values, strict=True)) if len(values) == len(cell.seeds) else {})
 
 

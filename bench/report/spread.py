@@ -50,13 +50,11 @@ MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
     """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
     assert cell.measured is not None
-    assert cell.group is not None
-    read_cell = CellReading(results, cell.group, cell.stage, cell.rule, study.average, cell.baseline)
     low, high = t_interval(cell.measured.values) or (None, None)
     accuracy = {"n": cell.measured.n, "mean": cell.measured.mean, "std": cell.measured.std}
-    means = {
-        measure.name: fmean(values) if (values := measure.of(read_cell)) else None for measure in MEASURES
-    }
+    cell_reading = cell.read(results, study.average)
+    values = {measure.name: measure.of(cell_reading) for measure in MEASURES}
+    means = {name: fmean(numbers) if numbers else None for name, numbers in values.items()}
     return {**asdict(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **means}
 
 

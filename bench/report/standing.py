@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from bench.report.cells import Cell
 from bench.report.groups import Aggregate, Group
-from bench.report.measures import BELOW_LOCAL, CellReading
+from bench.report.measures import BELOW_LOCAL
 from bench.report.ranking import Ranking, Task
 from bench.report.results import Results
 from bench.report.study import Study
@@ -57,8 +57,7 @@ def standings(study: Study, ranking: Ranking, method: str, results: Results) -> 
         if cell and cell.measured and cell.group:
             comparisons = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
             pairs = {pair.second: pair for pair in comparisons if pair.first == method}
-            context = cell.stage, cell.rule, study.average, cell.baseline, cell.point.label
-            below_counts = BELOW_LOCAL.of(CellReading(results, cell.group, *context))
+            below_counts = BELOW_LOCAL.of(cell.read(results, study.average))
             mean_below = Aggregate(below_counts).mean if below_counts else None
             all_standings.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
     return all_standings
