@@ -120,8 +120,9 @@ def _published_sentence(all_scores: Iterable[Score]) -> str:
     for score in all_scores:
         values = f"{score.published} values published in {score.title}"
         counts = ", ".join(f"{count} {verdict}" for verdict, count in score.counts)
+        verb = "is" if score.measured == 1 else "are"
         texts.append(
-            f"{score.measured} of {values} are measured: {counts}"
+            f"{score.measured} of {values} {verb} measured: {counts}"
             if counts
             else f"of {values} none is measured"
         )
