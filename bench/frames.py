@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
@@ -112,6 +112,7 @@ def curves(
 def _read(
     name: str, db: str | None, own: bool, filters: dict[str, Any], metric: Metric = ACCURACY
 ) -> pd.DataFrame:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if metric not in METRICS:
@@ -123,9 +124,14 @@ def _read(
     for column, value in filters.items():
         if column not in columns:
             raise unknown(f"column of {name}:", column, columns)
-        is_collection = isinstance(value, list | tuple | set | frozenset)
+        is_collection = isinstance(value, Iterable) and not isinstance(value, str | bytes)
         conditions.append((column, "in", list(value)) if is_collection else (column, "==", value))
-    return pd.read_parquet(file, filters=conditions or None)
+    try:
+        return pd.read_parquet(file, filters=conditions or None)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        kinds = {column: pq.read_schema(file).field(column).type for column in filters}
+        asked = ", ".join(f"{column} ({kinds[column]}): {value!r}" for column, value in filters.items())
+        raise RequestError(f"{name}: a value is of another kind than its column: {asked}") from None
 
 
 def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:

@@ -12,9 +12,11 @@ import importlib
 import inspect
 import os
 import pkgutil
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points
@@ -23,12 +25,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from bench.errors import RequestError, unknown
+from bench.errors import NotApplicableError, RequestError, unknown
 
 T = TypeVar("T")
 
 PLUGINS = "BENCH_PLUGINS"
 """Environment variable: Python files with such classes, separated as in ``PATH``."""
+
+NAME = re.compile(r"\w[\w.-]*")
+"""What a class may be called: names are parts of paths, of addresses and of what options take."""
 
 
 class _Uncached(SourceFileLoader):
@@ -59,7 +64,8 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):  # what it prints is no part of what a command prints
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _import_error(path.name, error, _lines(path, error)) from error
@@ -76,9 +82,33 @@ def _lines(path: Path, error: BaseException) -> list[int]:
 
 
 def _import_error(subject: str, error: BaseException, lines: Sequence[int] = ()) -> RequestError:
+    return RequestError(f"{subject} cannot be imported: {_in_a_line(error, lines)}")
+
+
+def _in_a_line(error: BaseException, lines: Sequence[int]) -> str:
+    """An error's kind, the last of these lines of a file, and its message."""
     line_text = f" in line {lines[-1]}" if lines else ""
-    text = " ".join(str(error).split())
-    return RequestError(f"{subject} cannot be imported: {type(error).__name__}{line_text}: {text}")
+    return f"{type(error).__name__}{line_text}: {' '.join(str(error).split())}"
+
+
+@contextmanager
+def blaming(kind: type) -> Iterator[None]:
+    """Around what runs the code of a class: what it raises, or leaves behind for others to stumble on, is one
+    line with its name. Errors of the suite's own classes stay what they are.
+
+    Raises:
+        RequestError: in place of an error of a class that is a plug-in.
+    """
+    try:
+        yield
+    except (RequestError, NotApplicableError):
+        raise
+    except Exception as error:
+        if kind.__module__.startswith("bench."):
+            raise
+        file = Path(inspect.getfile(kind))
+        text = _in_a_line(error, _lines(file, error))
+        raise RequestError(f"{kind.__name__} of {file.name}: {text}") from error
 
 
 def add_plugin(path: Path) -> ModuleType:
@@ -138,6 +168,11 @@ def _find(kind: Kind[Any]) -> _Members:
             if not (inspect.isclass(member) and issubclass(member, base)) or inspect.isabstract(member):
                 continue
             name = vars(member).get("name")
+            if name is not None and not (isinstance(name, str) and NAME.fullmatch(name)):
+                raise RequestError(
+                    f"{kind.word} {member.__name__} of {origin or source.__name__}: its name has to be "
+                    f"text of letters, digits, '_', '-' and '.', got {name!r}"
+                )
             if name is not None and entries.setdefault(name, (member, origin))[0] is not member:
                 raise RequestError(
                     f"two {kind.group} plug-ins are called '{name}': "

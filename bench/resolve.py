@@ -38,6 +38,8 @@ def parse_overrides(pairs: Sequence[str]) -> dict[str, Any]:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
+        except ValueError:  # Python reads no number of so many digits
+            raise RequestError(f"--set {key.strip()}: a number of {len(text):,} digits is too long") from None
         overrides[key.strip()] = value
     return overrides
 
@@ -118,10 +120,10 @@ def resolve(
     protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:
         protocol = protocol.model_copy(update={"rounds": 1})
-    if clients < 1:
-        raise RequestError(f"clients: expected at least 1, got {clients}")
-    if seed < 0:
-        raise RequestError(f"seed: expected 0 or more, got {seed}")
+    if not 1 <= clients < 2**31:
+        raise RequestError(f"clients: expected at least 1 and at most {2**31 - 1}, got {clients}")
+    if not 0 <= seed < 2**63:
+        raise RequestError(f"seed: expected 0 to {2**63 - 1}, got {seed}")
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
     method_client = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable

@@ -15,6 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bench.errors import unknown
 
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+"""Numbers that databases, arrays and clocks hold."""
+
 Stage = Literal["received", "trained"]
 STAGES: tuple[Stage, ...] = ("received", "trained")
 
@@ -49,9 +53,9 @@ class Protocol(_Part):
     the canonical form.
     """
 
-    rounds: Annotated[int, Field(ge=1)] = 100
-    local_epochs: Annotated[int, Field(ge=1)] = 3
-    partition_seed: Annotated[int, Field(ge=0)] = 123
+    rounds: Count = 100
+    local_epochs: Count = 3
+    partition_seed: Seed = 123
     split: tuple[float, float, float] = (40.0, 30.0, 30.0)
     initial: Literal["own", "common"] = "own"
     evaluate: Literal["round", "epoch"] = "round"
@@ -76,12 +80,12 @@ class ClientSettings(_Part):
     """
 
     model: str = "gcn"
-    hidden: Annotated[int, Field(ge=1)] = 128
+    hidden: Count = 128
     dropout: Annotated[float, Field(ge=0, le=0.99)] = 0.5
     optimizer: Literal["adam", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     weight_decay: Annotated[float, Field(ge=0)] = 5e-4
-    batch_size: Annotated[int, Field(ge=1)] | None = None
+    batch_size: Count | None = None
     optimizer_state: Annotated[Literal["keep", "reset"], Field(exclude_if=_is_default("keep"))] = "keep"
     bn_stats: Annotated[Literal["local", "averaged"], Field(exclude_if=_is_default("local"))] = "local"
     precision: Annotated[Literal["float32", "bfloat16"], Field(exclude_if=_is_default("float32"))] = "float32"
@@ -115,7 +119,7 @@ class Newcomers(_Part):
     """
 
     ratio: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    epochs: Annotated[int, Field(ge=1)] = 3
+    epochs: Count = 3
 
     def count(self, clients: int) -> int:
         """Number of clients held out of so many."""
@@ -140,9 +144,9 @@ class RunSpec(_Part):
 
     dataset: str
     scenario: str
-    clients: Annotated[int, Field(ge=1)]
+    clients: Count
     method: str
-    seed: Annotated[int, Field(ge=0)]
+    seed: Seed
     protocol: Protocol = Protocol()
     client: ClientSettings = ClientSettings()
     hyper: dict[str, bool | int | float | str] = Field(default_factory=dict)

@@ -68,6 +68,9 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"method": "fedag"}, ["method", "'fedag'", "'fedavg'"]),
         ({"clients": 0}, ["clients", "at least 1", "0"]),
         ({"seed": -2}, ["seed", "-2"]),
+        ({"seed": 2**63}, ["seed", str(2**63)]),
+        ({"overrides": {"protocol.partition_seed": 2**63}}, ["protocol.partition_seed", str(2**63)]),
+        ({"overrides": {"protocol.rounds": 2**63}}, ["protocol.rounds", str(2**63)]),
         ({"overrides": {"protocol.round": 3}}, ["protocol.round", "'rounds'"]),
         ({"overrides": {"method.mux": 3}}, ["method.mux", "'mu'"]),
         ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
@@ -133,6 +136,11 @@ def test_overrides_are_read_as_toml_else_as_text() -> None:
         "method.graph": "knn",
         "method.clip": 1e-3,
     }
+
+
+def test_a_number_that_python_does_not_read_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"protocol\.rounds"):
+        parse_overrides([f"protocol.rounds={'9' * 5000}"])
 
 
 @pytest.mark.parametrize("pair", ["protocol.rounds", "rounds=8", "=8", ""])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 import cyclopts
@@ -67,4 +69,10 @@ def main(words: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output went away, for example `bench datasets | head`
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        sys.stderr.write(f"bench: {error}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor can the rest be written
+        sys.exit(1)
     sys.exit(outcome if isinstance(outcome, int) else 0)

@@ -140,6 +140,8 @@ def _check(device: str, threads: int | None, out: Path | None) -> None:
         raise unknown("device", device, names)
     if out is not None and not out.absolute().parent.is_dir():
         raise RequestError(f"--out: there is no folder {out.parent}")
+    if out is not None and out.is_dir():
+        raise RequestError(f"--out: expected a file, {out} is a folder")
 
 
 def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: bool) -> list[T]:

@@ -26,6 +26,7 @@ from bench.errors import NotApplicableError
 from bench.federation.traffic import TrafficMeter
 from bench.federation.types import Federation
 from bench.hyper import HyperParameters
+from bench.spec import STAGES
 
 __all__ = ["Batch", "Clients", "Message", "Method", "Stack", "Update"]
 
@@ -62,6 +63,16 @@ class Method:
     prolongable: ClassVar[bool] = True
 
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
+
+    def __init_subclass__(cls) -> None:
+        """Raises ``TypeError`` for a stage or hyper-parameters that are none."""
+        super().__init_subclass__()
+        if cls.stage not in STAGES:
+            raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")
+        if not (isinstance(cls.Hyper, type) and issubclass(cls.Hyper, HyperParameters)):
+            raise TypeError(f"Hyper of {cls.__name__} has to extend HyperParameters")
+        if isinstance(cls.families, str):
+            raise TypeError(f"families of {cls.__name__}: expected a tuple of names, got {cls.families!r}")
 
     def __init__(self, task: Task, hyper: HyperParameters) -> None:
         self.task = task

@@ -13,6 +13,7 @@ from bench.federation.graph import check_graph
 from bench.federation.hypergraph import check_hyperedges
 from bench.federation.identity import data_checksum, features_checksum
 from bench.federation.images import check_images
+from bench.registry import blaming
 from bench.sources import Sources
 
 
@@ -33,7 +34,12 @@ class Prepared:
 
 @lru_cache(maxsize=4)
 def _prepare(dataset: type[Dataset], roots: tuple[Path, ...], download: bool) -> Prepared:
-    data = dataset().load(Sources(roots, download=download))
+    with blaming(dataset):
+        data = dataset().load(Sources(roots, download=download))
+        return _checked(dataset, data)
+
+
+def _checked(dataset: type[Dataset], data: Data) -> Prepared:
     if isinstance(data, Graph):
         check_graph(data, dataset.name)
     if isinstance(data, Images):

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from bench.spec import Count, Seed
 
 MODEL = "client.model"
 """The setting that ``Match.model`` is about."""
@@ -17,10 +19,21 @@ def _as_tuple(value: Any) -> Any:
     return value if isinstance(value, tuple) else (value,)
 
 
+def _without_repeats(values: tuple[int, ...]) -> tuple[int, ...]:
+    repeats = sorted({value for value in values if values.count(value) > 1})
+    if repeats:
+        raise ValueError(f"{repeats[0]} is named twice")
+    return values
+
+
 OptionalNames = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 Names = Annotated[tuple[str, ...], Field(min_length=1), BeforeValidator(_as_tuple)]
-Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1), BeforeValidator(_as_tuple)]
-Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), BeforeValidator(_as_tuple)]
+Counts = Annotated[
+    tuple[Count, ...], Field(min_length=1), BeforeValidator(_as_tuple), AfterValidator(_without_repeats)
+]
+Seeds = Annotated[
+    tuple[Seed, ...], Field(min_length=1), BeforeValidator(_as_tuple), AfterValidator(_without_repeats)
+]
 
 
 class Part(BaseModel):

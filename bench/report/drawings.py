@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -72,7 +73,9 @@ class Drawings:
         if not all((self._folder / f"{digest}.{kind}").is_file() for kind in KINDS):
             self._queue[digest] = figure
         if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
-            self._pool = self._pool or ProcessPoolExecutor(self._workers, get_context("spawn"))
+            self._pool = self._pool or ProcessPoolExecutor(
+                self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+            )
             self._jobs += [self._pool.submit(_draw_files, *job, self._folder) for job in self._queue.items()]
             self._queue.clear()
 

@@ -78,7 +78,8 @@ class Costs(Panel):
         axes.minorticks_off()
         axes.set_xlim(start, end)
         bottom, top = axis_of(data, room=0.5, min_room=2.0)
-        axes.set_ylim(bottom - 0.08 * (top - bottom), top + 0.08 * (top - bottom))
+        margin = 0.08 * (top - bottom) or 1.0  # equal means without intervals
+        axes.set_ylim(bottom - margin, top + margin)
         axes.set_xlabel(self.across_label)
         axes.set_ylabel(ACCURACY)
         self._name(axes, points)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cache
 from importlib.resources import files
+from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,7 +47,10 @@ COLUMNS = tuple(field.name for field in fields(Published))
 
 def _number(text: str, factor: int) -> float | None:
     # Decimal: 0.5353 becomes 53.53 and not 53.529999999999994
-    return float(Decimal(text) * factor) if text else None
+    number = float(Decimal(text) * factor) if text else None
+    if number is not None and not isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _value(row: dict[str, str]) -> Published:
@@ -80,7 +84,9 @@ def _read_values(paper: str, folder: Path) -> tuple[Published, ...]:
         try:
             values.append(_value(row))
         except (ValueError, ArithmeticError):
-            raise RequestError(f"published numbers {paper}.csv: line {line}: not a number") from None
+            raise RequestError(
+                f"published numbers {paper}.csv: line {line}: not a number, or no finite one"
+            ) from None
     return tuple(values)
 
 
@@ -88,9 +94,12 @@ def rows_of(file: Path, columns: Iterable[str], subject: str) -> list[dict[str, 
     """The rows of a CSV file with these columns.
 
     Raises:
-        RequestError: it lacks one of them.
+        RequestError: it lacks one of them, or is no text.
     """
-    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    try:
+        rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    except UnicodeDecodeError:
+        raise RequestError(f"published {subject} {file.name}: not a text file in UTF-8") from None
     for name in columns:
         if name not in (rows.fieldnames or ()):
             raise RequestError(f"published {subject} {file.name}: the column '{name}' is missing")

@@ -64,7 +64,9 @@ def choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
     names = list(request.studies or studies)
     if request.grid and not request.studies:
         study = load_grid(request.grid).study
-        names = [study] if study in studies else names
+        if study:
+            _check_names("study", [study], studies)
+            names = [study]
     return [studies[name]() for name in names]
 
 

@@ -223,6 +223,8 @@ class LocalWorkers:
             return RunResult("failed", reason, seconds={"total": seconds}, device=order.device)
         except (EOFError, OSError):
             code = self._end(slot, grace=LOOK)
+            if self._stopped:  # two threads ask how the process ended, and one of them is not told
+                return Lost("the sweep stopped")
             if code == KILLED and kills_for_memory() > kills:
                 reason = "the system killed the worker for want of memory"
                 return RunResult("oom", reason, device=order.device)

@@ -174,6 +174,9 @@ BAD = {
     "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
     "no client": (SMALL.replace("clients = [3, 5]", "clients = [0]"), "clients.0: "),
     "nothing": (SMALL.replace("seeds = [0, 1]", "seeds = []"), "seeds: "),
+    "a seed twice": (SMALL.replace("seeds = [0, 1]", "seeds = [0, 1, 0]"), "seeds: "),
+    "a number of clients twice": (SMALL.replace("clients = [3, 5]", "clients = [3, 3]"), "clients: "),
+    "a seed that no database holds": (SMALL.replace("seeds = [0, 1]", f"seeds = [{2**63}]"), "seeds.0: "),
     "a match that is not in the grid": (
         SMALL.replace('match = { method = "local"', 'match = { method = "locl"'),
         "override.0.match.method of grid bad.toml: 'locl': did you mean 'local'",

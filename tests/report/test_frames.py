@@ -163,6 +163,14 @@ def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
     pd.testing.assert_frame_equal(shipped, collected)  # else: make frames
 
 
+def test_a_filter_takes_any_collection_and_refuses_values_of_another_kind(kept: None) -> None:
+    runs = bench.runs()
+    assert len(bench.runs(seed=range(2))) == runs["seed"].isin([0, 1]).sum()
+    for filters in ({"clients": "10"}, {"dataset": 5}):
+        with pytest.raises(RequestError, match=next(iter(filters))):
+            bench.runs(**filters)
+
+
 def test_what_goes_wrong_there_is_said_here() -> None:
     with pytest.raises(RequestError, match="no-such"):
         bench.runs(db="sqlite:////no-such/place.db", own=True)

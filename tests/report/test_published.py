@@ -74,6 +74,23 @@ def test_a_file_of_ones_own_is_checked(tmp_path: Path, wrong: str, said: str) ->
         published("mine", tmp_path)
 
 
+@pytest.mark.parametrize("column", ["mean", "std"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_what_is_not_finite_is_no_value_to_be_judged_by(tmp_path: Path, column: str, value: str) -> None:
+    row = dict.fromkeys(COLUMNS, "1") | {column: value}
+    (tmp_path / "mine.csv").write_text(
+        "\n".join([",".join(COLUMNS), ",".join(row[name] for name in COLUMNS)])
+    )
+    with pytest.raises(RequestError, match="line 2: "):
+        published("mine", tmp_path)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_bytes(b"paper,table\n\xff\xfe,1\n")
+    with pytest.raises(RequestError, match=r"mine\.csv"):
+        published("mine", tmp_path)
+
+
 def test_unknown_paper_names_the_nearest() -> None:
     with pytest.raises(RequestError, match="did you mean 'fedhgn'"):
         published("fedhgnn")
