@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 import bench
 from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
-from bench.leaderboard.methods import About, about
+from bench.leaderboard.methods import MethodDescription, about
 from bench.pages.grades import grade_look
 from bench.report.study import STUDIES
 
@@ -77,7 +77,7 @@ def measured(cells: pd.DataFrame, title: str) -> list[str]:
     return table(names[1:], [row[1:] for row in rows])
 
 
-def method_page(card: About, cells: pd.DataFrame) -> list[str]:
+def method_page(card: MethodDescription, cells: pd.DataFrame) -> list[str]:
     """Description, hyper-parameters and measured cells of a method."""
     facts = [card.reference, f"name in the suite: `{card.name}`", f"data: {', '.join(card.data)}"]
     if card.preset_of:
