@@ -119,19 +119,19 @@ def _read(
         raise unknown("metric", metric, METRICS)
     by_accuracy = metric == ACCURACY
     file = (shipped(name, db, own) if by_accuracy else None) or _collected(name, db, own, metric)
-    columns = pq.read_schema(file).names
+    schema = pq.read_schema(file)
     conditions = []
     for column, value in filters.items():
-        if column not in columns:
-            raise unknown(f"column of {name}:", column, columns)
+        if column not in schema.names:
+            raise unknown(f"column of {name}:", column, schema.names)
         is_collection = isinstance(value, Iterable) and not isinstance(value, str | bytes)
         conditions.append((column, "in", list(value)) if is_collection else (column, "==", value))
     try:
         return pd.read_parquet(file, filters=conditions or None)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        kinds = {column: pq.read_schema(file).field(column).type for column in filters}
-        asked = ", ".join(f"{column} ({kinds[column]}): {value!r}" for column, value in filters.items())
-        raise RequestError(f"{name}: a value is of another kind than its column: {asked}") from None
+        texts = (f"{column} ({schema.field(column).type}): {value!r}" for column, value in filters.items())
+        problem = f"{name}: a value is of another kind than its column: {', '.join(texts)}"
+        raise RequestError(problem) from None
 
 
 def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:

@@ -17,7 +17,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, first_problem, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
-from bench.spec import SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
+from bench.spec import LAST_SEED, MOST, SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
 
 Overrides = Mapping[str, Any]
 """Dotted keys (``protocol.rounds``, ``client.dropout``, ``method.mu``) and their values."""
@@ -120,10 +120,10 @@ def resolve(
     protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:
         protocol = protocol.model_copy(update={"rounds": 1})
-    if not 1 <= clients < 2**31:
-        raise RequestError(f"clients: expected at least 1 and at most {2**31 - 1}, got {clients}")
-    if not 0 <= seed < 2**63:
-        raise RequestError(f"seed: expected 0 to {2**63 - 1}, got {seed}")
+    if not 1 <= clients <= MOST:
+        raise RequestError(f"clients: expected at least 1 and at most {MOST}, got {clients}")
+    if not 0 <= seed <= LAST_SEED:
+        raise RequestError(f"seed: expected 0 to {LAST_SEED}, got {seed}")
     scenarios.find(scenario, dataset, data.family)
     check_split(protocol.split)
     method_client = kind.client if data.family in kind.families else {}  # elsewhere the run is not applicable

@@ -15,9 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bench.errors import unknown
 
-Count = Annotated[int, Field(ge=1, lt=2**31)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-"""Numbers that databases, arrays and clocks hold."""
+MOST = 2**31 - 1
+LAST_SEED = 2**63 - 1
+"""The largest count and the largest seed that databases, arrays and clocks hold."""
+
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Seed = Annotated[int, Field(ge=0, le=LAST_SEED)]
 
 Stage = Literal["received", "trained"]
 STAGES: tuple[Stage, ...] = ("received", "trained")

@@ -34,7 +34,7 @@ def nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def use(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    file = folder / f"plugin_{abs(hash(text))}.py"
+    file = folder / "stranger.py"
     file.write_text(text)
     monkeypatch.setenv(PLUGINS, os.fspath(file))
     registry.forget()

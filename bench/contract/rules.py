@@ -12,13 +12,7 @@ import numpy as np
 import torch
 
 from bench.contract.subject import ROUNDS, SIZES, Subject
-from bench.contract.toys import (
-    copied,
-    finish,
-    furthest,
-    permuted,
-    play,
-)
+from bench.contract.toys import copied, finish, furthest, permuted, play
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.clients import Clients
 from bench.engine.execute import run
@@ -44,11 +38,10 @@ def same_counts(loop: Run, other_loop: Run, order: Sequence[int] | slice = slice
 
 
 def describes_itself(subject: Subject) -> None:
-    """It has a title, a docstring, a stage and a numerics version."""
+    """It has a title, a docstring and a numerics version."""
     kind = subject.kind
     require(bool(kind.title), "give it a title, as tables shall print it")
     require(bool(kind.__doc__), "say in its docstring what it computes, and after which paper")
-    require(kind.stage in ("received", "trained"), f"stage is '{kind.stage}': received or trained")
     require(kind.numerics >= 1, f"numerics is {kind.numerics}: start at 1, raise it when numbers change")
 
 

@@ -12,13 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.contract.toys import (
-    linked,
-    make_spec,
-    play,
-    random_federation,
-    random_images,
-)
+from bench.contract.toys import linked, make_spec, play, random_federation, random_images
 from bench.data import FAMILIES, Family
 from bench.engine.method import Method
 from bench.engine.methods import METHODS

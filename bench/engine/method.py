@@ -65,7 +65,7 @@ class Method:
     Hyper: ClassVar[type[HyperParameters]] = HyperParameters
 
     def __init_subclass__(cls) -> None:
-        """Raises ``TypeError`` for a stage or hyper-parameters that are none."""
+        """Raises ``TypeError`` for a stage, hyper-parameters or families that are none."""
         super().__init_subclass__()
         if cls.stage not in STAGES:
             raise TypeError(f"stage of {cls.__name__}: expected {' or '.join(STAGES)}, got {cls.stage!r}")

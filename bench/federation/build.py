@@ -20,7 +20,7 @@ from bench.federation.scenario import Assignment, Split
 from bench.federation.splits import check_split
 from bench.federation.types import TRAIN, Client, Federation
 from bench.registry import blaming
-from bench.spec import FederationKey
+from bench.spec import LAST_SEED, FederationKey
 
 
 def _clients(prepared: Prepared, assignment: Assignment) -> tuple[Client, ...]:
@@ -77,8 +77,8 @@ def federate(
             f"clients: expected 1 to {prepared.items}, since {name} has {prepared.items} {noun}, "
             f"got {clients}"
         )
-    if not 0 <= partition_seed < 2**63:
-        raise RequestError(f"partition seed: expected 0 to {2**63 - 1}, got {partition_seed}")
+    if not 0 <= partition_seed <= LAST_SEED:
+        raise RequestError(f"partition seed: expected 0 to {LAST_SEED}, got {partition_seed}")
     request = FederationKey(name, scenario, clients, partition_seed, split)
     path_of_import = cache.imported_path(request, prepared.checksum)
     if path_of_import.exists():
@@ -98,9 +98,6 @@ def federate(
         stored_federation = _restore(path, prepared, scenario)
         if stored_federation is not None:
             return stored_federation
-        with blaming(type(recipe)):
-            assignment = recipe.draw(prepared.data, clients, partition_seed, split)
-            recipe.check(prepared.data, assignment)
         provenance = {
             "made": "drawn",
             "partition_seed": partition_seed,
@@ -109,7 +106,10 @@ def federate(
             "numpy": np.__version__,
             **options,
         }
-        federation = assemble(prepared, scenario, assignment, provenance)
+        with blaming(type(recipe)):
+            assignment = recipe.draw(prepared.data, clients, partition_seed, split)
+            recipe.check(prepared.data, assignment)
+            federation = assemble(prepared, scenario, assignment, provenance)
         check_training(federation)
         cache.write(path, AssignmentFile.of(federation))
         return federation

@@ -200,6 +200,7 @@ def test_images_are_timed_with_every_model_against_the_reference(
         (("--devices", "tpu"), "unknown device 'tpu'"),
         (("--threads", "-1"), "--threads expects at least 1"),
         (("--threads", "0"), "--threads expects at least 1"),
+        (("--out", "/"), "--out: expected a file"),
         (("--out", "no/such/folder/x.json"), "--out: there is no folder no/such/folder"),
         (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
         (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),

@@ -133,6 +133,39 @@ def test_a_scenario_of_ones_own_reads_its_own_parameter(use_toy: Callable[..., t
     assert all(np.array_equal(a.ids, b.ids) for a, b in zip(again.clients, two.clients, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [("raise KeyError('oops')", "oops"), ("return None", "NoneType"), ("return data.nothing", "nothing")],
+)
+def test_a_draw_that_fails_is_one_line_with_its_scenario(
+    body: str,
+    word: str,
+    use_toy: Callable[..., type[Dataset]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_toy(random_graph(12))
+    file = tmp_path / "broken.py"
+    file.write_text(PLUGIN.replace("        nodes = np.arange", f"        {body}\n        nodes = np.arange"))
+    monkeypatch.setenv(registry.PLUGINS, str(file))
+    registry.forget()
+    with pytest.raises(RequestError) as caught:
+        build("toy", "strides2", 2, 0, SPLIT)
+    registry.forget()
+    assert "\n" not in str(caught.value)
+    assert all(part in str(caught.value) for part in ("Strides", "broken.py", word))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_partition_seed_that_nothing_holds_is_refused(
+    seed: int, use_toy: Callable[..., type[Dataset]], suite_home: Path
+) -> None:
+    use_toy(random_graph(12))
+    with pytest.raises(RequestError, match=str(seed)):
+        build("toy", "non-overlapping", 2, seed, SPLIT)
+    assert not suite_home.exists()
+
+
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize("name", ["strides", "stridesB", "strides2.5"])
 def test_a_wrong_or_missing_parameter_of_it_is_refused_in_one_line(

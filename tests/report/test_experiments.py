@@ -10,6 +10,7 @@ import pytest
 from fake_database import CORA, FakeDatabase
 from study_cells import cells_in, experiments, main_tables, plan_of
 
+from bench.errors import RequestError
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.cells import Cell, Cells, Selection
@@ -646,6 +647,17 @@ def test_more_local_epochs_leave_the_rounds() -> None:
     assert spec("local_epochs", "local", 0, local_epochs=20).protocol == Protocol(
         rounds=CORA.rounds, local_epochs=20
     )
+
+
+def test_a_grid_of_a_study_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(
+        'title = "Own"\nstudy = "fedsheafhm"\nmethods = ["local"]\nseeds = [0]\n'
+        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = [10]\n'
+    )
+    with pytest.raises(RequestError, match="did you mean 'fedsheafhn'"):
+        build(filled(), Request(grid=str(file)), {"fedsheafhn": FedSheafHN}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: Path) -> None:

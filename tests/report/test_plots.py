@@ -294,6 +294,16 @@ def test_ticks_of_a_cost_axis_do_not_run_into_each_other() -> None:
     assert covered(canvas) == []
 
 
+@pytest.mark.filterwarnings("error")
+def test_equal_accuracies_of_one_run_each_lie_inside_their_axis() -> None:
+    rows = pd.DataFrame(
+        {"method": ["m0", "m1"], "n": 1, "mean": 80.0, "std": np.nan, "megabytes": [10.0, 20.0]}
+    )
+    panel = Costs("Cora", with_intervals(rows).assign(front=1), marks(2), "megabytes", "Megabytes")
+    bottom, top = canvas_of(panel).axes[0].get_ylim()
+    assert bottom < 80.0 < top
+
+
 def test_names_stand_beside_their_points_and_cover_neither_each_other_nor_the_axis() -> None:
     panel = costs(0.0, 100.0, 104.0, 110.0, 115.0, 300.0, 310.0, 900.0)
     canvas = canvas_of(panel)
