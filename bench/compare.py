@@ -12,19 +12,19 @@ from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
-from bench.report.cells import Selection
-from bench.report.collect import selected_cells
-from bench.report.experiment import Line
-from bench.report.experiment import Plan as Experiments
-from bench.report.metric import check_kept, client_values
-from bench.report.planned import PlannedCell, UsualCells, usual_cells
-from bench.report.ranking import Ranking, rank
-from bench.report.results import Results
-from bench.report.settings import Column, settings_of
-from bench.report.source import Source
 from bench.report.standing import Standing, standings
-from bench.report.study import STUDIES, Study
 from bench.resolve import Overrides
+from bench.studies.cells import Selection
+from bench.studies.collect import selected_cells
+from bench.studies.experiment import Line
+from bench.studies.experiment import Plan as Experiments
+from bench.studies.metric import check_kept, client_values
+from bench.studies.planned import PlannedCell, UsualCells, usual_cells
+from bench.studies.ranking import Ranking, rank
+from bench.studies.results import Results
+from bench.studies.settings import Column, settings_of
+from bench.studies.source import Source
+from bench.studies.study import STUDIES, Study
 from bench.sweep.plan import Plan
 
 

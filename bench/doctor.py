@@ -92,7 +92,7 @@ def data() -> Iterator[Sign]:
 def plugins() -> Iterator[Sign]:
     """How much of every kind is found, and what of it is not the suite's own, with where that comes from."""
     from bench.nn.base import CLIENT_MODELS  # torch
-    from bench.report.study import STUDIES
+    from bench.studies.study import STUDIES
 
     kinds: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
     yield Sign("plug-ins", "ok", ", ".join(f"{kind.word}: {len(kind.all())}" for kind in kinds))

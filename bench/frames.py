@@ -49,7 +49,7 @@ def cells(
     metric: Metric = ACCURACY,
     **filters: Any,
 ) -> pd.DataFrame:
-    """One row a cell of a study's tables beside one published table: the columns of ``bench.report.frame``.
+    """One row a cell of a study's tables beside one published table: the columns of ``bench.studies.frame``.
 
     ``db`` is a database URL (default: the one in ``BENCH_HOME``), ``own`` leaves out what comes with the
     suite. ``metric`` is what clients are scored by (``bench.metric_names.METRICS``); of others than accuracy
@@ -68,7 +68,7 @@ def cells(
 def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
     """One row a study and method: its mean ``rank`` over ``tasks``, the 95 % interval ``low`` to ``high``,
     its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in points, as
-    ``bench.report.ranking.Ranking.table`` has them. Parameters and errors as of ``cells``.
+    ``bench.studies.ranking.Ranking.table`` has them. Parameters and errors as of ``cells``.
     """
     return _read("ranks", db, own, filters)
 
@@ -150,8 +150,8 @@ def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
 
 
 def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
-    from bench.report import whole_frames  # SQL and specs: what is kept already is read without
-    from bench.report.shipped import opened
+    from bench.studies import whole_frames  # SQL and specs: what is kept already is read without
+    from bench.studies.shipped import opened
 
     with opened(db, own) as source:
         table = whole_frames.whole_frame(name, source, metric)
@@ -162,7 +162,7 @@ def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -
 def _collect_in_process(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     arguments = json.dumps([db, own, metric])
-    command = [sys.executable, "-m", "bench.report.whole_frames", name, str(file), arguments]
+    command = [sys.executable, "-m", "bench.studies.whole_frames", name, str(file), arguments]
     process = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if process.returncode:
         file.unlink(missing_ok=True)
@@ -192,8 +192,8 @@ def ship() -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from bench.report.shipped import opened
-    from bench.report.whole_frames import of_studies
+    from bench.studies.shipped import opened
+    from bench.studies.whole_frames import of_studies
 
     with opened(None, False) as source:
         for name, rows in of_studies(source).items():

@@ -17,10 +17,10 @@ import pandas as pd
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.replacement import check_folder, replacing_folder
-from bench.report.source import OWN, Source
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.bundle_import import run_name
+from bench.studies.source import OWN, Source
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
 from bench.sweep.plan import make_plan

@@ -19,7 +19,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
 from bench.leaderboard.methods import MethodDescription, about
 from bench.pages.grades import grade_look
-from bench.report.study import STUDIES
+from bench.studies.study import STUDIES
 
 FAMILIES = {"graph": "Graphs", "hypergraph": "Hypergraphs", "images": "Images"}
 

@@ -68,6 +68,23 @@ def test_no_module_is_in_a_circle() -> None:
     assert not found, "\n".join(f"{len(group)} modules in a circle: {', '.join(group)}" for group in found)
 
 
+READERS = ("grids", "studies", "figures", "report", "leaderboard")
+"""Packages that read results, each of which may import those before it."""
+
+
+def test_what_reads_results_imports_nothing_that_shows_them() -> None:
+    files = modules(PACKAGES)
+    place = {f"bench.{name}": number for number, name in enumerate(READERS)}
+    upward = [
+        f"{name} imports {other}"
+        for name in files
+        for other in imported(name, files)
+        if place.get(".".join(other.split(".")[:2]), -1)
+        > place.get(".".join(name.split(".")[:2]), len(place))
+    ]
+    assert not upward, "\n".join(upward)
+
+
 @pytest.mark.parametrize(
     "closing",
     [

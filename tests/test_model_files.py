@@ -19,8 +19,8 @@ from bench.engine.kept_models import KeptModels
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.model_files import MANIFEST, Saving, check_installed, read_models, stored_runs, write_models
-from bench.report.source import MergedSource
 from bench.spec import RunSpec
+from bench.studies.source import MergedSource
 
 needs_safetensors = pytest.mark.skipif(
     model_files.find_spec("safetensors") is None, reason="the extra 'models' is not installed"

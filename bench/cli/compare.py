@@ -53,11 +53,11 @@ def compare(
     from bench.report import folder, standing
     from bench.report.report import build
     from bench.report.request import Request
-    from bench.report.shipped import opened
-    from bench.report.study import STUDIES
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
+    from bench.studies.shipped import opened
+    from bench.studies.study import STUDIES
     from bench.sweep import show
     from bench.sweep.plan import data_at_hand, make_plan
     from bench.sweep.reporters import reporter

@@ -114,8 +114,8 @@ def stats(
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
-    from bench.report.dataset_tables import dataset_tables  # with the studies: they describe the tables
-    from bench.report.study import STUDIES
+    from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
+    from bench.studies.study import STUDIES
 
     descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
     names = [dataset] if dataset else list(DATASETS.all())
@@ -162,8 +162,8 @@ def classes(
     """
     from bench.dataset import DATASETS
     from bench.federation.prepared import prepare
-    from bench.report.class_counts import class_figure
-    from bench.report.drawings import save
+    from bench.figures.class_counts import class_figure
+    from bench.figures.drawings import save
 
     scenarios = scenario or DATASETS.named(dataset).scenarios
     figure = class_figure(prepare(dataset, paths.data_roots(data_root), download=False), scenarios, clients)

@@ -21,8 +21,8 @@ app = App(name="leaderboard", help="Write the results as a site, or serve it on 
 def _build(out: Path, db: str | None, own: bool, release: str = "") -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
-    from bench.report.shipped import opened
-    from bench.report.study import STUDIES
+    from bench.studies.shipped import opened
+    from bench.studies.study import STUDIES
 
     folder.check(out)  # before everything is read, which takes longer
     folder.check_release(out, release)

@@ -48,11 +48,11 @@ def report(
     stamp = f"{frames.stamp(db, own)} {request.stamp}"
     printout = folder.unchanged_printout(out, stamp)
     if printout is None:
+        from bench.figures.drawings import Drawings
         from bench.garbage import seldom_collected
-        from bench.report.drawings import Drawings
         from bench.report.report import compose, write
-        from bench.report.shipped import opened
-        from bench.report.study import STUDIES
+        from bench.studies.shipped import opened
+        from bench.studies.study import STUDIES
 
         workers = os.cpu_count() or 1
         with (

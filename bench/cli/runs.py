@@ -114,7 +114,7 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
 
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
-    from bench.report.shipped import opened
+    from bench.studies.shipped import opened
     from bench.sweep.run_details import cell
 
     with opened(db, own=False) as source:
@@ -162,7 +162,7 @@ def save_models(
     roots = paths.data_roots(data_root)
 
     from bench.model_files import Saving, check_installed, stored_runs
-    from bench.report.shipped import opened
+    from bench.studies.shipped import opened
     from bench.sweep.reporters import reporter
     from bench.sweep.workers import choose
 

@@ -24,7 +24,7 @@ class LinePart(Part):
     shows, where that is another.
 
     ``only`` are the columns that it stands in, ``points`` the labels of its points; without them it has all.
-    The rest is for the reader of a table: see ``bench.report.experiment.Line``.
+    The rest is for the reader of a table: see ``bench.studies.experiment.Line``.
     """
 
     method: str
@@ -69,7 +69,7 @@ class ExperimentFile(Grid):
     """A grid that tables show. In place of methods and settings it may have ``columns``, ``lines`` and
     ``points``: every line is run in every column at every point. A line that is a name is the study's.
 
-    ``tables`` are for the report: see ``bench.report.experiment.read``.
+    ``tables`` are for the report: see ``bench.studies.experiment.read``.
     """
 
     settings: tuple[Setting, ...] = ()

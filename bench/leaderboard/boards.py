@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.metric_names import ACCURACY, METRICS, Metric
-from bench.report.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
-from bench.report.collect import collect
-from bench.report.frame import frame
-from bench.report.groups import Aggregate
 from bench.report.parts import scores, sentences, verdict_counts
-from bench.report.ranking import Ranking, cell_groups, rank
-from bench.report.results import Results
-from bench.report.settings import PARTITION, Settings, is_special
-from bench.report.source import Runs, Source
 from bench.report.spread import MEASURES
-from bench.report.study import Study
-from bench.report.wording import published_text
+from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
+from bench.studies.collect import collect
+from bench.studies.frame import frame
+from bench.studies.groups import Aggregate
+from bench.studies.ranking import Ranking, cell_groups, rank
+from bench.studies.results import Results
+from bench.studies.settings import PARTITION, Settings, is_special
+from bench.studies.source import Runs, Source
+from bench.studies.study import Study
+from bench.studies.wording import published_text
 
 TRUSTED = ("", "verified")
 """States of a bundle (none: one's own or shipped runs) whose methods take part in a ranking."""

@@ -21,16 +21,16 @@ from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale
 from bench.pages import templating
 from bench.pages.grades import GRADES
-from bench.report import frame
 from bench.report.captions import LEGEND
-from bench.report.metric import TITLES
 from bench.report.ranking_views import pairs_record
-from bench.report.source import Source
-from bench.report.study import Study
-from bench.report.wording import AVERAGES, RULES, STAGES, signed, with_std
 from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.ranks import DRAWS, LEAST
 from bench.statistics.summary import LEVEL
+from bench.studies import frame
+from bench.studies.metric import TITLES
+from bench.studies.source import Source
+from bench.studies.study import Study
+from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
 
 if TYPE_CHECKING:
     from bench.engine.method import Method

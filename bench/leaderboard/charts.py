@@ -18,10 +18,10 @@ from matplotlib import colors
 from matplotlib.markers import MarkerStyle
 from numpy.typing import NDArray
 
+from bench.figures import style
 from bench.leaderboard.boards import StudyBoards
-from bench.report import style
-from bench.report.cells import Cell
 from bench.statistics.summary import t_interval
+from bench.studies.cells import Cell
 
 POINTS = 150
 """Points of a curve that a page draws; of a longer one every k-th and the last. The CSV has all."""

@@ -12,8 +12,8 @@ from bench.dataset import DATASETS, Dataset
 from bench.federation.build import federate
 from bench.federation.prepared import prepare
 from bench.leaderboard.boards import StudyBoards
-from bench.report.dataset_tables import DatasetTable, DataTable, dataset_tables, published_statistics
-from bench.report.settings import Column
+from bench.studies.dataset_tables import DatasetTable, DataTable, dataset_tables, published_statistics
+from bench.studies.settings import Column
 
 MOST_CLIENTS = 100
 """Clients of a federation whose labels are drawn."""

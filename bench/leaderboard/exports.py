@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, create_model
 
 from bench import __version__
 from bench.leaderboard.boards import Boards, records
-from bench.report import frame
-from bench.report.ranking import TABLE
+from bench.studies import frame
+from bench.studies.ranking import TABLE
 
 VERSION = 1
 """Version of the document; it grows when a field goes or changes its meaning, not when one is added."""
@@ -61,7 +61,7 @@ class Leaderboard(BaseModel):
 
 
 def cells(boards: Boards) -> pd.DataFrame:
-    """The cells of all studies that verdicts rest on, with the columns of ``bench.report.frame``."""
+    """The cells of all studies that verdicts rest on, with the columns of ``bench.studies.frame``."""
     return pd.concat([frame.frame(study.cells) for study in boards.studies], ignore_index=True)
 
 

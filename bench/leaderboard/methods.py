@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 
 from bench.hyper import HyperParameter, hyper_parameters
 from bench.leaderboard.boards import RunLink, links
-from bench.report.settings import Column, difference
-from bench.report.source import Runs
+from bench.studies.settings import Column, difference
+from bench.studies.source import Runs
 
 if TYPE_CHECKING:
     from bench.engine.method import Method

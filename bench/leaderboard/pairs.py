@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.leaderboard.boards import StudyBoards
-from bench.report.ranking import Task, scores
-from bench.report.wording import signed
 from bench.statistics.paired import Comparison, Scores, side_by_side
+from bench.studies.ranking import Task, scores
+from bench.studies.wording import signed
 
 CIRCLES = 20
 """Runs of a task that a picture draws as circles; more are strokes."""

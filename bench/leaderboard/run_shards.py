@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.report.source import Source
 from bench.spec import RunSpec
 from bench.store.queries import COUNTS
+from bench.studies.source import Source
 from bench.sweep.run_details import command
 
 BLOCK = 1000

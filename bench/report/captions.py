@@ -6,15 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bench.report.cells import Cell, Cells
-from bench.report.groups import Group
-from bench.report.measures import Measure
-from bench.report.results import Results
-from bench.report.settings import PARTITION, PER_SEED
-from bench.report.study import Study
-from bench.report.tuned import Search, budget, mark
-from bench.report.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
-from bench.report.wording import AVERAGES, RULES, STAGES, label, ranges
+from bench.studies.cells import Cell, Cells
+from bench.studies.groups import Group
+from bench.studies.measures import Measure
+from bench.studies.results import Results
+from bench.studies.settings import PARTITION, PER_SEED
+from bench.studies.study import Study
+from bench.studies.tuned import Search, budget, mark
+from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
+from bench.studies.wording import AVERAGES, RULES, STAGES, label, ranges
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "

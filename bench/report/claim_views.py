@@ -13,17 +13,17 @@ import pandas as pd
 
 from bench.grids.experiment import Point
 from bench.report.captions import conditions, origins
-from bench.report.cells import Cell, Cells
-from bench.report.claims import Claim, Claims
-from bench.report.measures import TEST
-from bench.report.ranking import scores
-from bench.report.results import Results
-from bench.report.settings import Column
-from bench.report.study import Study
 from bench.report.table import Document, Table, listing
-from bench.report.wording import label, read_as, signed
 from bench.statistics.paired import KEYS, side_by_side
 from bench.statistics.summary import Interval, t_interval
+from bench.studies.cells import Cell, Cells
+from bench.studies.claims import Claim, Claims
+from bench.studies.measures import TEST
+from bench.studies.ranking import scores
+from bench.studies.results import Results
+from bench.studies.settings import Column
+from bench.studies.study import Study
+from bench.studies.wording import label, read_as, signed
 
 HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "can't be told", "not measured"
 """Answers to a claim."""

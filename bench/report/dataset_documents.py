@@ -14,11 +14,11 @@ from itertools import groupby
 import pandas as pd
 from scipy.special import stdtrit
 
-from bench.report.dataset_tables import SHARES, Statistic
-from bench.report.published import Published, published
-from bench.report.study import Study
 from bench.report.table import Document, listing
-from bench.report.verdicts import LEVEL, STATES
+from bench.studies.dataset_tables import SHARES, Statistic
+from bench.studies.published import Published, published
+from bench.studies.study import Study
+from bench.studies.verdicts import LEVEL, STATES
 
 CLOSE = 0.02
 """Share by which a statistic of drawn clients may be off where only one draw was measured."""

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 
 from bench import __version__
+from bench.figures.layout import DPI
 from bench.pages.grades import GRADES
 from bench.pages.templating import environment, style_sheet
 from bench.report.captions import LEGEND
-from bench.report.figures import DPI
 from bench.report.folder import INDEX
 from bench.report.parts import Part
 from bench.report.table import NOWHERE, Table

@@ -10,14 +10,14 @@ from pathlib import PurePosixPath
 import pandas as pd
 
 from bench.pages.grades import GRADES
-from bench.report.cells import Cells
 from bench.report.printout import Score
-from bench.report.published import published
-from bench.report.ranking import Ranking
 from bench.report.reproduction import judged_cells
-from bench.report.study import Study
 from bench.report.table import Document, Table
-from bench.report.verdicts import STATES
+from bench.studies.cells import Cells
+from bench.studies.published import published
+from bench.studies.ranking import Ranking
+from bench.studies.study import Study
+from bench.studies.verdicts import STATES
 
 
 @dataclass(frozen=True, eq=False)

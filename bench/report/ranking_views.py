@@ -8,19 +8,19 @@ from dataclasses import asdict, astuple
 
 import pandas as pd
 
-from bench.report import style
+from bench.figures import style
+from bench.figures.layout import Figure
+from bench.figures.panels import Mark
+from bench.figures.rows import Ranks
 from bench.report.captions import conditions, origins
-from bench.report.figures import Figure
-from bench.report.groups import Group
-from bench.report.panels import Mark
-from bench.report.ranking import Ranking, Task, cell_groups
-from bench.report.results import Results
-from bench.report.rows import Ranks
-from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
-from bench.report.wording import gap, read_as, signed
 from bench.statistics.paired import ALPHA, REGION, Comparison
 from bench.statistics.ranks import DRAWS, LEAST, SEED
+from bench.studies.groups import Group
+from bench.studies.ranking import Ranking, Task, cell_groups
+from bench.studies.results import Results
+from bench.studies.study import Study
+from bench.studies.wording import gap, read_as, signed
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from bench.figures.layout import Figure
 from bench.pages.grades import GRADES, grade_look
-from bench.report.figures import Figure
 from bench.report.table import Document, Entry, SideNote, Table
 from bench.report.tables import WIDTH
 

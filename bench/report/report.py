@@ -8,34 +8,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.errors import RequestError, unknown
+from bench.figures import charts
+from bench.figures.drawings import Drawings
+from bench.figures.layout import Figure
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
-from bench.report import charts, folder, page, render, tables, terminal
-from bench.report import frame as frames
-from bench.report.cells import Cells, Selection
+from bench.report import folder, page, render, tables, terminal
 from bench.report.claim_views import claims
-from bench.report.collect import plans_of, results_of, selected_cells
 from bench.report.dataset_documents import dataset_document
-from bench.report.drawings import Drawings
-from bench.report.experiment import Plan
-from bench.report.figures import Figure
-from bench.report.metric import TITLES, check_kept
 from bench.report.parts import Part, scores, sentences, verdict_counts
-from bench.report.planned import UsualCells, usual_cells
 from bench.report.printout import PrintedStudy, Printout
-from bench.report.ranking import rank
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
 from bench.report.request import Request
-from bench.report.results import Results
-from bench.report.settings import Column
-from bench.report.shipped import run_origins
-from bench.report.source import OWN, Source
 from bench.report.spread import spread
-from bench.report.study import Study
 from bench.report.table import Document
 from bench.report.tuning import tuning
+from bench.studies import frame as frames
+from bench.studies.cells import Cells, Selection
+from bench.studies.collect import plans_of, results_of, selected_cells
+from bench.studies.experiment import Plan
+from bench.studies.metric import TITLES, check_kept
+from bench.studies.planned import UsualCells, usual_cells
+from bench.studies.ranking import rank
+from bench.studies.results import Results
+from bench.studies.settings import Column
+from bench.studies.source import OWN, Source
+from bench.studies.study import Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +281,7 @@ def _printout(
     studies = {
         part.study: PrintedStudy(
             part.title,
-            len(run_origins(part.documents)),
+            len(_run_origins(part.documents)),
             part.sentences,
             part.scores,
             {document.name: terminal.printed_document(document) for document in part.documents},
@@ -289,9 +289,19 @@ def _printout(
         for part in parts
     }
     documents = [document for part in parts for document in part.documents]
-    shipped_runs = Counter(sorted(origin for origin in run_origins(documents).values() if origin != OWN))
+    shipped_runs = Counter(sorted(origin for origin in _run_origins(documents).values() if origin != OWN))
     figures = sum(len(document.figures) for document in documents)
     return Printout(studies, unrun_names, columns_outside_tables, dict(shipped_runs), figures)
+
+
+def _run_origins(documents: Iterable[Document]) -> dict[int, str]:
+    """The bundle of every run in the cells shown, by its id; ``OWN`` for the user's own."""
+    groups = {id(cell.group): cell.group for document in documents for cell in document.cells if cell.group}
+    return {
+        run: origin
+        for group in groups.values()
+        for run, origin in zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True)
+    }
 
 
 def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> None:

@@ -11,14 +11,15 @@ import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
 from bench.report.captions import LEGEND, conditions, origins
-from bench.report.cells import Cell, Cells, Selection
-from bench.report.frame import frame
-from bench.report.published import Published, published
-from bench.report.results import Results
-from bench.report.settings import Column
-from bench.report.study import Study
 from bench.report.table import Document, Table, listing
-from bench.report.verdicts import (
+from bench.statistics.ranks import LEAST_METHODS, kendall
+from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.frame import frame
+from bench.studies.published import Published, published
+from bench.studies.results import Results
+from bench.studies.settings import Column
+from bench.studies.study import Study
+from bench.studies.verdicts import (
     GRADES,
     NOT_COMPARABLE,
     OWN,
@@ -28,8 +29,7 @@ from bench.report.verdicts import (
     grade,
     weigh,
 )
-from bench.report.wording import read_as
-from bench.statistics.ranks import LEAST_METHODS, kendall
+from bench.studies.wording import read_as
 
 NO_TABLE = "no table here"
 """Stands for a published accuracy that no table of the study has."""

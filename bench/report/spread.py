@@ -12,13 +12,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.report.captions import conditions, origins
-from bench.report.cells import Cell, Cells
-from bench.report.measures import BELOW_LOCAL, STD_OVER_CLIENTS, CellReading, Measure, Values
-from bench.report.results import Results
-from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
-from bench.report.wording import read_as
 from bench.statistics.summary import bottom_tenth, t_interval
+from bench.studies.cells import Cell, Cells
+from bench.studies.measures import BELOW_LOCAL, STD_OVER_CLIENTS, CellReading, Measure, Values
+from bench.studies.results import Results
+from bench.studies.study import Study
+from bench.studies.wording import read_as
 
 ACROSS = 4
 """Columns side by side on a terminal."""

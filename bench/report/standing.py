@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.report.cells import Cell
-from bench.report.groups import Aggregate, Group
-from bench.report.measures import BELOW_LOCAL
-from bench.report.ranking import Ranking, Task
-from bench.report.results import Results
-from bench.report.study import Study
 from bench.report.table import Table, listing
-from bench.report.wording import gap, with_std
 from bench.statistics.paired import Comparison, Verdict
+from bench.studies.cells import Cell
+from bench.studies.groups import Aggregate, Group
+from bench.studies.measures import BELOW_LOCAL
+from bench.studies.ranking import Ranking, Task
+from bench.studies.results import Results
+from bench.studies.study import Study
+from bench.studies.wording import gap, with_std
 
 
 @dataclass(frozen=True, eq=False)

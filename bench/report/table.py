@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import pandas as pd
 from pydantic import PlainSerializer
 
-from bench.report.cells import Cell
+from bench.studies.cells import Cell
 
 if TYPE_CHECKING:
-    from bench.report.figures import Figure  # loads matplotlib, which a report that is shown again needs not
+    from bench.figures.layout import Figure  # loads matplotlib, which a report that is shown again needs not
 
 RowKey = TypeVar("RowKey", bound=Hashable)
 GroupKey = TypeVar("GroupKey", bound=Hashable)

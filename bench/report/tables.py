@@ -13,18 +13,18 @@ import pandas as pd
 from bench.grids.experiment import Point
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
-from bench.report.cells import Cell, Cells
-from bench.report.experiment import Comparison, Line
-from bench.report.frame import frame
-from bench.report.measures import Measure
-from bench.report.results import Results
-from bench.report.settings import PARTITION, Column
 from bench.report.table import NOWHERE, Document, Entry, Row, SideNote, Table, listing
-from bench.report.verdicts import STATES
-from bench.report.wording import published_text, signed, with_std
+from bench.studies.cells import Cell, Cells
+from bench.studies.experiment import Comparison, Line
+from bench.studies.frame import frame
+from bench.studies.measures import Measure
+from bench.studies.results import Results
+from bench.studies.settings import PARTITION, Column
+from bench.studies.verdicts import STATES
+from bench.studies.wording import published_text, signed, with_std
 
 if TYPE_CHECKING:
-    from bench.report.figures import Figure
+    from bench.figures.layout import Figure
 
 Name = TypeVar("Name", bound=Hashable)
 

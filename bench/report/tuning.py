@@ -10,18 +10,18 @@ from itertools import chain
 import pandas as pd
 
 from bench.report.captions import conditions, origins
-from bench.report.cells import Cell, Cells, Selection
-from bench.report.published_spaces import published_settings, searched_values, winner
-from bench.report.ranking import Ranking, Task, competitors, scores
 from bench.report.ranking_views import MARKS, pair_tables, tables
-from bench.report.results import Results
-from bench.report.settings import Column
-from bench.report.study import Study
 from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.report.tables import places
-from bench.report.tuned import Search
-from bench.report.wording import gap, label, read_as, with_std
 from bench.statistics.paired import ALPHA, REGION, Comparison, compare
+from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.published_spaces import published_settings, searched_values, winner
+from bench.studies.ranking import Ranking, Task, competitors, scores
+from bench.studies.results import Results
+from bench.studies.settings import Column
+from bench.studies.study import Study
+from bench.studies.tuned import Search
+from bench.studies.wording import gap, label, read_as, with_std
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,12 @@ BENCH_PLUGINS=docs/examples/own_study.py bench report --study own_study -d cora 
 
 from pathlib import Path
 
-from bench.report.experiment import Line
-from bench.report.experiment_files import read
-from bench.report.published import Published
-from bench.report.settings import Column, Reading
-from bench.report.study import Study
-from bench.report.verdicts import PublishedRuns
+from bench.studies.experiment import Line
+from bench.studies.experiment_files import read
+from bench.studies.published import Published
+from bench.studies.settings import Column, Reading
+from bench.studies.study import Study
+from bench.studies.verdicts import PublishedRuns
 
 FOLDER = Path(__file__).parent / "own_study"
 """The experiments, and the paper's numbers: ``a_paper.csv``."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from bench.grids.grid import ColumnMatch
-from bench.report.claims import Claim, Claims
-from bench.report.measures import TOTAL_MEGABYTES
+from bench.studies.claims import Claim, Claims
+from bench.studies.measures import TOTAL_MEGABYTES
 
 from .measures import MEASURES
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.federation.scenarios import parse
-from bench.report.measures import MIXED, CellReading, Measure, Values
+from bench.studies.measures import MIXED, CellReading, Measure, Values
 
 STAGES = {"First": None, "Prior": 6, "Middle": 2, "Final": 1}
 """Stage -> the part of the best round at which it is; First is the first round that depends on data."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.report.dataset_tables import ImageClients
-from bench.report.experiment import Line
-from bench.report.experiment_files import read
-from bench.report.published import Published
-from bench.report.settings import Column, Reading
-from bench.report.study import Study
-from bench.report.verdicts import PublishedRuns
+from bench.studies.dataset_tables import ImageClients
+from bench.studies.experiment import Line
+from bench.studies.experiment_files import read
+from bench.studies.published import Published
+from bench.studies.settings import Column, Reading
+from bench.studies.study import Study
+from bench.studies.verdicts import PublishedRuns
 
 from .claims import CLAIMS
 from .measures import MEASURES

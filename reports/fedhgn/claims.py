@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from bench.grids.grid import ColumnMatch
-from bench.report.claims import Claim, Claims
+from bench.studies.claims import Claim, Claims
 
 from .measures import MEASURES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.report import measures
-from bench.report.measures import CellReading, Measure, Values
+from bench.studies import measures
+from bench.studies.measures import CellReading, Measure, Values
 
 
 def _exchange_measure(layer: int, coding: int) -> Measure:

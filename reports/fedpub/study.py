@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from bench.report.experiment import Line
-from bench.report.experiment_files import read
-from bench.report.published import Published
-from bench.report.settings import Column, Reading
-from bench.report.study import Study
-from bench.report.verdicts import PublishedRuns
+from bench.studies.experiment import Line
+from bench.studies.experiment_files import read
+from bench.studies.published import Published
+from bench.studies.settings import Column, Reading
+from bench.studies.study import Study
+from bench.studies.verdicts import PublishedRuns
 
 LINES = (
     Line("local", "Local"),

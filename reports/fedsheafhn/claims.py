@@ -7,8 +7,8 @@ from functools import partial
 from itertools import pairwise
 
 from bench.grids.grid import ColumnMatch
-from bench.report.claims import Claim, Claims
-from bench.report.measures import (
+from bench.studies.claims import Claim, Claims
+from bench.studies.measures import (
     PEAK_MEMORY,
     SERVER_SECONDS,
     STD_OVER_CLIENTS,

@@ -7,8 +7,8 @@ from operator import sub
 
 import numpy as np
 
-from bench.report.measures import TEST, CellReading, Measure, Values
-from bench.report.settings import Reading, epochs_at
+from bench.studies.measures import TEST, CellReading, Measure, Values
+from bench.studies.settings import Reading, epochs_at
 
 SHARE = 0.9
 """The share of Local's accuracy at which a method counts as near it."""

@@ -25,11 +25,11 @@ from bench.compare import (
 )
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
-from bench.report.experiment import Plan as Experiments
-from bench.report.results import Results
 from bench.report.standing import sentences, standings
 from bench.spec import RunSpec
 from bench.store.queries import Stored
+from bench.studies.experiment import Plan as Experiments
+from bench.studies.results import Results
 from bench.sweep import fingerprint
 from bench.sweep.plan import Plan, make_plan
 from bench.sweep.run import Outcome
@@ -142,7 +142,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
         "bench.store.store.stored_runs", lambda url, write: (stored_like(runs[:1], "before"), [])
     )
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
-    monkeypatch.setattr("bench.report.shipped.opened", lambda url, **_: nullcontext(database))
+    monkeypatch.setattr("bench.studies.shipped.opened", lambda url, **_: nullcontext(database))
     asked = ["compare", str(EXAMPLE), "-d", "cora", "-k", "10", "--seed", "0-1"]
     with pytest.raises(SystemExit) as ended:
         main([*asked, "--out", str(tmp_path / "out")])

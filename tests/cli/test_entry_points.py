@@ -16,7 +16,7 @@ from bench.engine.methods import METHODS
 from bench.federation.scenario import SCENARIOS
 from bench.nn.base import CLIENT_MODELS
 from bench.registry import Kind
-from bench.report.study import STUDIES
+from bench.studies.study import STUDIES
 
 KINDS: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
 
@@ -25,7 +25,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.federation.scenario import SCENARIOS, Scenario
 from bench.methods.fedavg import FedAvg
 from bench.nn.gcn import GCN
-from bench.report.study import Study
+from bench.studies.study import Study
 
 class Method(FedAvg):
     name = "made_up_method"

@@ -8,8 +8,8 @@ import pytest
 
 from bench.errors import RequestError
 from bench.grids import Filters, ad_hoc, expand
-from bench.report.shipped import opened
 from bench.resolve import parse_overrides
+from bench.studies.shipped import opened
 from bench.tune.apply import configurations, tuned
 
 from .conftest import Bench

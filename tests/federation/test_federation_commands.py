@@ -15,15 +15,15 @@ from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError, RequestError
 from bench.federation.build import build
 from bench.federation.prepared import Prepared, prepare
-from bench.report.dataset_tables import (
+from bench.sources import Sources
+from bench.spec import Protocol
+from bench.studies.dataset_tables import (
     DataTable,
     Statistic,
     dataset_tables,
     published_statistics,
 )
-from bench.report.study import STUDIES
-from bench.sources import Sources
-from bench.spec import Protocol
+from bench.studies.study import STUDIES
 
 Capture = pytest.CaptureFixture[str]
 

@@ -23,8 +23,8 @@ from bench.federation.statistics import (
     holders,
     local_clustering,
 )
-from bench.report.dataset_tables import Statistic, dataset_tables
-from bench.report.study import STUDIES
+from bench.studies.dataset_tables import Statistic, dataset_tables
+from bench.studies.study import STUDIES
 
 
 def test_a_triangle_with_a_tail() -> None:

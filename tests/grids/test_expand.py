@@ -244,7 +244,7 @@ def test_paper_tables_is_both_tables_of_the_paper() -> None:
     # 2 tables of 6 data sets, 2 client counts and 11 methods, counted in the paper.
     assert len(cells) == 264
     assert len([plan for plan in planned if plan.method not in grid.references]) == 1320
-    from bench.report.published import published
+    from bench.studies.published import published
 
     paper = {
         (value.dataset, value.scenario, value.clients, value.method)

@@ -21,13 +21,13 @@ from sqlalchemy import insert
 
 from bench.engine.methods import METHODS
 from bench.leaderboard.build import build
-from bench.report.source import MergedSource
-from bench.report.study import STUDIES
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store import open_store
 from bench.store.arrays import pack_counts
 from bench.store.models import ClientResult, Curve, Environment, Partition, Run
+from bench.studies.source import MergedSource
+from bench.studies.study import STUDIES
 
 DATASETS = ("cora", "citeseer", "pubmed", "computers", "photo", "ogbn-arxiv")
 COLUMNS = [

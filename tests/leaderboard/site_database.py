@@ -18,13 +18,13 @@ from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
-from bench.report.experiment import Comparison, Experiment, Line, Target
-from bench.report.settings import Column, Reading
-from bench.report.source import MergedSource
-from bench.report.study import Study
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, open_store
 from bench.store.models import ImportedBundle, Run
+from bench.studies.experiment import Comparison, Experiment, Line, Target
+from bench.studies.settings import Column, Reading
+from bench.studies.source import MergedSource
+from bench.studies.study import Study
 
 EVIL = '<img src=x onerror="window.hacked=1">'
 """A method's name."""

@@ -44,8 +44,8 @@ from bench.leaderboard.build import build
 from bench.leaderboard.charts import call, script_json
 from bench.leaderboard.methods import about
 from bench.leaderboard.pictures import Scale
-from bench.report.source import MergedSource
 from bench.store import open_store
+from bench.studies.source import MergedSource
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
 BOARD = board_page("tiny", "cora")

@@ -6,9 +6,9 @@ import pytest
 from scipy.stats import t
 
 from bench.report.dataset_documents import CLOSE, dataset_document, judge_statistic, shipped_statistics
-from bench.report.dataset_tables import Statistic
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedsheafhn import FedSheafHN
+from bench.studies.dataset_tables import Statistic
 
 
 def statistic(

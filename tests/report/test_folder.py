@@ -13,7 +13,7 @@ from study_cells import Ungridded
 
 from bench import frames
 from bench.cli.main import main
-from bench.report import figures
+from bench.figures import layout
 
 
 @pytest.fixture
@@ -34,9 +34,9 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return Canvas(figsize=(1, 1))
 
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("bench.report.shipped.opened", opened)
-    monkeypatch.setattr("bench.report.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Ungridded}))
-    monkeypatch.setattr(figures, "draw", draw)
+    monkeypatch.setattr("bench.studies.shipped.opened", opened)
+    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Ungridded}))
+    monkeypatch.setattr(layout, "draw", draw)
     return done
 
 

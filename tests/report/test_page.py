@@ -213,8 +213,8 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_another_process_writes_the_same_bytes(built: tuple[Report, Path], tmp_path: Path) -> None:
     script = (
-        "import sys, pathlib, test_page; from bench.report import figures; "
-        "from matplotlib.figure import Figure; figures.draw = lambda figure: Figure(figsize=(1, 1)); "
+        "import sys, pathlib, test_page; from bench.figures import layout; "
+        "from matplotlib.figure import Figure; layout.draw = lambda figure: Figure(figsize=(1, 1)); "
         "test_page.report(pathlib.Path(sys.argv[1]))"
     )
     here = Path(__file__).parent

@@ -9,14 +9,14 @@ from fake_database import FakeDatabase
 from study_cells import cells_in, main_tables, plan_of, report_of
 
 from bench.grids import expand, load_grid
-from bench.report.cells import Cell, Cells, Selection
-from bench.report.published import published
 from bench.report.reproduction import agreements, judged_cells, reproduction, sign_tests
 from bench.report.request import Request
-from bench.report.results import Results
-from bench.report.settings import Column
 from bench.report.table import Document
 from bench.reports.fedsheafhn import FedSheafHN
+from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.published import published
+from bench.studies.results import Results
+from bench.studies.settings import Column
 
 CORA_10 = Column("cora", "non-overlapping", 10)
 CORA = Selection(datasets=frozenset({"cora"}))

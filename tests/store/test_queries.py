@@ -8,11 +8,11 @@ import numpy as np
 from stored_runs import context_of, spec_of
 
 from bench.engine.result import RunResult
-from bench.report.source import MergedSource
 from bench.store import open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
 from bench.store.queries import by_client
+from bench.studies.source import MergedSource
 
 
 def test_counts_are_texts_by_client(tmp_path: Path) -> None:

@@ -1,0 +1,216 @@
+"""The figures of an experiment that show curves: by round, by epoch and along its points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bench.figures import style
+from bench.figures.chart_lines import (
+    LineRuns,
+    Parts,
+    by_column,
+    figure_of,
+    heading_of,
+    key_methods,
+    lines_with_numbers,
+    mark_of,
+    panel_of,
+    reading_of,
+    rows_of,
+)
+from bench.figures.curves import Curves, Numbers
+from bench.figures.layout import Figure
+from bench.figures.panels import ACCURACY, Mark
+from bench.statistics.summary import with_intervals
+from bench.studies.cells import Cells
+from bench.studies.measures import Measure
+from bench.studies.results import Results
+from bench.studies.settings import Column, epochs_at
+from bench.studies.wording import AVERAGES, STAGES
+
+LOSS = "loss"
+"""Name under which a run keeps its training loss by round."""
+
+
+BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more)."
+
+
+OUTLIERS = "The axis need not show first rounds, nor curves far from the others, which are named below it."
+
+
+Values = Callable[[LineRuns], tuple[Numbers, Numbers] | None]
+"""From a line to its x and its values ``[seeds, points]``, None for none."""
+
+
+def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -> list[Curves]:
+    """A panel a column of curves over rounds or epochs.
+
+    Lines that compete with none, such as a model of all data, are drawn beside the others on the same data,
+    as far as those go; a column of such lines alone has no panel then.
+    """
+
+    def panel(column: Column) -> Curves | None:
+        lines = lines_with_numbers(cells, column)
+        peers = [peer for peer in cells.columns if replace(peer, clients=column.clients) == column != peer]
+        if peers and not any(line.cell.line.ranked for line in lines):
+            return None
+        keys = key_methods(cells.study, lines)
+        curves = [(line, curve) for line in lines if (curve := values(line))]
+        end = max((x[-1] for _, (x, _) in curves), default=0)
+        for peer in peers:
+            references = (line for line in lines_with_numbers(cells, peer) if not line.cell.line.ranked)
+            curves += [(line, curve) for line in references if (curve := values(line))]
+        parts: Parts = []
+        for line, (x, y) in curves:
+            x, y = x[x <= end], y[:, x <= end]
+            x = x.astype(int) if (x % 1 == 0).all() else x
+            std = y.std(axis=0, ddof=1) if len(y) > 1 else np.nan
+            rows = line.rows(**{axis: x, "n": len(y), "mean": y.mean(axis=0), "std": std})
+            parts.append((rows, line.mark(keys)))
+        title = cells.study.column_title(column)
+        return panel_of(parts, Curves, title, axis, "mean", axis.capitalize(), up_label)
+
+    return by_column(cells, panel)
+
+
+def convergence(cells: Cells, results: Results) -> list[Figure]:
+    """Test accuracy by round: mean over clients, then mean and interval over seeds."""
+    study = cells.study
+
+    def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
+        curves = results.curves(line.group, line.cell.stage, study.average)
+        settings = line.group.settings
+        by_epoch = line.cell.stage == "trained" and settings.get("protocol.evaluate") == "epoch"
+        per_round = int(settings["protocol.local_epochs"]) if by_epoch else 1
+        return (np.arange(1, curves.shape[1] + 1) / per_round, curves) if curves.size else None
+
+    caption = (
+        f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, but for "
+        f"lines that are read at another; no rule: every round is shown), {AVERAGES[study.average]}; {BAND} "
+        f"{OUTLIERS}"
+    )
+    panels = _curves(cells, "round", values)
+    return figure_of(cells, "convergence", heading_of("Test accuracy by round", panels), caption, panels)
+
+
+def epochs(cells: Cells, results: Results) -> list[Figure]:
+    """Test accuracy by local epochs, those of a warm-up counted."""
+    study, stage = cells.study, cells.study.primary.stage
+
+    def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
+        curves = results.curves(line.group, stage, study.average)
+        rows = np.arange(1, curves.shape[-1] + 1)
+        return (epochs_at(line.group.settings, rows), curves) if curves.size else None
+
+    caption = (
+        f"Test accuracy of {STAGES[stage]} by local epochs, those before the first round counted (stage "
+        f"{stage}, no rule: every step is shown), {AVERAGES[study.average]}; {BAND} {OUTLIERS}"
+    )
+    panels = _curves(cells, "local epochs", values)
+    return figure_of(cells, "epochs", heading_of("Test accuracy by local epochs", panels), caption, panels)
+
+
+def losses(cells: Cells, results: Results) -> list[Figure]:
+    """Training loss by round; there is none of a method that trains nothing."""
+
+    def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
+        artefacts = (results.artefact(int(run), LOSS) for run in line.group.done["id"])
+        run_losses = [np.asarray(loss, np.float64) for loss in artefacts if loss is not None]
+        finite_losses = [loss for loss in run_losses if np.isfinite(loss).all()]
+        return (np.arange(1.0, len(finite_losses[0]) + 1), np.stack(finite_losses)) if finite_losses else None
+
+    caption = (
+        "Training loss by round: cross-entropy on the clients' training nodes before each local step, mean "
+        f"over clients and the round's local epochs (no stage or rule plays a part); {BAND} {OUTLIERS}"
+    )
+    panels = _curves(cells, "round", values, "Training loss")
+    return figure_of(cells, "loss", heading_of("Training loss by round", panels), caption, panels)
+
+
+def _along(cells: Cells, column: Column, measure: Measure, with_published: bool = False) -> Curves | None:
+    """A measure along the experiment's points, of lines with two of them or more; ``with_published`` adds the
+    published values, dotted.
+    """
+    places = [point for point in cells.experiment.points if point.x is not None]
+    parts: list[pd.DataFrame] = []
+    measured_marks, published_marks = [], []
+    for line in cells.lines:
+        point_cells = [(point.x, cells.at(column, line, point, measure)) for point in places]
+        mark = mark_of(cells, line)
+        numbers = [(x, cell.measured) for x, cell in point_cells if cell and cell.measured]
+        if len(numbers) > 1:
+            rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
+            parts.append(_points(cells, column, mark.method, rows))
+            measured_marks.append(mark)
+        values = [
+            (x, cell.target.mean)
+            for x, cell in point_cells
+            if cell and cell.target and cell.target.mean is not None
+        ]
+        if with_published and len(values) > 1:
+            name, look = f"{mark.method} (published)", replace(mark.look, dashes=style.DASHES[-1])
+            parts.append(_points(cells, column, name, [(x, 0, value, None) for x, value in values]))
+            published_marks.append(Mark(name, f"{mark.label}, published", look))
+    if not measured_marks:
+        return None
+    data = with_intervals(pd.concat(parts, ignore_index=True))
+    axis = cells.experiment.axis
+    return Curves(
+        cells.study.column_title(column),
+        data,
+        (*measured_marks, *published_marks),
+        axis,
+        across_label=axis.capitalize(),
+    )
+
+
+def _points(cells: Cells, column: Column, name: str, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    x, n, mean, std = zip(*rows, strict=True)
+    deviations = np.array(std, np.float64)
+    return rows_of(column, name, **{cells.experiment.axis: x, "n": n, "mean": mean, "std": deviations})
+
+
+def points(cells: Cells, results: Results) -> list[Figure]:
+    """Every measure along the experiment's points, a figure each."""
+    study = cells.study
+    methods = {mark_of(cells, line).method: line.method for line in cells.lines}
+    figures: list[Figure] = []
+
+    def with_keys(panel: Curves) -> Curves:
+        # Named are the best of all lines, and the best of those of the proposed method and of the baseline.
+        means = panel.data.groupby("method", sort=False)["mean"].mean()
+        order = list(means.sort_values(ascending=False, kind="stable").index)
+        keys = [name for name in order if methods[name] not in study.references][:1]
+        for method in (study.proposed, study.baseline):
+            keys += [name for name in order if methods[name] == method][:1]
+        return replace(panel, marks=tuple(replace(mark, key=mark.method in keys) for mark in panel.marks))
+
+    for measure in cells.measures:
+        column_panels = [_along(cells, column, measure) for column in cells.columns]
+        panels = [with_keys(panel) for panel in column_panels if panel is not None]
+        title = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
+        heading = heading_of(f"{title} by {cells.experiment.axis}", panels)
+        caption = f"{measure.meaning.capitalize()}: {reading_of(study, measure)}; {BAND}"
+        figures += figure_of(cells, measure.name, heading, caption, panels)
+    return figures
+
+
+def measures(cells: Cells, results: Results) -> list[Figure]:
+    """All measures of the first one's metric along the experiment's points, beside published values."""
+    ticks = tuple((point.x, point.label) for point in cells.experiment.points if point.x is not None)
+    main_measures = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]
+    panels = [
+        replace(panel, title=measure.title, up_label="", ticks=ticks)
+        for column in cells.columns
+        for measure in main_measures
+        if (panel := _along(cells, column, measure, with_published=True)) is not None
+    ]
+    columns = "; ".join(cells.study.column_title(column) for column in cells.columns)
+    axis = cells.experiment.axis
+    caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
+    return figure_of(cells, "measures", heading_of(f"By {axis}", panels), caption, panels)

@@ -1,0 +1,287 @@
+"""Curves: means along rounds, epochs or points, few in one drawing, many with a small one each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure as Canvas
+from numpy.typing import NDArray
+
+from bench.figures import style
+from bench.figures.lettering import LABEL, NAME_ROOM, POINT, fitted_text, spread, text_width, wrapped_lines
+from bench.figures.panels import ACCURACY, OUTLINED, Corner, Margins, Mark, Panel, add_axes, round_numbers
+from bench.statistics.summary import LEAST_RUNS
+
+Numbers = NDArray[np.float64]
+
+
+class Range(NamedTuple):
+    """The part of an axis that is shown, and for each curve outside it how far it goes."""
+
+    low: float
+    high: float
+    cut: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Panel):
+    """Means along the column ``x``, with their intervals where the frame has them.
+
+    A few curves share one drawing, each with its name at its end. Many are not read so: then one drawing
+    names those that matter, and below it every method has a small one of its own, before all others in grey.
+    ``ticks`` are names of places along the axis. ``is_robust``: a curve far from the others does not stretch
+    the axis; else everything is shown, with a line at ``level``.
+    """
+
+    x: str = "round"
+    y: str = "mean"
+    across_label: str = "Round"
+    up_label: str = ACCURACY
+    ticks: tuple[tuple[float, str], ...] = ()
+    is_robust: bool = True
+    level: float | None = None
+
+    FEW: ClassVar[int] = 6
+    """Curves that can be told apart in one drawing."""
+    BARS: ClassVar[int] = 12
+    """Points of a curve up to which each has a bar; a longer one has a band."""
+    MARKERS: ClassVar[int] = 5
+    """Markers along a curve."""
+    START: ClassVar[float] = 0.1
+    """Share of a curve, its first rounds, after which the axis shows half of the curves at least."""
+    WIDE: ClassVar[float] = 6.9
+    """Inches of a drawing with a small one for every method, labels included."""
+    SMALL: ClassVar[float] = 0.92
+    """Height of a small drawing in inches."""
+    STEP: ClassVar[float] = 1.16
+    """Inches from a small drawing to the one below."""
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether one drawing cannot hold all curves."""
+        return len(self.marks) > self.FEW
+
+    @property
+    def named_marks(self) -> list[Mark]:
+        """The curves that have their name in the first drawing."""
+        return [mark for mark in self.marks if mark.key or not self.is_crowded]
+
+    @property
+    def inches(self) -> tuple[float, float]:
+        """The first drawing; with small ones it is above them, and its axes end where the names begin."""
+        return (self.WIDE - self.margins.right, 1.9) if self.is_crowded else super().inches
+
+    @property
+    def margins(self) -> Margins:
+        """Room for the names at the right, and for a note and the small drawings below."""
+        names = max((text_width(mark.label, LABEL) for mark in self.named_marks), default=0.0)
+        rows = -(-len(self.marks) // self._columns)
+        small_height = rows * self.STEP + 0.42 if self.is_crowded else 0.0
+        plain_margins = Margins()
+        bottom = plain_margins.bottom + self._note_height + small_height
+        return plain_margins._replace(right=min(names, NAME_ROOM) + 0.32, bottom=bottom)
+
+    @property
+    def _columns(self) -> int:
+        """Small drawings side by side: the number that leaves the fewest empty places."""
+        return min((5, 4, 6), key=lambda columns: -len(self.marks) % columns)
+
+    @cached_property
+    def lines(self) -> dict[str, Numbers]:
+        """The points ``[points, 2]`` of every method's curve."""
+        return {method: rows[[self.x, self.y]].to_numpy(np.float64) for method, rows in self.parts.items()}
+
+    @cached_property
+    def y_range(self) -> Range:
+        """Where the y axis begins and ends.
+
+        It shows the second half of every long curve, and all of a short one. If ``is_robust``, it leaves out
+        what is beyond Tukey's fences around the curves, and names it. Intervals widen it by half of its
+        length at most.
+        """
+        curves = [self.lines[mark.method][:, 1] for mark in self.marks]
+        is_short = [len(curve) <= self.BARS or not self.is_robust for curve in curves]
+        tails = [
+            np.nan_to_num(curve if is_whole else curve[len(curve) // 2 :])
+            for curve, is_whole in zip(curves, is_short, strict=True)
+        ]
+        lows, highs = np.array([[tail.min(), tail.max()] for tail in tails]).T
+        low, high = float(lows.min()), float(highs.max())
+        if self.is_robust:
+            start = float(np.median([curve[math.floor(self.START * len(curve))] for curve in curves]))
+            low, high = max(low, _fence(lows, -1)), min(high, _fence(highs, 1))
+            low, high = np.fmin(low, start), np.fmax(high, start)
+        length = max(high - low, 0.02 * abs(high), 1e-6)
+        ends = self.data[["low", "high"]] if "low" in self.data and any(is_short) else pd.DataFrame()
+        bottom = max(np.nanmin([low, *ends.to_numpy().ravel()]), low - length / 2) - 0.06 * length
+        top = min(np.nanmax([high, *ends.to_numpy().ravel()]), high + length / 2) + 0.06 * length
+        cut = tuple(
+            f"{mark.label}, to {(lowest if lowest < bottom else highest):.1f}"
+            for mark, lowest, highest in zip(self.marks, lows, highs, strict=True)
+            if lowest < bottom or highest > top
+        )
+        return Range(max(bottom, 0.0) if low >= 0 else bottom, top, cut)
+
+    @cached_property
+    def _note(self) -> list[str]:
+        """What the axis does not show, in lines that fit below the drawing."""
+        text = f"Outside the axis: {'; '.join(self.y_range.cut)}" if self.y_range.cut else ""
+        return wrapped_lines(text, (self.WIDE if self.is_crowded else 2.3 + NAME_ROOM) - 0.1, LABEL - 1)
+
+    @property
+    def _note_height(self) -> float:
+        return len(self._note) * LABEL * 1.3 * POINT
+
+    def draw(self, axes: Axes) -> None:
+        """The curves with their intervals, and names at their ends."""
+        self._frame(axes)
+        if self.is_crowded:
+            self._grey(axes, [mark for mark in self.marks if not mark.key])
+        for place, mark in enumerate(self.named_marks):
+            self._curve(axes, mark, place / len(self.named_marks))
+        self._name_ends(axes)
+        axes.set_xlabel(self.across_label)
+        axes.set_ylabel(self.up_label)
+        axes.annotate(
+            "\n".join(self._note),
+            (0, 0),
+            xycoords="axes fraction",
+            xytext=(0, -30),
+            textcoords="offset points",
+            fontsize=LABEL - 1,
+            color="0.3",
+            va="top",
+        )
+
+    def draw_on(self, canvas: Canvas, corner: Corner) -> None:
+        """The drawing, and where there are many curves the small ones."""
+        super().draw_on(canvas, corner)
+        if not self.is_crowded:
+            return
+        columns, gap = self._columns, 0.09
+        width = (self.WIDE - gap * (columns - 1)) / columns
+        rows = -(-len(self.marks) // columns)
+        top = corner.bottom - Margins().bottom - self._note_height - (self.STEP - self.SMALL)
+        for place, mark in enumerate(self.marks):
+            row, column = divmod(place, columns)
+            small_corner = Corner(corner.left + column * (width + gap), top - row * self.STEP - self.SMALL)
+            axes = add_axes(canvas, small_corner, width, self.SMALL)
+            self._frame(axes, is_small=True)
+            self._grey(axes, [neighbour for neighbour in self.marks if neighbour is not mark])
+            self._curve(axes, mark)
+            end = f"{self.lines[mark.method][-1, 1]:.1f}" if self.is_robust else ""
+            label, size = fitted_text(mark.label, width - text_width(end, 6.5) - 0.08, LABEL + 0.5)
+            axes.set_title(label, fontsize=size, color=style.ink(mark.look.colour), pad=2.5)
+            axes.set_title(end, fontsize=6.5, color="0.3", loc="right", pad=2.5)
+            is_last = place + columns >= len(self.marks)
+            axes.tick_params(labelleft=column == 0, labelbottom=is_last, labelsize=6.5)
+            if row == rows // 2 and column == 0:
+                axes.set_ylabel(self.up_label, fontsize=7)
+            else:
+                axes.yaxis.set_label_coords(0, 0)  # no label: nothing need be measured to place it
+            if place == len(self.marks) - 1 - (len(self.marks) - 1) % columns + columns // 2:
+                axes.set_xlabel(self.across_label, fontsize=7)
+            else:
+                axes.xaxis.set_label_coords(0, 0)
+
+    def _frame(self, axes: Axes, is_small: bool = False) -> None:
+        """Limits and ticks, the same in every drawing of the panel."""
+        low, high = 0.0, 1.01 * max(float(line[:, 0].max()) for line in self.lines.values())
+        ticks = [(place, f"{place:,.6g}") for place in round_numbers(low, high, 3 if is_small else 6)]
+        if self.ticks:
+            low, high = self.ticks[0][0] - 0.3, self.ticks[-1][0] + 0.3
+        axes.set_xlim(low, high)
+        axes.set_ylim(self.y_range.low, self.y_range.high)
+        # A small drawing's last number would run into its neighbour's first.
+        places = [tick for tick in self.ticks or ticks if not is_small or tick[0] <= low + 0.9 * (high - low)]
+        axes.set_xticks([place for place, _ in places], [name for _, name in places])
+        axes.set_yticks(round_numbers(self.y_range.low, self.y_range.high, 3 if is_small else 5))
+        if self.level is not None:
+            axes.axhline(self.level, color="0.3", linewidth=0.8, zorder=1)
+
+    def _curve(self, axes: Axes, mark: Mark, offset: float | None = None) -> None:
+        """A curve with its band or bars; that of a single run is thin, and of two both are thin beside their
+        mean. ``offset`` (0 to 1) staggers the markers of neighbours, None: none.
+        """
+        rows, look = self.parts[mark.method], mark.look
+        x, y = self.lines[mark.method].T
+        if len(rows) == 1:
+            axes.axhline(float(y[0]), color=look.colour, linestyle=look.dashes, linewidth=1.2)
+            return
+        bars = len(rows) <= self.BARS
+        runs = int(rows["n"].max()) if "n" in rows else LEAST_RUNS
+        if "low" in rows and rows["low"].notna().any():
+            low, high = rows["low"].to_numpy(np.float64), rows["high"].to_numpy(np.float64)
+            if bars:
+                mask = np.isfinite(low)
+                bars_up = (high - low)[mask] / 2
+                axes.errorbar(x[mask], y[mask], bars_up, fmt="none", ecolor=look.colour, elinewidth=0.9)
+            else:
+                axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
+        elif runs > 1 and "std" in rows:
+            gap = rows["std"].to_numpy(np.float64) / math.sqrt(2)  # two runs lie so far from their mean
+            axes.plot(x, np.column_stack([y - gap, y + gap]), color=look.colour, linewidth=0.5, alpha=0.6)
+        step = 1 if bars else max(1, len(y) // self.MARKERS)
+        axes.plot(
+            x,
+            y,
+            color=look.colour,
+            linestyle=look.dashes,
+            linewidth=0.8 if runs == 1 else 1.4,
+            marker=look.marker if offset is not None else "",
+            markersize=4,
+            **OUTLINED,
+            markevery=(int((offset or 0.0) * step), step),
+            zorder=3,
+        )
+
+    def _grey(self, axes: Axes, marks: Sequence[Mark]) -> None:
+        """Curves that are there for comparison."""
+        lines = (self.lines[mark.method] for mark in marks)
+        drawn_lines = [line for line in lines if len(line) > 1]
+        grey = LineCollection(drawn_lines, colors=style.OTHERS, linewidths=0.7, zorder=1.5)
+        axes.add_collection(grey, autolim=False)
+
+    def _name_ends(self, axes: Axes) -> None:
+        """Names right of the axes, each at its curve's end and joined to it, none on top of another."""
+        (x_low, x_high), (low, high) = axes.get_xlim(), axes.get_ylim()
+        width, height = self.inches
+        lines = [self.lines[mark.method] for mark in self.named_marks]
+        xs = [1.0 if len(line) == 1 else float(line[-1, 0] - x_low) / (x_high - x_low) for line in lines]
+        ys = [min(max(float(line[-1, 1] - low) / (high - low), 0.0), 1.0) for line in lines]
+        start = 1 + 0.16 / width
+        places = spread(ys, LABEL * 1.2 * POINT / height)
+        for mark, x, y, place in zip(self.named_marks, xs, ys, places, strict=True):
+            label, size = fitted_text(mark.label, NAME_ROOM, LABEL)
+            axes.plot(
+                [x, 1 + 0.03 / width, start - 0.03 / width],
+                [y, y, place],
+                transform=axes.transAxes,
+                color=mark.look.colour,
+                linewidth=0.6,
+                clip_on=False,
+                zorder=2,
+            )
+            axes.text(
+                start,
+                place,
+                label,
+                transform=axes.transAxes,
+                fontsize=size,
+                color=style.ink(mark.look.colour),
+                va="center_baseline",
+            )
+
+
+def _fence(values: Numbers, side: int) -> float:
+    """Tukey's end beyond which values are far from the others: below them (side -1) or above (1)."""
+    lower, middle, upper = np.quantile(values, (0.25, 0.5, 0.75))
+    return float((upper if side > 0 else lower) + side * 1.5 * max(upper - lower, 0.02 * abs(middle)))

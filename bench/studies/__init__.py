@@ -1,0 +1,1 @@
+"""What studies compare, and what stored runs say of it: cells with their values, published and measured."""

@@ -1,0 +1,199 @@
+"""The cells of an experiment: measured, published, difference and verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bench.grids.experiment import Point
+from bench.studies.experiment import Comparison, Experiment, Line
+from bench.studies.groups import Aggregate, Average, Group
+from bench.studies.measures import CellReading, Measure
+from bench.studies.published import Published
+from bench.studies.results import Results
+from bench.studies.settings import Column, Reading, Settings
+from bench.studies.study import Study
+from bench.studies.verdicts import Evidence, PartitionSpread
+
+DEFAULT, TUNED, OTHER = "default", "tuned", "other settings"
+"""Whether a cell has the settings that the study's grids plan, those that tuning found, or others."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a study is reported; an empty set takes everything."""
+
+    datasets: frozenset[str] = frozenset()
+    scenarios: frozenset[str] = frozenset()
+    clients: frozenset[int] = frozenset()
+    methods: frozenset[str] = frozenset()
+    columns: frozenset[Column] = frozenset()
+
+    def has_column(self, column: Column) -> bool:
+        """Whether the column is reported."""
+        return (
+            (not self.datasets or column.dataset in self.datasets)
+            and (not self.scenarios or column.scenario in self.scenarios)
+            and (not self.clients or column.clients in self.clients)
+            and (not self.columns or column in self.columns)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One number of a table under one measure, beside one comparison's published value.
+
+    ``document`` is its experiment; ``table`` names table and measure for readers, ``title`` its line.
+    ``setting`` is what its runs have other than the method's usual settings, ``settings`` all that its runs
+    have, or are planned with. ``baseline`` are the runs of the study's baseline in the same place, of the
+    same seeds on the same clients, ``control`` what the study's control reaches on them, one value a seed.
+    ``spread`` is what its verdict's tolerance holds of other partitions, ``evidence`` what its grade rests
+    on; a cell without one has no grade. ``planned_seeds`` is their number as a grid plans it (0: none does).
+    """
+
+    study: str
+    document: str
+    table: str
+    title: str
+    comparison: Comparison
+    measure: Measure
+    column: Column
+    line: Line
+    point: Point
+    setting: str
+    stage: str
+    rule: str
+    measured: Aggregate | None
+    target: Published | None
+    verdict: str
+    reason: str
+    group: Group | None = field(repr=False, default=None)
+    settings: Settings = field(repr=False, default_factory=dict)
+    baseline: Group | None = field(repr=False, default=None)
+    control: Aggregate | None = None
+    spread: PartitionSpread = field(default_factory=PartitionSpread)
+    evidence: Evidence | None = None
+    planned_seeds: int = 0
+
+    @property
+    def method(self) -> str:
+        """The line's method."""
+        return self.line.method
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Seeds that have numbers."""
+        return self.group.seeds if self.group else ()
+
+    @property
+    def lost_runs(self) -> int:
+        """Number of runs without numbers."""
+        return len(self.group.runs) - len(self.group.done) if self.group else 0
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published mean in points, where there are both."""
+        if self.measured is None or self.target is None or self.target.mean is None:
+            return None
+        return self.measured.mean - self.target.mean
+
+    @property
+    def tuning(self) -> str:
+        """``DEFAULT``, ``TUNED`` or ``OTHER``."""
+        if self.group and self.group.search:
+            return TUNED
+        return OTHER if self.setting else DEFAULT
+
+    def read(self, results: Results, average: Average, reading: Reading | None = None) -> CellReading:
+        """Its runs as measures take them, read as the cell is unless otherwise said."""
+        assert self.group is not None
+        reading = reading or Reading(self.stage, self.rule)
+        context = average, self.baseline, self.point.label
+        return CellReading(results, self.group, reading.stage, reading.rule, *context)
+
+
+Key = tuple[Comparison, Measure, Column, Line, Point]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The selected cells of an experiment: every planned, published or found one, measured or not.
+
+    ``other_runs`` counts the runs of a main table's columns and methods that stand elsewhere.
+    """
+
+    study: Study
+    experiment: Experiment
+    measures: tuple[Measure, ...]
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    by_key: Mapping[Key, Cell]
+    other_runs: int = 0
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.by_key.values())
+
+    def at(
+        self,
+        column: Column,
+        line: Line,
+        point: Point | None = None,
+        measure: Measure | None = None,
+        comparison: Comparison | None = None,
+    ) -> Cell | None:
+        """The cell at a place, where there is one; by default of the first point, measure and comparison."""
+        experiment = self.experiment
+        return self.by_key.get(
+            (
+                comparison or experiment.comparisons[0],
+                measure or self.measures[0],
+                column,
+                line,
+                point or experiment.points[0],
+            )
+        )
+
+    @property
+    def main_cells(self) -> list[Cell]:
+        """The cells under the first measure and comparison, in their order."""
+        main_key = self.experiment.comparisons[0], self.measures[0]
+        return [cell for cell in self if (cell.comparison, cell.measure) == main_key]
+
+    @property
+    def own_cells(self) -> list[Cell]:
+        """The cells whose verdicts stand here: those of other grids' runs have another table."""
+        return [cell for cell in self if not cell.point.grid]
+
+    @property
+    def primary_cells(self) -> list[Cell]:
+        """The cells that verdicts rest on."""
+        return [cell for cell in self.own_cells if not cell.measure.is_extra]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups of runs behind the cells, each once."""
+        return list({id(cell.group): cell.group for cell in self if cell.group}.values())
+
+    @property
+    def run_columns(self) -> tuple[Column, ...]:
+        """Columns where anything of the experiment's own was run."""
+        run_columns = {cell.column for cell in self.own_cells if cell.group}
+        return tuple(column for column in self.columns if column in run_columns)
+
+    @property
+    def by_method(self) -> bool:
+        """Whether every line is another method."""
+        return len({line.method for line in self.lines}) == len(self.lines)
+
+    def title(self, line: Line) -> str:
+        """A line's name."""
+        return self.study.line_title(line)
+
+
+def reading_of_line(study: Study, reading: Reading, line: Line) -> Reading | None:
+    """How a line is read where a reading is asked for; None where it has no place: a line of one stage stands
+    where that stage is asked for, and in place of the study's primary one.
+    """
+    if not line.stage or line.stage == reading.stage:
+        return reading
+    return Reading(line.stage, reading.rule) if reading.stage == study.primary.stage else None

@@ -1,0 +1,59 @@
+"""What a paper says in words, or a study registers before its runs, as differences that runs can show."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from bench.grids.grid import ColumnMatch
+from bench.statistics.summary import Interval
+from bench.studies.measures import Measure
+
+ABOVE: Interval = (0.0, math.inf)
+"""The range of a difference whose first side is the higher one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """``first`` less ``second`` lies in ``range``, at every place of the ``tables`` in the columns ``only``.
+
+    Lines go by their titles; of several the mean is compared or, with ``each``, the lowest of the first
+    with the highest of the second. Without a second line the first itself lies in the range. A place is a
+    column at a point; with ``points`` a column alone, where the first lines are read at the one point and the
+    second at the other. With ``second_clients`` the second lines are read in the column of so many clients.
+    ``most`` asks for more than half of the places, ``average`` for the mean over those that were measured.
+
+    Without a ``measure`` accuracies are compared as the study reads them, paired by client and seed; else
+    one number a run, paired by seed. With ``relative`` the difference is in percent of the second. With
+    ``exact`` the numbers have no spread, and the ends of the range belong to it.
+
+    ``tables`` and ``reduced`` are names of experiments; the latter are read where none of the former was run.
+    ``source`` says where the paper has it.
+    """
+
+    text: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    tables: tuple[str, ...]
+    reduced: tuple[str, ...] = ()
+    source: str = ""
+    range: Interval = ABOVE
+    each: bool = False
+    most: bool = False
+    average: bool = False
+    relative: bool = False
+    exact: bool = False
+    only: ColumnMatch = field(default_factory=ColumnMatch)
+    points: tuple[str, str] | None = None
+    second_clients: int | None = None
+    measure: Measure | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Claims:
+    """A list of claims with a document of its own."""
+
+    name: str
+    title: str
+    claims: tuple[Claim, ...]
+    remarks: tuple[str, ...] = ()

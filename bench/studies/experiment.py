@@ -1,0 +1,217 @@
+"""What a study compares: the columns, lines, points and measures of a table, and its published values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from bench.errors import RequestError
+from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
+from bench.grids.experiment import Point
+from bench.grids.grid import ColumnMatch
+from bench.studies.measures import Measure
+from bench.studies.planned import PlannedCell, hashes, planned_cell
+from bench.studies.settings import Column, difference
+
+
+@dataclass(frozen=True)
+class Target:
+    """Published numbers: a table of a paper; ``label`` is its name here where that differs."""
+
+    paper: str
+    table: str
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What cells are set beside: of a cell's published values the first that ``targets`` print.
+
+    ``label`` names it in ``cells.csv``.
+    """
+
+    label: str
+    targets: tuple[Target, ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row: a method with settings as in ``--set``. Without a title it is named by method and settings.
+
+    ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
+    the stage of every measure. ``published`` is the method's name in the published numbers where that
+    differs, ``printed`` are the settings under which they have it (any of them), ``printed_stages`` the
+    stages of which the paper may have printed any, where it does not say which. ``ranked`` False keeps a
+    reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
+    points of these labels, without them in all.
+
+    ``setting`` is what runs that were found in the database have other than the usual ones; ``is_own`` False
+    says that the line's method was found there, too.
+    """
+
+    method: str
+    title: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    printed: tuple[str, ...] = ("",)
+    printed_stages: tuple[str, ...] = ()
+    stage: str = ""
+    reads: str = ""
+    published: str = ""
+    ranked: bool = True
+    only: ColumnMatch = field(default_factory=ColumnMatch)
+    points: tuple[str, ...] | None = None
+    setting: str = ""
+    is_own: bool = True
+
+    @property
+    def runs(self) -> str:
+        """The method whose runs the line shows."""
+        return self.reads or self.method
+
+    @property
+    def published_name(self) -> str:
+        """The method's name in the published numbers."""
+        return self.published or self.method
+
+    @property
+    def competes(self) -> bool:
+        """Whether the line can be best or second best, as it can have a rank."""
+        return self.is_own and self.ranked and not self.setting
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """A table of lines by columns and points under one or more measures, beside published values.
+
+    Its runs are exactly those that ``grid`` plans, by their hashes. A ``main`` table shows whatever runs of
+    its ``columns`` the database holds: in the study's lines those of the usual settings, and in lines of
+    their own other settings and other methods.
+
+    Without ``measures`` it has the study's; without ``columns`` there is one for every federation of the
+    grid, without ``lines`` one for every method and variant. Cells stand beside the first of
+    ``comparisons``, and again beside each further one that prints a value. With ``ranked`` its lines compete
+    as those of a main table do. ``reduced`` says what of the papers' protocol is less here: then no value is
+    a target, and the order of the lines alone is compared. ``axis`` names the points' ``x``, ``figures`` what
+    is drawn (see ``bench.figures.charts``). ``guests`` are lines of methods that the grid does not name:
+    they run in every setting in which it runs the method ``host``.
+    """
+
+    name: str
+    title: str
+    comparisons: tuple[Comparison, ...]
+    measures: tuple[Measure, ...] = ()
+    grid: str = ""
+    main: bool = False
+    ranked: bool = False
+    reduced: str = ""
+    columns: tuple[Column, ...] = ()
+    lines: tuple[Line, ...] = ()
+    points: tuple[Point, ...] = (Point(),)
+    axis: str = ""
+    figures: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    guests: tuple[Line, ...] = ()
+    host: str = ""
+
+    @property
+    def competes(self) -> bool:
+        """Whether its methods are compared with each other."""
+        return self.main or self.ranked
+
+
+Place = tuple[Column, Line, Point]
+
+
+class Plan:
+    """An experiment's columns and lines, and the runs that its grid plans for them.
+
+    ``lines`` are those of the experiment or, where it has none, the ``rows`` of its study's main tables or
+    every variant of its grid.
+
+    Raises:
+        RequestError: the grid is unknown or not valid.
+    """
+
+    def __init__(self, experiment: Experiment, rows: tuple[Line, ...] = ()) -> None:
+        self.experiment = experiment
+        self._grids: dict[str, tuple[Grid, list[Planned], set[tuple[Any, ...]]]] = {}
+        self.lines, self.columns = experiment.lines or rows, experiment.columns
+        if not experiment.main:
+            grid, runs, _ = self._grid("")
+            self.lines = (*experiment.lines, *experiment.guests) if experiment.lines else (*_variants(grid),)
+            places = dict.fromkeys(Column(*run.names[:3]) for run in runs)
+            self.columns = experiment.columns or tuple(places)
+
+    def _grid(self, name: str) -> tuple[Grid, list[Planned], set[tuple[Any, ...]]]:
+        """A grid, its runs of the first seed (those of the others differ in nothing else) and their keys."""
+        name = name or self.experiment.grid
+        if name not in self._grids:
+            grid = load_grid(name)
+            settings = grid.settings
+            for guest in self.experiment.guests:
+                settings += grid.settings_beside(self.experiment.host, guest.runs, guest.settings)
+            grid = grid.model_copy(update={"settings": settings})
+            runs = expand(grid, Filters(seeds=grid.seeds[:1]))
+            self._grids[name] = grid, runs, set(map(_key, runs))
+        return self._grids[name]
+
+    @cached_property
+    def runs(self) -> dict[Place, PlannedCell]:
+        """The planned runs by column, line and point; only where the grid plans some.
+
+        Raises:
+            RequestError: a line of which the grid plans nothing.
+        """
+        cells = {}
+        for point in () if self.experiment.main else self.experiment.points:
+            grid, _, run_keys = self._grid(point.grid)
+            for column, line in product(self.columns, self.lines):
+                if _has_place(line, point, column):
+                    variant = {**line.settings, **point.settings}
+                    place = column.dataset, column.scenario, column.clients, line.runs
+                    run = plan(grid, *place, variant, grid.seeds[0])
+                    if _key(run) in run_keys:
+                        cells[column, line, point] = planned_cell(grid, run)
+        planned_lines = {line for _, line, _ in cells}
+        for line in () if self.experiment.main else self.lines:
+            if line not in planned_lines:
+                settings = difference(line.settings, {})
+                raise RequestError(
+                    f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
+                    f"line {line.title or line.method}{f' [{settings}]' if settings else ''}"
+                )
+        return cells
+
+    @cached_property
+    def hashes(self) -> frozenset[str]:
+        """Spec hashes of the runs that the experiment's own grid plans; none of a main table."""
+        if self.experiment.main:
+            return frozenset()
+        grid, runs, _ = self._grid("")
+        return frozenset(digest for run in runs for digest in hashes(grid, run))
+
+
+def _has_place(line: Line, point: Point, column: Column) -> bool:
+    """Whether a line has the point in a column."""
+    place = astuple(column)
+    has_point = line.points is None or point.label in line.points
+    return has_point and line.only.has(*place) and point.only.has(*place)
+
+
+def _key(run: Planned) -> tuple[Any, ...]:
+    return (*run.names, run.spec and run.spec.hash)
+
+
+def _variants(grid: Grid) -> Iterator[Line]:
+    """Every method and variant of a grid once, in the grid's order."""
+    keys = set()
+    for setting in grid.settings:
+        for method in grid.methods_of(setting):
+            for variant in setting.variations():
+                key = method, difference(variant, {})
+                if key not in keys:
+                    keys.add(key)
+                    yield Line(method, settings=variant)

@@ -1,0 +1,104 @@
+"""A study's experiments from their files: the tables that show what ``bench.grids.experiment`` runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.resources.abc import Traversable
+
+from pydantic import Field, ValidationError
+
+from bench.errors import RequestError, first_problem, unknown
+from bench.grids.experiment import ExperimentFile, LinePart
+from bench.grids.files import grid_name, parse_experiment
+from bench.grids.grid import ColumnMatch, Part
+from bench.studies.experiment import Comparison, Experiment, Line
+from bench.studies.measures import MEASURES, Measure
+from bench.studies.settings import Column
+
+
+class TablePart(Part):
+    """A table of an experiment: see ``bench.studies.experiment.Experiment``. ``only`` are its columns among
+    those of the grid; ``measures`` are names.
+    """
+
+    name: str = ""
+    title: str
+    comparisons: tuple[Comparison, ...] = Field(min_length=1)
+    measures: tuple[str, ...] = ()
+    main: bool = False
+    ranked: bool = False
+    reduced: str = ""
+    only: ColumnMatch = ColumnMatch()
+    axis: str = ""
+    figures: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def read(
+    folder: Traversable, names: Iterable[str], lines: Iterable[Line], measures: Iterable[Measure] = ()
+) -> tuple[Experiment, ...]:
+    """The experiments of a study from the files of these names in a folder, in this order.
+
+    ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
+
+    Raises:
+        RequestError: there is no such file, or it is not valid.
+    """
+    rows = {line.method: line for line in lines}
+    measures_by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
+    return tuple(
+        experiment
+        for name in names
+        for experiment in _tables(folder / f"{name}.toml", name, rows, measures_by_name)
+    )
+
+
+def _tables(
+    place: Traversable, name: str, rows: Mapping[str, Line], measures: Mapping[str, Measure]
+) -> Iterator[Experiment]:
+    if not place.is_file():
+        raise RequestError(f"experiment {name}: there is no file {place}")
+    file = parse_experiment(place.read_text(encoding="utf-8"), name)
+    for part in file.tables:
+        try:
+            # By way of JSON: of Python's own values, strict types take no dictionary for a dataclass.
+            table = TablePart.model_validate_json(json.dumps(part, default=str))
+        except ValidationError as error:
+            raise RequestError(f"experiment {name}: tables: {first_problem(error)}") from None
+        for measure in table.measures:
+            if measure not in measures:
+                raise unknown(f"measure of experiment {name}:", measure, measures)
+        fields = {key: value for key, value in dict(table).items() if key != "only"}
+        yield Experiment(
+            **fields
+            | {
+                "name": table.name or name,
+                "measures": tuple(measures[measure] for measure in table.measures),
+                "grid": grid_name(place),
+                "columns": _columns(file, table) if table.main or table.ranked else (),
+                "lines": () if table.main else tuple(_line(line, rows) for line in file.lines),
+                "points": file.points,
+            }
+        )
+
+
+def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
+    if isinstance(line, str):
+        return rows.get(line, Line(line))
+    return Line(**dict(line))
+
+
+def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:
+    """The columns that a table shows, those of a data set together."""
+    all_columns = dict.fromkeys(
+        Column(dataset, setting.scenario, clients)
+        for setting in file.grid("").settings
+        for dataset in setting.datasets
+        for clients in setting.clients
+    )
+    columns = [
+        column for column in all_columns if table.only.has(column.dataset, column.scenario, column.clients)
+    ]
+    datasets = list(dict.fromkeys(column.dataset for column in columns))
+    return tuple(sorted(columns, key=lambda column: datasets.index(column.dataset)))

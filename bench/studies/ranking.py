@@ -1,0 +1,232 @@
+"""Which method is better: the competitors of a study's tasks, their ranks and groups of ties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from bench.federation.scenarios import parse
+from bench.statistics.paired import COLUMNS, Comparison, compare, compare_tasks, worse_pairs
+from bench.statistics.ranks import LEAST, rank_intervals, tie_groups
+from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.experiment import Line
+from bench.studies.groups import Average
+from bench.studies.results import Results
+from bench.studies.settings import Column
+from bench.studies.study import Study
+from bench.studies.wording import label
+
+TABLE = {
+    "method": "string",
+    "title": "string",
+    "rank": "float64",
+    "low": "float64",
+    "high": "float64",
+    "group": "Int64",
+    "tasks": "int64",
+    "minus_baseline": "float64",
+}
+"""Columns of ``Ranking.table`` and their types."""
+
+
+def competitors(study: Study, boards: Sequence[Cells], selection: Selection) -> dict[str, Line]:
+    """Method -> its line in its usual setting, in the order of the boards' rows.
+
+    The study's own rows, and other methods that the request names; no references, and of rows that
+    show the same runs at the same stage the first.
+    """
+    lines: dict[tuple[str, str], Line] = {}
+    for board in boards:
+        for line in board.lines:
+            is_rival = line.ranked and not line.setting and (line.is_own or line.method in selection.methods)
+            if is_rival and line.method not in study.references:
+                lines.setdefault((line.runs, line.stage or study.primary.stage), line)
+    return {line.method: line for line in lines.values()}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A cell of the comparison: one column at one point (where its experiment has several) under the primary
+    reading.
+
+    ``cells`` are the competitors' that are planned, printed or run; ``comparisons`` all pairs of
+    those with numbers, in the order of ``cells``.
+    """
+
+    column: Column
+    cells: dict[str, Cell]
+    comparisons: tuple[Comparison, ...]
+    point: str = ""
+
+    def label(self, study: Study) -> str:
+        """``Cora 10``, with the point."""
+        return ", ".join(filter(None, (label(study, self.column), self.point)))
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Measured mean in percent of the methods with numbers."""
+        return {method: cell.measured.mean for method, cell in self.cells.items() if cell.measured}
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """Measured values in percent, a row a seed, a column a method; NaN where there is none."""
+        values = {}
+        for method, cell in self.cells.items():
+            if cell.measured:
+                # Runs that did not store the stage have no value: whose seeds the others are is not known.
+                number = cell.measured.n
+                seeds = cell.seeds if len(cell.seeds) == number else range(number)
+                values[method] = pd.Series(cell.measured.values, seeds)
+        return pd.DataFrame(values)
+
+
+def tasks(
+    study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results
+) -> tuple[Task, ...]:
+    """Every column that has a cell of a competitor, once, in the order of the boards."""
+    by_place: dict[tuple[Column, str], Task] = {}
+    for table in boards:
+        rows: dict[str, Line] = {}
+        for line in table.lines:
+            if line.ranked and not line.setting:
+                rows.setdefault(line.method, line)
+        for column, point in product(table.columns, table.experiment.points):
+            cells = {
+                method: cell
+                for method in lines
+                if method in rows and (cell := table.at(column, rows[method], point)) is not None
+            }
+            if cells and (column, point.label) not in by_place:
+                frames = {
+                    method: scores(cell, results, study.average)
+                    for method, cell in cells.items()
+                    if cell.measured
+                }
+                by_place[column, point.label] = Task(column, cells, tuple(compare(frames)), point.label)
+    return tuple(by_place.values())
+
+
+def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
+    """A measured cell's test results with the columns ``bench.statistics.paired.COLUMNS``.
+
+    Runs whose partition is not known cannot be paired and are left out.
+
+    Raises:
+        RequestError: the scenario is not installed, so that nobody knows which clients share items.
+    """
+    assert cell.group is not None
+    rows = results.clients(cell.group, cell.stage, cell.rule)
+    weight = rows["samples"].astype(float) if average == "samples" else np.ones(len(rows))
+    part = rows["client"] // parse(cell.column.scenario).samples
+    rows = rows.assign(part=part, value=100.0 * rows["value"], weight=weight)
+    return rows.loc[rows["partition"] != "", list(COLUMNS)]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """The competitors over the tasks of which two or more have numbers.
+
+    ``titles`` are those of all competitors, ``planned_tasks`` counts the tasks that have a cell of a method,
+    measured or not.
+    """
+
+    tasks: tuple[Task, ...]
+    titles: dict[str, str]
+    planned_tasks: dict[str, int]
+    baseline: str
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """Measured means in percent [tasks, methods], NaN where there are none; methods with some."""
+        frame = pd.DataFrame([task.means for task in self.tasks])
+        return frame[[method for method in self.titles if method in frame]]
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """Paired tests over tasks, of the methods that have all of them; none for fewer tasks than
+        ``LEAST``.
+        """
+        return compare_tasks(self.scores.dropna(axis=1)) if len(self.tasks) >= LEAST else []
+
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """Groups of ties of the methods that are measured in every task: by mean rank and the paired tests
+        over tasks, or, of a single task, by its mean and its paired tests. Empty without tests.
+        """
+        if len(self.tasks) == 1:
+            return cell_groups(self.tasks[0])
+        tested_methods = {method for pair in self.comparisons for method in (pair.first, pair.second)}
+        return _groups([method for method in self._ranks.index if method in tested_methods], self.comparisons)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for every method with numbers, with the columns ``TABLE``; those measured in every task come
+        first, then by mean rank, equal ones in the order of the study's lines.
+
+        ``rank`` is the mean rank over the method's ``tasks`` among the methods measured there, ``low`` and
+        ``high`` its 95 % interval by bootstrap over tasks and runs; ``group`` its group of ties;
+        ``minus_baseline`` the mean over tasks of its accuracy minus the baseline's, in points.
+        """
+        methods = self._ranks.index
+        scores = self.scores[methods]
+        baseline = self.scores.get(self.baseline, pd.Series(index=self.scores.index, dtype=float))
+        return (
+            self._ranks.assign(
+                method=methods,
+                title=[self.titles[method] for method in methods],
+                group=pd.Series(self.groups, dtype="Int64").reindex(methods),
+                tasks=scores.count(),
+                minus_baseline=scores.sub(baseline, axis=0).mean(),
+            )[list(TABLE)]
+            .astype(TABLE)
+            .reset_index(drop=True)
+        )
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods with numbers, in the order of the table."""
+        return list(self._ranks.index)
+
+    @property
+    def unranked_titles(self) -> list[str]:
+        """Titles of competitors without numbers."""
+        return [title for method, title in self.titles.items() if method not in self.scores]
+
+    @cached_property
+    def _ranks(self) -> pd.DataFrame:
+        """Mean ranks and their intervals, in the order of the table."""
+        intervals = rank_intervals([task.runs for task in self.tasks]).loc[self.scores.columns]
+        is_partial = self.scores.isna().any()
+        return intervals.assign(partial=is_partial).sort_values(["partial", "rank"], kind="stable")
+
+
+def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Ranking | None:
+    """The ranking of a study's competitors; None where no task has two of them."""
+    lines = competitors(study, boards, selection)
+    all_tasks = tasks(study, boards, lines, results)
+    ranked_tasks = tuple(task for task in all_tasks if len(task.means) > 1)
+    if not ranked_tasks:
+        return None
+    planned_tasks = {method: sum(method in task.cells for task in all_tasks) for method in lines}
+    return Ranking(
+        ranked_tasks,
+        {method: study.line_title(line) for method, line in lines.items()},
+        planned_tasks,
+        study.baseline,
+    )
+
+
+def cell_groups(task: Task) -> dict[str, int]:
+    """Groups of ties in one task: by the measured mean, and the paired tests of its pairs."""
+    means = task.means
+    return _groups(sorted(means, key=lambda name: -means[name]), task.comparisons)
+
+
+def _groups(order: Sequence[str], comparisons: Sequence[Comparison]) -> dict[str, int]:
+    worse_than = worse_pairs(comparisons)
+    return tie_groups(order, lambda first, second: (first, second) in worse_than)

@@ -1,0 +1,43 @@
+"""The user's own database together with the results that come with the suite."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bench import paths
+from bench.errors import RequestError
+from bench.store import connect, open_store
+from bench.store.bundle import shipped_bundles
+from bench.studies.source import MergedSource, Source
+
+
+@contextmanager
+def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Source]:
+    """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles.
+
+    With ``own`` the database alone. A database that is named or alone must exist, unless ``must_exist`` is
+    false. A shipped bundle that is damaged is left out with a warning on standard error.
+
+    Raises:
+        RequestError: a named database that cannot be read, one of searches, or nothing to read.
+    """
+    bundles, damage_errors = ([], []) if own else shipped_bundles()
+    named_bundles = [(bundle.name, bundle) for bundle in bundles]
+    database = connect.database(url or paths.default_database())
+    without_database = (url is None or not must_exist) and database.empty()
+    if without_database and not named_bundles and damage_errors:
+        raise damage_errors[0]
+    for error in damage_errors:
+        print(f"bench: warning: left out: {error}", file=sys.stderr)
+    if without_database and named_bundles:
+        yield MergedSource(None, named_bundles)
+        return
+    with open_store(url or paths.default_database(), create=False) as store:
+        if not store.runs(state="searched").empty:
+            raise RequestError(
+                f"{database.name} is a database of searches, whose runs have no number of a test item: name "
+                "another one"
+            )
+        yield MergedSource(store, named_bundles)

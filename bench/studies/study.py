@@ -1,0 +1,138 @@
+"""The seam for studies: a paper's tables, the grids that rebuild them, and how they are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bench.engine.methods import METHODS
+from bench.registry import Kind
+from bench.studies.claims import Claims
+from bench.studies.dataset_tables import DataTable
+from bench.studies.experiment import Experiment, Line, Target
+from bench.studies.groups import Average
+from bench.studies.measures import TEST, Measure, accuracy_under
+from bench.studies.published import FOLDER, Key, Published
+from bench.studies.settings import Column, Reading, Settings, difference
+from bench.studies.verdicts import PublishedRuns
+
+
+class Study:
+    """A paper's experiments, measured beside published.
+
+    A subclass with a ``name`` of its own in ``reports/`` is found by the registry. ``primary`` is
+    the comparison that verdicts rest on, fixed before looking at numbers; ``readings`` are shown
+    beside it in main tables. ``lines`` are those of the main tables; they also say how their methods
+    are named, here and in the published numbers. ``grids`` plan the usual settings of their cells.
+
+    ``average`` says how clients are averaged. ``baseline`` is the method that clients would use alone;
+    ``control`` the one that learns nothing; ``cost_reference`` the one beside whose megabytes another
+    method's are printed, if any; ``references`` are methods that compete with no other and have no rank.
+    ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
+    ``scenarios`` map the suite's names to the published ones, ``titles`` and ``paper_titles`` to those that
+    readers know. ``remarks`` go into every caption, as does
+    ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
+    the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
+    statistics of its data sets. ``proposed`` is the method that the paper proposes: figures show it in a
+    colour of its own. ``shared_protocol`` says that most papers of the field report on its clients, so that
+    its boards come first. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    ``bench.studies.published.COLUMNS``).
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    grids: ClassVar[tuple[str, ...]]
+    experiments: ClassVar[tuple[Experiment, ...]]
+    lines: ClassVar[tuple[Line, ...]]
+    primary: ClassVar[Reading]
+    readings: ClassVar[tuple[Reading, ...]] = ()
+    average: ClassVar[Average] = "clients"
+    baseline: ClassVar[str] = "local"
+    control: ClassVar[str] = "majority"
+    margin: ClassVar[float] = 2.0
+    cost_reference: ClassVar[str] = ""
+    references: ClassVar[tuple[str, ...]] = ("majority",)
+    datasets: ClassVar[Mapping[str, str]] = {}
+    scenarios: ClassVar[Mapping[str, str]] = {}
+    titles: ClassVar[Mapping[str, str]] = {}
+    paper_titles: ClassVar[Mapping[str, str]] = {}
+    remarks: ClassVar[tuple[str, ...]] = ()
+    tuning: ClassVar[str] = "none (default settings, not tuned)"
+    settings: ClassVar[Mapping[str, str]] = {}
+    claims: ClassVar[tuple[Claims, ...]] = ()
+    data_table: ClassVar[DataTable | None] = None
+    published: ClassVar[Path] = FOLDER
+    proposed: ClassVar[str] = ""
+    shared_protocol: ClassVar[bool] = False
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What main tables measure: test accuracy as ``primary`` says, and by the other readings."""
+        return (TEST, *map(accuracy_under, self.readings))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the tables that compare methods."""
+        return tuple(column for table in self.experiments if table.competes for column in table.columns)
+
+    @property
+    def papers(self) -> tuple[str, ...]:
+        """The papers whose tables its cells are set beside."""
+        targets = (
+            target
+            for table in self.experiments
+            for comparison in table.comparisons
+            for target in comparison.targets
+        )
+        return tuple(dict.fromkeys(target.paper for target in targets))
+
+    def row(self, line: Line) -> Line:
+        """The main tables' line of a line's method, which knows its name in the published numbers."""
+        return next((row for row in self.lines if row.method == line.method), line)
+
+    def key(self, source: Target, column: Column, row: Line) -> Key:
+        """The name of a cell in the published numbers."""
+        return Key(
+            source.table,
+            self.datasets.get(column.dataset, column.dataset),
+            self.scenarios.get(column.scenario, column.scenario),
+            column.clients,
+            row.published_name,
+        )
+
+    def barred(self, target: Published, column: Column, settings: Settings) -> str:
+        """Why a published value is no target for runs with these settings; empty where it is one."""
+        return ""
+
+    def published_runs(self, target: Published, column: Column) -> PublishedRuns:
+        """The runs behind a published value. Default: one, whose deviation is that of a single run."""
+        return PublishedRuns(1)
+
+    def paper_protocol(self, target: Published, column: Column) -> Mapping[str, Any]:
+        """Settings that the paper states for a published value; a run with others is not comparable."""
+        return {}
+
+    def title_of(self, name: str) -> str:
+        """A data set's or method's name as tables print it."""
+        titles = {**{line.method: line.title for line in self.lines}, **self.titles}
+        if name not in titles and name in METHODS.all():
+            return METHODS.named(name).title
+        return titles.get(name, name)
+
+    def paper_title(self, paper: str) -> str:
+        """A paper as readers know it; it may be called like one of its methods."""
+        return self.paper_titles.get(paper, paper.replace("_", " "))
+
+    def column_title(self, column: Column) -> str:
+        """A column in full: ``Cora, non-overlapping, 10 clients``."""
+        return column.description(self.title_of(column.dataset))
+
+    def line_title(self, line: Line) -> str:
+        """A line's name: its title, without one its method's, with the settings that tell it apart."""
+        title = line.title or self.title_of(line.method)
+        settings = line.setting if line.title else difference(line.settings, {})
+        return f"{title} [{self.settings.get(settings, settings)}]" if settings else title
+
+
+STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.studies.study:Study")

@@ -1,0 +1,84 @@
+"""Which runs were made with a tuned configuration, and what its search was allowed and used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.spec import RunSpec
+from bench.studies.source import Runs
+from bench.tune.apply import Configuration
+from bench.tune.record import Record
+from bench.tune.tuning import Tuning
+
+
+@dataclass(frozen=True)
+class Search:
+    """The study that found the configuration of a cell's runs.
+
+    ``is_own``: by the user, not one that comes with the suite. ``on_other_clients``: some of the runs are on
+    other clients than the search. ``counts`` are the trials that the studies behind a row used: its cells are
+    those of one method, one total and one origin.
+    """
+
+    record: Record
+    is_own: bool
+    on_other_clients: bool
+    counts: frozenset[int]
+
+    @property
+    def trials(self) -> int:
+        """Trials that were asked for."""
+        return self.record.budget.trials
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What the winner has otherwise than the default, such as ``client.dropout=0.0``."""
+        record = self.record
+        default = Tuning(record.spec, record.space, record.seeds, record.budget.trials).default
+        return tuple(
+            f"{key}={value}" for key, value in record.winner.overrides.items() if value != default[key]
+        )
+
+
+def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
+    """The search that ``find``, of ``bench.tune.apply.Configurations``, knows of all stored runs of a cell:
+    the one whose winner they were made with (``behind``), or that the default configuration won in which they
+    were made (``kept``).
+
+    None where a run has a seed of the search. Studies whose budget was not used up are none, nor are those
+    by code of other numerics.
+    """
+    configurations = (find(RunSpec.model_validate_json(spec)) for spec in runs["spec"])
+    configuration = next(configurations)
+    if configuration is None or any(candidate is not configuration for candidate in configurations):
+        return None
+    record = configuration.record
+    on_other_clients = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
+    return Search(record, configuration.own, on_other_clients, frozenset({record.used.trials}))
+
+
+def mark(search: Search) -> str:
+    """What rows of tuned cells say: the trials that were granted, and before them those used where they
+    are fewer. ``tuned here``: by a search of the user's own.
+    """
+    low, high = min(search.counts), max(search.counts)
+    counts = "" if low == search.trials else f"{low} of " if low == high else f"{low} to {high} of "
+    return f"tuned{' here' if search.is_own else ''}, {counts}{search.trials} trials"
+
+
+def budget(search: Search) -> str:
+    """The budget that was granted, and whether the search was on other clients."""
+    record = search.record
+    seeds = ", ".join(map(str, record.seeds))
+    text = (
+        f"{record.budget.trials} trials and {record.budget.client_epochs:,.0f} client epochs at most, by "
+        f"validation accuracy of seed{'s' if len(record.seeds) > 1 else ''} {seeds}"
+    )
+    if not search.on_other_clients:
+        return text
+    return (
+        f"{text}, searched on the clients {record.clients[:8]} (partition "
+        f"{record.spec.protocol.partition_seed}), reported on others, whose test items the search may have "
+        "trained or validated on"
+    )

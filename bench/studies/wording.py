@@ -1,0 +1,69 @@
+"""How reports word numbers, columns, stages and selection rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bench.studies.published import Published
+from bench.studies.settings import Column, Reading
+from bench.studies.study import Study
+
+STAGES = {"received": "the model received from the server", "trained": "the model after local training"}
+
+RULES = {
+    "best_val": "at the round of best mean validation accuracy over clients",
+    "last": "at the last round",
+    "best_test": "at the round of best mean test accuracy, which looks at test data",
+    "client_best_val": "at each client's own step of best validation accuracy",
+}
+
+AVERAGES = {
+    "clients": "unweighted mean over clients",
+    "samples": "mean over clients weighted by test samples",
+}
+
+
+def with_std(mean: float, std: float | None, digits: int = 2) -> str:
+    """``74.32 ± 0.42``, or the mean alone where there is no standard deviation."""
+    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
+
+
+def signed(difference: float | None, digits: int = 2) -> str:
+    """``+1.23``; ``-`` where there is none."""
+    return "-" if difference is None else f"{difference:+.{digits}f}"
+
+
+def gap(difference: float) -> str:
+    """``+1.23``; what is printed as zero has no minus sign: ``+0.00``."""
+    return signed(round(difference, 2) + 0.0)
+
+
+def published_text(target: Published | None, digits: int = 2) -> str:
+    """A published value as text: its numbers, its status (``OOM``), or ``-``."""
+    if target is None:
+        return "-"
+    return target.status if target.mean is None else with_std(target.mean, target.std, digits)
+
+
+def label(study: Study, column: Column) -> str:
+    """``Cora 10``."""
+    return f"{study.title_of(column.dataset)} {column.clients}"
+
+
+def read_as(study: Study, reading: Reading) -> str:
+    """What an accuracy of a statistic is, for captions."""
+    return (
+        f"Test accuracy in percent, {AVERAGES[study.average]}; {STAGES[reading.stage]}, "
+        f"{RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})."
+    )
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """``0-4, 7`` for 0, 1, 2, 3, 4, 7."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)

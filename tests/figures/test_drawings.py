@@ -1,0 +1,104 @@
+"""Figures as files: drawn once, kept by what they show, the same bytes from every process."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from bench.figures import drawings, layout, style
+from bench.figures.curves import Curves
+from bench.figures.drawings import Drawings
+from bench.figures.layout import Figure
+from bench.figures.panels import Mark
+from bench.statistics.summary import with_intervals
+
+LOOKS_AT_FIGURES = True
+
+
+def figure(last: float, name: str = "curve") -> Figure:
+    """A curve that ends at a number."""
+    place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
+    rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
+    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.nth(0)),))
+    return Figure(name, "", [panel], "Test accuracy")
+
+
+def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    draw = layout.draw
+
+    def counted(given: Figure) -> Canvas:
+        drawn.append(given.name)
+        return draw(given)
+
+    monkeypatch.setattr(layout, "draw", counted)
+    kept = tmp_path / "kept"
+
+    def saved(last: float, folder: str) -> list[bytes]:
+        with Drawings(kept) as shown:
+            paths = shown.save({figure(last): tmp_path / folder / "table" / "curve"})
+        assert [path.name for path in paths] == ["curve.pdf", "curve.png", "curve.csv"]
+        return [path.read_bytes() for path in paths]
+
+    first = saved(60.0, "one")
+    assert saved(60.0, "two") == first
+    assert drawn == ["curve"]
+    other = saved(61.0, "one")
+    assert drawn == ["curve"] * 2
+    assert all(one != two for one, two in zip(first, other, strict=True))
+    (tmp_path / "one" / "table" / "curve.png").write_bytes(b"damaged")
+    assert saved(61.0, "one") == other
+    next(kept.glob("*.pdf")).unlink()
+    saved(60.0, "one")
+    saved(61.0, "one")
+    assert drawn == ["curve"] * 3
+
+
+@pytest.mark.slow
+def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [figure(60.0 + number, f"curve{number}") for number in range(4)]
+    with Drawings() as shown:
+        alone = shown.save({each: tmp_path / "alone" / each.name for each in every})
+    monkeypatch.setattr(drawings, "MANY", 2)
+    with Drawings(workers=2) as shown:
+        by_two = shown.save({each: tmp_path / "two" / each.name for each in every})
+    for one, other in zip(alone, by_two, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+
+
+@pytest.mark.slow
+def test_figures_are_drawn_before_all_of_them_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawings, "MANY", 2)
+    with Drawings(tmp_path / "kept", workers=2) as shown:
+        for last in (60.0, 61.0):
+            shown.begin(figure(last))
+        end = time.monotonic() + 120
+        while len(list((tmp_path / "kept").glob("*.png"))) < 2 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert len(list((tmp_path / "kept").glob("*.png"))) == 2
+
+
+def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with Drawings(kept) as shown:
+        shown.save({figure(60.0): tmp_path / "a"})
+    long_ago = time.time() - 2 * drawings.KEPT_DAYS * 24 * 3600
+    for path in kept.iterdir():
+        os.utime(path, (long_ago, long_ago))
+    with Drawings(kept) as shown:
+        shown.save({figure(61.0): tmp_path / "b"})
+    assert len(list(kept.iterdir())) == len(drawings.KINDS)
+
+
+def test_a_change_of_any_module_that_draws_draws_anew() -> None:
+    for name in ("curves", "drawings", "layout", "lettering", "panels", "plots", "rows", "style"):
+        assert Path(drawings.__file__).with_name(f"{name}.py").read_bytes() in drawings._sources(), name

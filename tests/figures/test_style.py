@@ -1,0 +1,62 @@
+"""Looks: every method has its own, the same in all figures."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import combinations
+
+import pytest
+
+from bench.engine.methods import METHODS
+from bench.figures import style
+from bench.studies.experiment import Line
+from bench.studies.study import STUDIES, Study
+
+
+def test_no_two_methods_of_a_study_share_colour_and_dashes() -> None:
+    for study in STUDIES.all().values():
+        methods = dict.fromkeys(line.method for line in study.lines)
+        lines = [(look.colour, look.dashes) for look in map(style.look_of, methods)]
+        assert len(set(lines)) == len(lines), study.name
+
+
+def test_no_two_methods_look_alike() -> None:
+    listed = {line.method for study in STUDIES.all().values() for line in study.lines}
+    looks = {name: style.look_of(name) for name in (*METHODS.all(), *listed, "a_new_method")}
+    for one, other in combinations(looks, 2):
+        assert looks[one] != looks[other], (one, other)
+
+
+def test_proposed_methods_alone_have_their_colour() -> None:
+    proposed = {study.proposed for study in STUDIES.all().values() if study.proposed}
+    listed = {line.method for study in STUDIES.all().values() for line in study.lines}
+    assert {
+        name for name in (*METHODS.all(), *listed) if style.look_of(name).colour == style.PROPOSED
+    } == proposed
+
+
+def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
+    lines = tuple(map(Line, methods))
+    own = {"lines": lines, "proposed": proposed, "baseline": baseline, "references": references}
+    return type("Own", (Study,), own)
+
+
+def test_hues_are_used_up_before_one_is_used_twice() -> None:
+    first, second = (tuple(f"{name}{number}" for number in range(8)) for name in "ab")
+    looks = style.assign([study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")])
+    assert len({looks[name].colour for name in first}) == 8
+    assert len({looks[name].colour for name in (*second, "a1")}) == 9
+    assert len(set(looks.values())) == 16
+
+
+@pytest.mark.slow
+def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
+    script = "from bench.figures import style; print(style.look_of('a_new_method'))"
+    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == str(style.look_of("a_new_method"))
+
+
+def test_text_in_a_methods_colour_can_be_read_on_white() -> None:
+    for hue in (*style.HUES, style.PROPOSED, style.BASELINE, style.REFERENCE):
+        assert 1.05 / (style.luminance(style.ink(hue)) + 0.05) >= 4.2

@@ -1,0 +1,514 @@
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_database import CORA, FakeDatabase
+from pydantic import TypeAdapter
+from rich.console import Console
+from study_cells import report_of
+
+from bench.errors import RequestError
+from bench.figures.drawings import Drawings
+from bench.report import folder
+from bench.report.captions import describe
+from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
+from bench.report.report import Report, write
+from bench.report.request import Request
+from bench.report.table import NOWHERE, Entry, SideNote, Table
+from bench.report.terminal import brief, closing, show
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.studies.frame import TYPES
+from bench.studies.planned import usual_cells
+from bench.studies.settings import Column
+from bench.studies.wording import signed, with_std
+
+
+def database() -> FakeDatabase:
+    """Two seeds of two methods on Cora/10 with curves of three rounds, and one failed run."""
+    made = FakeDatabase()
+    for seed in (0, 1):
+        made.add("local", seed, [72, 70 + seed], curve=[[10, 20], [50, 60], [72, 70 + seed]])
+        made.add("fedavg", seed, [60, 62], curve=[[0, 10], [30, 40], [60, 62 - 4 * seed]])
+    made.add("flow", 0, None, state="failed", reason="Key_Error: 100% of {x} & y")
+    return made
+
+
+def report(out: Path, request: Request | None = None, source: FakeDatabase | None = None) -> Report:
+    return report_of(source or database(), out, request)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def built(written: Path) -> Report:
+    """The report of ``database``, to be read alone."""
+    return report(written)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, written: Path) -> None:
+    text = (written / "cells.csv").read_text(encoding="utf-8")
+    assert text.splitlines()[0] == ",".join(TYPES)
+    rows = read(written / "cells.csv")
+    names = [tuple(row[name] for name in (*list(TYPES)[:7], "measure")) for row in rows]
+    assert len(set(names)) == len(names)
+    (local,) = [row for row in rows if names_of(row) == ("Table 1", "cora", "10", "local")]
+    wanted = {
+        "study": "fedsheafhn",
+        "table": "Table 1",
+        "dataset": "cora",
+        "scenario": "non-overlapping",
+        "clients": "10",
+        "method": "local",
+        "setting": "",
+        "stage": "trained",
+        "rule": "best_val",
+        "n": "2",
+        "mean": "71.2500",  # (71 + 71.5) / 2
+        "std": "0.3536",  # 0.5 / sqrt(2)
+        "s_d": "",
+        "partitions": "1",
+        "published_mean": "71.2600",
+        "published_std": "0.2900",
+        "difference": "-0.0100",
+        "verdict": "compatible",  # two runs
+        "n_p": "5",
+        "margin": "2.0000",
+        "document": "table1",
+        "line": "Local",
+        "low": "68.0734",  # 71.25 - t(0.975, 1) * 0.25, t = 12.7062
+        "high": "74.4266",
+    }
+    assert {name: local[name] for name in wanted} == wanted
+    assert sum(row["table"] == "Table 1" and row["method"] != "fedavg_ft" for row in rows) == 132
+    assert sum(row["table"] == "earlier Table 2" for row in rows) == 96
+
+
+def names_of(row: dict[str, str]) -> tuple[str, ...]:
+    return row["table"], row["dataset"], row["clients"], row["method"]
+
+
+def test_published_out_of_memory_keeps_its_status(built: Report) -> None:
+    document = built.documents[0]
+    (idle,) = [table for table in document.details if table.name == "not_run"]
+    (fggp,) = [entries for label, entries in idle.rows if label == "FGGP"]
+    assert [entry.beside.published for entry in fggp if entry.beside].count("OOM") == 2
+
+
+def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, written: Path) -> None:
+    document = built.documents[0]
+    flow = next(entries for label, entries in document.views[0].rows if label == "Flow")
+    (entry,) = flow
+    assert (entry.text, entry.beside and entry.beside.verdict) == ("-", "failed")
+    note = "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora, 10 clients)"
+    assert note in document.notes
+    text = (written / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
+    assert note.replace("_", r"\_") in text
+
+
+def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: Path) -> None:
+    source = database()
+    source.add("fedper", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 600}))
+    source.add("majority", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 1}))
+    caption = " ".join(report(tmp_path, source=source).documents[0].caption)
+    rest = "3 local epochs, split 40/30/30, partition seed 123"
+    assert f"Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer)." in caption
+
+
+def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
+    document = built.documents[0]
+    caption, fine_print = " ".join(document.caption), " ".join(document.fine_print)
+    assert len(document.caption) <= 4
+    for part in (
+        "the model after local training",
+        "100 rounds, 3 local epochs, split 40/30/30, partition seed 123",
+        "Seeds: 0-1",
+        "FedSheafHN's own defaults",
+    ):
+        assert part in caption
+    for part in ("Cora 10: abcdef01", "cpu", "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0"):
+        assert part in fine_print
+    assert "measures every method after local training, FedAvg too" in fine_print
+
+
+def test_captions_warn_of_different_clients_under_one_partition_seed(tmp_path: Path) -> None:
+    source, other = database(), CORA.model_copy(update={"partition_seed": 7})
+    source.add("fedper", 0, [60, 62], protocol=other, partition="0123456789abcdef")  # as it should be
+    assert "Not the same clients" not in " ".join(report(tmp_path / "a", source=source).documents[0].caption)
+    source.add("pfedgraph", 1, [60, 62], partition="fedcba9876543210")
+    caption = report(tmp_path / "b", source=source).documents[0].caption
+    assert (
+        "Not the same clients, and not to be compared, in Cora 10, partition seed 123: abcdef01, fedcba98."
+        in caption
+    )
+
+
+def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
+    source = FakeDatabase()
+    for seed, partition in enumerate(("aaaaaaaa", "bbbbbbbb")):
+        drawn = CORA.model_copy(update={"partition_seed": seed})
+        source.add("local", seed, [60, 62], protocol=drawn, partition=partition)
+        source.add("fedavg", seed, [60, 62], protocol=drawn, partition=partition)
+    assert "Not the same clients" not in " ".join(report(tmp_path / "a", source=source).documents[0].caption)
+    source.add(
+        "fedper", 1, [60, 62], protocol=CORA.model_copy(update={"partition_seed": 1}), partition="c" * 8
+    )
+    caption = " ".join(report(tmp_path / "b", source=source).documents[0].caption)
+    assert "Cora 10, partition seed 1: bbbbbbbb, cccccccc." in caption
+
+
+def test_latex_is_complete_and_escaped(built: Report, written: Path) -> None:
+    text = (written / "fedsheafhn/table1/table.tex").read_text(encoding="utf-8")
+    assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 0
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= text.count(r"\begin{table*}")
+    assert r"\textbf{71.25 $\pm$ 0.35}" in text
+    assert r"\underline{61.00 $\pm$ 0.00}" in text
+    assert r"{\scriptsize 71.26 $\pm$ 0.29, -0.01 " in text
+    assert re.findall(r"\\usepackage\{([^}]*)\}", text) == ["booktabs"]
+    assert "resizebox" not in text  # which would need graphicx
+    body = [line for line in text.splitlines() if not line.startswith(("%", r"\label"))]
+    assert not re.search(r"(?<!\\)_", "\n".join(body))
+    assert all(character.isascii() for character in "\n".join(body))
+    for columns, table in re.findall(r"\\begin{tabular}{(l+r*)}(.*?)\\end{tabular}", "\n".join(body), re.S):
+        rows = [line for line in table.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {len(columns) - 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("100% of A_B & C#1", r"100\% of A\_B \& C\#1"),
+        ("{x}$y^2~", r"\{x\}\$y\textasciicircum{}2\textasciitilde{}"),
+        ("a\\b", r"a\textbackslash{}b"),
+        ("1.0 ± 0.5", r"1.0 $\pm$ 0.5"),
+    ],
+)
+def test_latex_special_characters(text: str, escaped: str) -> None:
+    assert escape_latex(text) == escaped
+
+
+def test_markdown_cannot_break_out_of_a_table() -> None:
+    assert escape_markdown("a|b\n<script>*x*") == r"a\|b \<script\>\*x\*"
+
+
+def small() -> Table:
+    rows = (
+        ("A", (Entry("90.00", 1), Entry("-1.50"))),
+        ("B|", (Entry("80.00", 2), Entry("-"))),
+    )
+    return Table("t", "T", "Method", (("Cora", 1), ("Pub_Med", 1)), ("10", "20"), rows)
+
+
+def test_best_is_bold_and_second_underlined() -> None:
+    assert markdown_table(small()) == (
+        "| Method | Cora 10 | Pub\\_Med 20 |\n"
+        "| --- | ---: | ---: |\n"
+        "| A | **90.00** | -1.50 |\n"
+        "| B\\| | <u>80.00</u> | - |"
+    )
+    assert latex_table(small()).splitlines() == [
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r" & \multicolumn{1}{c}{Cora} & \multicolumn{1}{c}{Pub\_Med} \\",
+        r"\cmidrule(lr){2-2}\cmidrule(lr){3-3}",
+        r"Method & 10 & 20 \\",
+        r"\midrule",
+        r"A & \textbf{90.00} & $-$1.50 \\",
+        r"B\textbar{} & \underline{80.00} & - \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
+    entry = Entry("90.00 ± 1.00", 1, SideNote("89.50 ± 0.20", "+0.50", "reproduced"))
+    lost = Entry("-", 0, SideNote("80.00", "", "failed"))
+    table = Table("t", "T", "M", (("", 2),), ("a", "b"), (("A", (entry, lost)), ("B", (NOWHERE, Entry("1")))))
+    assert markdown_table(table).splitlines()[2:] == [
+        "| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 =) | - (80.00, failed) |",
+        "| B |  | 1 |",
+    ]
+    assert latex_table(table).splitlines()[4:7] == [
+        r"A & \textbf{90.00 $\pm$ 1.00} & - \\",
+        r" & {\scriptsize 89.50 $\pm$ 0.20, +0.50 =} & {\scriptsize 80.00, failed} \\",
+        r"B &  & 1 \\",
+    ]
+
+
+def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
+    entries = tuple(Entry(str(number)) for number in range(5))
+    table = Table("t", "T", "M", (("a", 2), ("b", 2), ("c", 1)), tuple("12345"), (("r", entries),))
+    blocks = list(table.blocks(4))
+    assert [block.groups for block in blocks] == [(("a", 2), ("b", 2)), (("c", 1),)]
+    assert [entry.text for block in blocks for entry in block.rows[0][1]] == list("01234")
+    assert [block.columns for block in table.blocks(1)] == [(number,) for number in "12345"]
+    assert [block.groups for block in table.blocks(1)] == [((name, 1),) for name in "aabbc"]
+
+
+def test_a_block_leaves_out_rows_that_have_no_place_in_its_columns() -> None:
+    rows = (("a", (Entry("1"), NOWHERE)), ("b", (Entry("2"), Entry("3"))), ("c", (NOWHERE, Entry("-"))))
+    first, second = Table("t", "T", "M", (("x", 1), ("y", 1)), ("1", "2"), rows).blocks(1)
+    assert [label for label, _ in first.rows] == ["a", "b"]
+    assert [label for label, _ in second.rows] == ["b", "c"]  # c was to be run there
+
+
+def test_ties_share_a_place(tmp_path: Path) -> None:
+    source = FakeDatabase()
+    for method, right in (("local", 72), ("fedavg", 72), ("fedper", 70), ("fedprox", 60)):
+        source.add(method, 0, [right])
+    view = report(tmp_path, source=source).documents[0].views[0]
+    places = {label: entries[0].place for label, entries in view.rows}
+    assert [places[name] for name in ("Local", "FedAvg", "FedPer", "FedProx")] == [1, 1, 2, 0]
+
+
+def test_numbers_as_text() -> None:
+    assert with_std(71.256, 0.344) == "71.26 ± 0.34"
+    assert with_std(71.256, None) == "71.26"
+    assert (signed(1.0), signed(-0.5), signed(None)) == ("+1.00", "-0.50", "-")
+
+
+def test_environment_on_one_line() -> None:
+    assert describe({"processor": "P", "threads": 2, "packages": {"torch": "2"}}) == "P, 2 threads, torch 2"
+
+
+def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: Path) -> None:
+    rows = read(written / "fedsheafhn/table1/convergence.csv")
+    fedavg = [row for row in rows if row["method"] == "fedavg"]
+    # Clients (0, 10), (30, 40), (60, 62) of 100 in seed 0; the last is (60, 58) in seed 1.
+    assert [(row["round"], row["mean"], row["std"], row["n"]) for row in fedavg] == [
+        ("1", "5.0000", "0.0000", "2"),
+        ("2", "35.0000", "0.0000", "2"),
+        ("3", "60.0000", "1.4142", "2"),
+    ]
+
+
+def test_clients_csv_holds_every_clients_mean_over_seeds(built: Report, written: Path) -> None:
+    rows = read(written / "fedsheafhn/table1/clients.csv")
+    values = {(row["method"], row["client"]): float(row["value"]) for row in rows}
+    assert values == {
+        ("local", "0"): 72.0,
+        ("local", "1"): 70.5,
+        ("fedavg", "0"): 60.0,
+        ("fedavg", "1"): 62.0,
+    }
+
+
+def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
+    source = database()
+    source.add("local", 0, [60], dataset="citeseer")
+    report(tmp_path, Request(datasets=("cora",), clients=(10,), methods=("local", "flow")), source)
+    rows = read(tmp_path / "cells.csv")
+    assert {names_of(row)[1:] for row in rows} == {("cora", "10", "local"), ("cora", "10", "flow")}
+    assert not (tmp_path / "fedsheafhn/table2/table.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request(datasets=("coar",)), "unknown dataset 'coar': did you mean 'cora'"),
+        (Request(methods=("locla",)), "did you mean 'local'"),
+        (Request(scenarios=("overlaping",)), "did you mean 'overlapping'"),
+        (Request(clients=(11,)), "unknown number of clients '11'"),
+        (Request(studies=("fedsheaf",)), "did you mean 'fedsheafhn'"),
+        (
+            Request(datasets=("cora",), scenarios=("overlapping",), clients=(10,)),
+            "leave one of the filters away",
+        ),
+    ],
+)
+def test_wrong_requests_write_nothing(tmp_path: Path, request_: Request, message: str) -> None:
+    with pytest.raises(RequestError, match=re.escape(message)):
+        report(tmp_path / "out", request_)
+    assert not (tmp_path / "out").exists()
+
+
+def test_runs_of_no_table_are_told_from_cells_of_none(tmp_path: Path) -> None:
+    source = database()
+    source.add("fedavg", 0, [60] * 7, clients=7)
+    with pytest.raises(
+        RequestError, match=r"runs are in no table of the studies .*: 'bench runs list' shows"
+    ):
+        report(tmp_path / "out", Request(clients=(7,)), source)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_database_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="bench sweep"):
+        report(tmp_path / "out", source=FakeDatabase())
+    assert not (tmp_path / "out").exists()
+
+
+def test_out_may_not_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(RequestError, match="expected a folder"):
+        report(tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report(out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    (out / "fedsheafhn" / "thoughts.txt").write_text("mine")
+    source = database()
+    source.add("fedper", 0, [50, 50])
+    with pytest.raises(RequestError, match=r"thoughts\.txt"):
+        report(out, source=source)
+    assert (out / "fedsheafhn" / "thoughts.txt").read_text() == "mine"
+    assert {path: path.read_bytes() for path in before} == before
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.txt").write_text("mine")
+    with pytest.raises(RequestError, match=r"a\.txt"):
+        report(tmp_path / "own")
+    assert [path.name for path in (tmp_path / "own").iterdir()] == ["a.txt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "own"]  # nothing half-done beside them
+
+
+def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
+    source = database()
+    for seed in (0, 1):
+        source.add("local", seed, [50, 50], dataset="cora", scenario="overlapping")
+        source.add("fedavg", seed, [50, 50], dataset="cora", scenario="overlapping")
+    report(tmp_path, source=source)
+    assert (tmp_path / "fedsheafhn/table2/table.md").is_file()
+    report(tmp_path, Request(scenarios=("non-overlapping",)))
+    names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
+    assert "fedsheafhn/table2" not in names
+    assert {
+        "index.html",
+        "cells.csv",
+        "fedsheafhn/table1/table.tex",
+        "fedsheafhn/table1/clients.pdf",
+    } <= names
+
+
+def test_what_is_kept_of_a_table_is_in_the_same_order_in_every_process() -> None:
+    labels = [f"method {letter}" for letter in "badcfe"]
+    table = Table("name", "Title", "Method", (), (), (), frozenset(labels))
+    assert json.loads(TypeAdapter(Table).dump_json(table))["references"] == sorted(labels)
+
+
+def test_an_unchanged_report_is_printed_again_without_being_made(tmp_path: Path) -> None:
+    built = report(tmp_path / "a")
+    with Drawings() as drawings:
+        write(built, tmp_path / "a", drawings, "of these results")
+    assert folder.unchanged_printout(tmp_path / "a", "of these results") == built.printout
+    assert folder.unchanged_printout(tmp_path / "a", "of others") is None
+    assert folder.unchanged_printout(tmp_path / "b", "of these results") is None
+    (tmp_path / "a" / "cells.csv").write_text("changed by hand")
+    assert folder.unchanged_printout(tmp_path / "a", "of these results") is None
+
+
+def test_runs_of_no_study_are_mentioned(tmp_path: Path) -> None:
+    source = database()
+    source.add("local", 0, [50], dataset="mine", clients=3)
+    assert report(tmp_path, source=source).printout.elsewhere == ("mine non-overlapping 3: local",)
+
+
+def printed(built: Report, name: str = "fedsheafhn_table1") -> str:
+    console = Console(width=80, record=True, file=io.StringIO())
+    show(built.printout.document(name), console)
+    return console.export_text()
+
+
+def test_the_terminal_shows_measured_published_difference_and_verdict(built: Report) -> None:
+    text = printed(built)
+    line = next(line for line in text.splitlines() if "Local" in line)
+    # Two seeds: compatible at best, for a reproduction takes three.
+    assert [part.strip() for part in line.strip("│").split("│")] == [
+        "Local",
+        "71.25 ± 0.35",
+        "71.26 ± 0.29",
+        "-0.01",
+        "compatible",
+    ]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "Cora 10 clients" in text
+    assert "CiteSeer 10" not in text
+    assert printed(built, "fedsheafhn/table1") == text
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of five columns."""
+    source = database()
+    for dataset in ("citeseer", "pubmed", "computers", "photo"):
+        for seed in (0, 1):
+            source.add("fedavg", seed, [50, 50], dataset=dataset)
+            source.add("local", seed, [60, 50], dataset=dataset)
+    return report(tmp_path_factory.mktemp("wide"), source=source)
+
+
+def test_many_columns_become_an_overview_with_marks(wide: Report) -> None:
+    text = printed(wide)
+    row = next(line for line in text.splitlines() if "FedAvg " in line and "tuning" not in line)
+    assert "61.00 v" in row  # published 72.38
+    assert "50.00" in row
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def in_brief(built: Report, out: Path) -> str:
+    console = Console(width=80, record=True, file=io.StringIO())
+    brief(built.printout, console)
+    closing(built.printout, out, console)
+    return console.export_text()
+
+
+def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Report, tmp_path: Path) -> None:
+    text = " ".join(in_brief(wide, tmp_path).split())
+    assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
+    assert "mean rank 1.0" in text  # Local before FedAvg in all five: (71.25 > 60), (55 > 50)
+    (final, earlier) = wide.printout.studies["fedsheafhn"].scores
+    assert final.measured == 10
+    assert f"10 of {final.published}" in text
+    assert f"{earlier.measured} of {earlier.published}" in text
+    assert "index.html" in text
+
+
+def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> None:
+    source = FakeDatabase()
+    for seed in (0, 1):
+        source.add("local", seed, [72, 70 + seed])
+    request = Request(methods=("local",), datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
+    text = in_brief(report(tmp_path, request, source), tmp_path)
+    assert "71.25 ± 0.35" in text
+    assert max(len(line) for line in text.splitlines() if not line.startswith("Report: ")) <= 80
+
+
+def test_an_unknown_table_is_refused_with_the_nearest_name(built: Report) -> None:
+    assert built.printout.document("fedsheafhn_table1").tables
+    with pytest.raises(RequestError, match="fedsheafhn_table1'"):
+        built.printout.document("fedsheafhn_tabel1")
+
+
+def test_the_report_imports_without_torch() -> None:
+    script = (
+        "import sys, json, bench.report.report, bench.report.terminal, bench.cli.report, "
+        "bench.reports.fedsheafhn, bench.reports.fedhgn, bench.reports.fedaghn;"
+        "print(json.dumps('torch' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) is False
+
+
+def test_grids_plan_the_papers_cells() -> None:
+    cells = usual_cells(["paper_tables"])
+    columns = {column for column, _ in cells}
+    assert set(FedSheafHN().columns) == columns
+    cora = cells[Column("cora", "non-overlapping", 10), "fedavg"]
+    assert cora.settings["protocol.rounds"] == 100
+    assert not cora.per_seed
+    assert all(cell.settings or cell.state == "not_implemented" for cell in cells.values())
+    assert all(cell.per_seed for cell in usual_cells(["fedhgn_tables"]).values() if cell.settings)

@@ -1,0 +1,194 @@
+"""Default against tuned: what the search is worth to every method, and with which budget."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+from fake_database import FakeDatabase
+from rich.console import Console
+from study_cells import Tables, report_of
+from tuned_studies import CELL, on_partition, study, tuned_run
+
+from bench.report.report import Report, build
+from bench.report.request import Request
+from bench.report.table import Document
+from bench.report.terminal import show
+from bench.resolve import resolve
+from bench.spec import RunSpec
+from bench.studies.planned import PlannedCell
+from bench.studies.settings import Column, settings_of
+from bench.tune import apply
+from bench.tune.record import write
+
+PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
+LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(apply, "_shipped", lambda: tmp_path / "shipped")
+    return tmp_path / "home"
+
+
+def filled(home: Path) -> FakeDatabase:
+    """Two seeds, three clients. FedAvg gains 6, 2 and 12 points, FedProx 30 or 31, and of Local the default
+    won; Flow was not tuned.
+    """
+    database = FakeDatabase()
+    for seed in (0, 1):
+        for cell, default, tuned in (
+            (CELL, [60, 70, 80], [66, 72, 92]),
+            (PROX, [50, 60, 60], [80, 90, 91]),
+            (LOCAL, [75, 75, 75], None),
+            (resolve("cora", "non-overlapping", 10, "flow", 0), [40, 40, 40], None),
+        ):
+            database.add(cell.method, seed, default, spec=cell.model_copy(update={"seed": seed}))
+            if tuned:
+                database.add(cell.method, seed, tuned, spec=tuned_run(cell, seed))
+    for cell in (CELL, PROX):
+        write(home / "tuned", study(granted=3, each=700.0, cell=cell))
+    write(home / "tuned", study(granted=3, each=700.0, cell=LOCAL, best=0))
+    return database
+
+
+def built(database: FakeDatabase, out: Path) -> Report:
+    return report_of(database, out, Request(datasets=("cora",)), Tables)
+
+
+def records(out: Path) -> dict[str, dict[str, str]]:
+    with (out / "fedsheafhn/tuned/pairs.csv").open() as file:
+        return {row["method"]: row for row in csv.DictReader(file)}
+
+
+def test_gains_their_tests_and_the_searches_behind_them(home: Path, tmp_path: Path) -> None:
+    built(filled(home), tmp_path / "out")
+    found = records(tmp_path / "out")
+    assert list(found) == ["local", "fedavg", "fedprox"]
+    assert float(found["fedavg"]["default"]) == 70.0
+    assert float(found["fedavg"]["difference"]) == pytest.approx(20 / 3, abs=1e-4)
+    # Student's distribution of two degrees of freedom: p = 1 - t / sqrt(t^2 + 2).
+    t = (20 / 3) / math.sqrt(((6 - 20 / 3) ** 2 + (2 - 20 / 3) ** 2 + (12 - 20 / 3) ** 2) / 2 / 3)
+    p = 1 - t / math.sqrt(t * t + 2)
+    assert float(found["fedavg"]["p"]) == pytest.approx(p, abs=1e-6)
+    assert float(found["fedavg"]["p_holm"]) == pytest.approx(p, abs=1e-6), "the larger of two"
+    t = (91 / 3) / math.sqrt(2 * (1 / 3) ** 2 + (2 / 3) ** 2) * math.sqrt(2 * 3)
+    p = 1 - t / math.sqrt(t * t + 2)
+    assert float(found["fedprox"]["p_holm"]) == pytest.approx(2 * p, abs=1e-6), "the smaller of two"
+    assert [row["verdict"] for row in found.values()] == ["default won", "undecided", "better"]
+    assert found["fedavg"]["winner"] == "client.learning_rate=0.003"
+    assert (found["fedavg"]["trials"], found["fedavg"]["trials_granted"]) == ("2", "3")
+    assert float(found["fedavg"]["client_epochs"]) == 1400
+    assert (found["local"]["tuned"], found["local"]["difference"]) == (found["local"]["default"], "")
+
+
+def document(report: Report) -> Document:
+    (found,) = [document for document in report.documents if document.name == "fedsheafhn_tuned"]
+    return found
+
+
+def test_the_tuned_cells_are_compared_with_each_other(home: Path, tmp_path: Path) -> None:
+    report = built(filled(home), tmp_path / "out")
+    (pairs,) = [table for table in document(report).details if table.name.startswith("pairs_cora")]
+    (local,) = [entries for label, entries in pairs.rows if label == "Local"]
+    assert [entry.text.split()[:1] for entry in local] == [[], ["-1.67"], ["-12.00"]]
+    (ranking,) = [table for table in document(report).views if table.name == "ranking"]
+    assert [label for label, _ in ranking.rows] == ["FedProx", "FedAvg", "Local"]
+
+
+def test_the_terminal_has_default_and_tuned(home: Path, tmp_path: Path) -> None:
+    report = built(filled(home), tmp_path / "out")
+    console = Console(width=80, record=True, file=(tmp_path / "screen").open("w"))
+    show(report.printout.document("fedsheafhn/tuned"), console)
+    lines = {line.split("│")[1].strip(): line for line in console.export_text().splitlines() if "│" in line}
+    assert lines["Local"].count("75.00") == 2
+    assert "default won" in lines["Local"]
+    assert all(text in lines["FedAvg"] for text in ("70.00", "76.67", "+6.67 ?"))
+    assert all(text in lines["FedProx"] for text in ("56.67", "87.00", "+30.33 >"))
+    assert document(report).notes == ("without tuned runs in Cora 10: Flow",)
+
+
+def test_the_own_search_comes_before_that_of_the_suite(home: Path, tmp_path: Path) -> None:
+    write(tmp_path / "shipped", study(best=0))
+    write(home / "tuned", study())
+    database = FakeDatabase()
+    database.add("fedavg", 0, [60, 80], spec=CELL)
+    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
+    built(database, tmp_path / "out")
+    row = records(tmp_path / "out")["fedavg"]
+    assert (float(row["default"]), float(row["tuned"])) == (70.0, 80.0)
+    assert row["winner"] == "client.learning_rate=0.003"
+
+
+def caption(out: Path) -> str:
+    """The caption, and what is said of the searches below the tables."""
+    return (out / "fedsheafhn/tuned/table.md").read_text()
+
+
+def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> None:
+    database = filled(home)
+    built(database, tmp_path / "out")
+    assert "the same budget for every method" in caption(tmp_path / "out")
+    write(home / "tuned", study(granted=2, cell=PROX))
+    (document,) = [
+        each for each in built(database, tmp_path / "more").documents if each.name == "fedsheafhn_tuned"
+    ]
+    assert "the same budget for every method" not in caption(tmp_path / "more")
+    # Of 100 rounds, 3 epochs and 2 seeds each.
+    said = "unequal budgets in Cora 10, in client epochs: Local 1,800, FedAvg 1,800, FedProx 1,200"
+    assert said in document.notes
+
+
+def test_a_search_that_the_default_won_has_its_budget_said(home: Path, tmp_path: Path) -> None:
+    write(home / "tuned", study(cell=LOCAL, best=0))
+    database = FakeDatabase()
+    database.add("local", 0, [60, 80], spec=LOCAL)
+    built(database, tmp_path / "out")
+    assert "('tuned here, 2 trials'): 2 trials and 1,200 client epochs at most" in caption(tmp_path / "out")
+
+
+def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path: Path) -> None:
+    database = filled(home)
+    cells = {each.method: each.model_copy(update={"dataset": "citeseer"}) for each in (CELL, PROX, LOCAL)}
+    for method, cell in cells.items():
+        write(home / "tuned", study(granted=3, each=700.0, cell=cell, best=int(method != "local")))
+        if method != "fedprox":
+            database.add(method, 0, [60, 80], spec=cell)
+        if method != "local":
+            database.add(method, 0, [70, 90], spec=tuned_run(cell))
+    out = tmp_path / "out"
+    report = report_of(database, out, Request(datasets=("cora", "citeseer")), Tables)
+    (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    assert "without default runs in CiteSeer 10: FedProx" in document.notes
+    ranking = (out / "fedsheafhn/tuned/table.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
+    done = {line.split("|")[1].strip(): line for line in ranking.splitlines() if "/2" in line}
+    assert ["1/2" in done["FedProx"], "2/2" in done["FedAvg"], "2/2" in done["Local"]] == [True] * 3
+
+
+def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
+    write(home / "tuned", study())
+    column = Column("cora", "non-overlapping", 10)
+    database, usual = FakeDatabase(), PlannedCell(settings_of(on_own(CELL, 5), per_seed=True))
+    for seed in (5, 6):
+        clients = f"{seed:016d}"
+        database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed), partition=clients)
+        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, seed), partition=clients)
+    out = tmp_path / "out"
+    report = build(database, Request(), {"fedsheafhn": Tables}, out, {(column, "fedavg"): usual})
+    assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "fedsheafhn/table1/table.md").read_text()
+    assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+
+
+def on_own(cell: RunSpec, seed: int) -> RunSpec:
+    return cell.model_copy(update={"seed": seed, "protocol": on_partition(cell.protocol, seed)})
+
+
+def test_without_a_search_there_is_no_such_document(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    database.add("fedavg", 0, [60, 80], spec=CELL)
+    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
+    report = built(database, tmp_path / "out")
+    assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]

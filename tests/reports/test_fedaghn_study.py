@@ -1,0 +1,253 @@
+"""FedAGHN's study: its collaboration weights, its published cells, and the runs of its grids."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_database import FakeDatabase
+from study_cells import cells_in, plan_of
+
+from bench.errors import RequestError
+from bench.grids import expand, load_grid
+from bench.report.captions import caption, fine_print
+from bench.report.reproduction import judged_cells
+from bench.reports.fedaghn import FedAGHN
+from bench.reports.fedaghn.measures import shares, stage_round
+from bench.store.bundle import SHIPPED, Bundle
+from bench.studies.published import published
+from bench.studies.results import Results
+from bench.studies.source import MergedSource
+
+GROUPS = np.arange(20) // 4
+TOGETHER = (GROUPS[:, None] == GROUPS[None, :]).astype(float)
+
+
+def test_clusters_that_are_the_groups_share_a_quarter_each() -> None:
+    assert shares(TOGETHER / 4, GROUPS) == pytest.approx((0.25, 0.25, 0.0))
+
+
+def test_a_uniform_mixture_weighs_everybody_alike() -> None:
+    assert shares(np.full((3, 20, 20), 1 / 20), GROUPS) == pytest.approx((0.05, 0.05, 0.05))
+
+
+def test_weights_are_averaged_over_layers_and_obey_the_identity() -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(20), (6, 20))
+    found = shares(weights, GROUPS)
+    mean = weights.mean(axis=0)
+    assert found.self == pytest.approx(np.trace(mean) / 20)
+    assert found.similar == pytest.approx((mean * TOGETHER).sum() / 60 - np.trace(mean) / 60)
+    assert found.self + 3 * found.similar + 16 * found.other == pytest.approx(1)
+
+
+def test_weights_that_do_not_sum_to_one_are_refused() -> None:
+    with pytest.raises(ValueError, match="sum"):
+        shares(TOGETHER / 5, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("best", "rounds"), [(36, (1, 6, 18, 36)), (11, (1, 1, 5, 11)), (1, (1, 1, 1, 1)), (0, (1, 1, 1, 1))]
+)
+def test_stages_are_a_sixth_and_half_of_the_best_round_and_one_at_least(
+    best: int, rounds: tuple[int, ...]
+) -> None:
+    assert tuple(stage_round(stage, best) for stage in ("First", "Prior", "Middle", "Final")) == rounds
+
+
+def layered(rounds: int, layers: int) -> np.ndarray:
+    """Weights by round and layer whose self weight is ``round`` hundredths in the first layer and one
+    hundredth more in every further one, the rest spread evenly over the others.
+    """
+    own = (np.arange(rounds)[:, None] + np.arange(layers)[None, :]) / 100
+    eye = np.eye(20)
+    return own[..., None, None] * eye + (1 - own[..., None, None]) * (1 - eye) / 19
+
+
+def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> FakeDatabase:
+    """One run of FedAGHN in the reduced case study whose best validation round is ``best``.
+
+    With rounds that are ``alike`` it has a curve of the test split alone, where these have the same counts.
+    """
+    made = FakeDatabase()
+    spec = next(
+        run.spec
+        for run in expand(load_grid("case_study_reduced"))
+        if run.spec and (run.method, run.seed) == ("fedaghn", 0)
+    )
+    run = made.add(
+        "fedaghn",
+        0,
+        [50] * 20,
+        spec=spec,
+        validation=[50] * 20,
+        artefacts={"collaboration_by_round": weights},
+    )
+    curve = np.full((len(weights), 20), 10, np.int32)
+    if alike:
+        curve[list(alike)] = 50  # what the run has under every rule
+        made._curves[run, "trained", "test"] = curve
+    else:
+        curve[best:] = 40
+        made._curves[run, "trained", "val"] = curve
+    return made
+
+
+@pytest.mark.parametrize(("alike", "found"), [((12,), 12), ((3, 12), None)])
+def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_counts(
+    alike: tuple[int, ...], found: int | None
+) -> None:
+    results = Results(database(12, layered(20, 6), alike), {})
+    assert results.best_round(1, "trained") == found
+    assert results.best_round(1, "received") is None  # it has no curve
+
+
+def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
+    results = Results(database(12, layered(20, 6)), {})
+    cells = cells_in(FedAGHN, "collaboration_weights_reduced", results)
+    meanings = [measure.meaning for measure in cells.measures if not measure.is_extra]
+    assert len(meanings) == 10
+    assert not any(meaning in line for meaning in meanings for line in caption(cells))
+    notes = " ".join(fine_print(cells, results))
+    assert all(meaning in notes for meaning in meanings)
+
+
+def test_results_that_ship_have_the_stages_of_the_case_study() -> None:
+    results = Results(MergedSource(None, [("shipped", Bundle(SHIPPED / "cifar100_case_study"))]), {})
+    runs = results.runs
+    here = runs[(runs["scenario"] == "case-study") & (runs["method"] == "fedaghn")]
+    assert len(here)
+    assert all(results.best_round(int(run), "trained") is not None for run in here["id"])
+
+
+def test_weights_are_read_by_stage_and_by_depth() -> None:
+    cells = cells_in(FedAGHN, "collaboration_weights_reduced", Results(database(12, layered(20, 6)), {}))
+    (column,) = cells.columns
+    line = next(line for line in cells.lines if line.method == "fedaghn")
+    measures = {measure.name: measure for measure in cells.measures}
+    expected = {"First": 1, "Prior": 2, "Middle": 6, "Final": 12}
+    for point in cells.experiment.points:
+        round = expected[point.label]
+        # Self is round + layer hundredths; means over all, the first three and the last three layers.
+        for name, depth in (("self", 2.5), ("self_shallow", 1.0), ("self_deep", 4.0)):
+            cell = cells.at(column, line, point, measures[name])
+            assert cell is not None
+            assert cell.measured is not None
+            assert cell.measured.mean == pytest.approx((round + depth) / 100, abs=1e-6)
+            assert cell.target is not None
+            assert cell.verdict == "not comparable"
+        cell = cells.at(column, line, point, measures["stage_round"])
+        assert cell is not None
+        assert cell.measured is not None
+        assert cell.measured.mean == round
+
+
+def test_a_method_of_one_matrix_has_it_in_every_layer() -> None:
+    weights = np.broadcast_to(TOGETHER / 4, (20, 20, 20))
+    cells = cells_in(FedAGHN, "collaboration_weights_reduced", Results(database(12, weights), {}))
+    found = {
+        cell.measure.name: cell.measured.mean
+        for cell in cells
+        if cell.measured and cell.point.label == "Final"
+    }
+    for layers in ("", "_shallow", "_deep"):
+        assert found[f"self{layers}"] == found[f"similar{layers}"] == pytest.approx(0.25)
+        assert found[f"other{layers}"] == pytest.approx(0.0)
+
+
+def test_stored_weights_that_do_not_sum_to_one_are_named() -> None:
+    with pytest.raises(RequestError, match="collaboration_by_round"):
+        cells_in(FedAGHN, "collaboration_weights_reduced", Results(database(12, 0.9 * layered(20, 6)), {}))
+
+
+def test_every_published_value_stands_beside_a_cell_of_the_whole_protocol() -> None:
+    results = Results(FakeDatabase(), {})
+    beside = {
+        cell.target
+        for experiment in FedAGHN.experiments
+        if not experiment.reduced
+        for cell in cells_in(FedAGHN, experiment.name, results)
+        if cell.target
+    }
+    assert beside == set(published("fedaghn"))
+
+
+def test_reduced_experiments_have_targets_that_their_values_are_not_compared_with() -> None:
+    results = Results(FakeDatabase(), {})
+    reduced = [experiment for experiment in FedAGHN.experiments if experiment.reduced]
+    assert {experiment.grid for experiment in reduced} == {
+        "fedaghn_reduced",
+        "fedaghn_ablation_reduced",
+        "case_study_reduced",
+        "collaboration_weights_reduced",
+    }
+    for experiment in reduced:
+        assert any(cell.target for cell in cells_in(FedAGHN, experiment.name, results)), experiment.name
+
+
+def test_the_models_of_cifar_100_have_published_columns_of_their_own() -> None:
+    cells = cells_in(FedAGHN, "table1", Results(FakeDatabase(), {}))
+    found = {
+        (cell.column.dataset, cell.point.label): cell.target.dataset
+        for cell in cells
+        if cell.target and cell.column.scenario == "dirichlet0.1-released"
+    }
+    assert found == {
+        ("cifar10", "CNN"): "cifar10",
+        ("cifar100", "CNN"): "cifar100",
+        ("cifar100", "ResNet-18"): "cifar100_resnet18",
+        ("tiny-imagenet", "ResNet-18 (64 x 64)"): "tinyimagenet_resnet18",
+    }
+
+
+def test_planned_rounds_are_those_that_the_paper_states() -> None:
+    study = FedAGHN()
+    cells = cells_in(FedAGHN, "table1", Results(FakeDatabase(), {}))
+    for cell in cells:
+        if cell.target:
+            stated = study.paper_protocol(cell.target, cell.column)
+            assert {key: cell.settings[key] for key in stated} == stated, cell.title
+
+
+def test_collaboration_weights_are_read_from_runs_of_the_case_study() -> None:
+    for name, home in (
+        ("collaboration_weights", "table3"),
+        ("collaboration_weights_reduced", "case_study_reduced"),
+    ):
+        assert plan_of(FedAGHN, name).hashes <= plan_of(FedAGHN, home).hashes
+
+
+def test_a_point_that_stands_in_some_columns_plans_nothing_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'title = "t"\nseeds = 0\nlines = ["local"]\n'
+        'points = [{ label = "a" }, { label = "b", only = { dataset = "cora" }, '
+        'settings = { "protocol.rounds" = 3 } }]\n'
+        '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10\n',
+        encoding="utf-8",
+    )
+    runs = [(run.dataset, run.variant) for run in expand(load_grid(str(file)))]
+    assert sorted(runs) == [("citeseer", ""), ("cora", ""), ("cora", "protocol.rounds=3")]
+
+
+def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> None:
+    results = Results(FakeDatabase(), {})
+    whole, reduced = (
+        {
+            cell.method: (cell.title, cell.stage, cell.line.runs)
+            for cell in cells_in(FedAGHN, name, results).primary_cells
+        }
+        for name in ("table1", "table1_reduced")
+    )
+    assert reduced == whole
+    assert whole["fedavg"][1] == whole["fedprox"][1] == "received"
+
+
+def test_reduced_runs_measure_no_published_value() -> None:
+    results = Results(database(12, layered(20, 6)), {})
+    whole, reduced = (
+        cells_in(FedAGHN, name, results)
+        for name in ("collaboration_weights", "collaboration_weights_reduced")
+    )
+    assert any(cell.target and cell.measured for cell in reduced.primary_cells)
+    assert not any(cell.measured for cell in judged_cells([whole, reduced]).values())

@@ -1,0 +1,327 @@
+"""The FedHGN study: its experiments' plans, what they measure, and which value stands beside which row."""
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_database import FakeDatabase
+from study_cells import cells_in, experiments, main_tables
+
+from bench.figures.charts import figures
+from bench.figures.drawings import save
+from bench.figures.layout import draw
+from bench.grids import expand, load_grid
+from bench.report import tables
+from bench.report.spread import spread
+from bench.reports.fedhgn import FedHGN
+from bench.spec import RunSpec
+from bench.studies import measures
+from bench.studies.cell_builder import cells_of
+from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.experiment import Comparison, Experiment, Plan, Target
+from bench.studies.planned import usual_cells
+from bench.studies.published import published
+from bench.studies.results import Results
+from bench.studies.settings import Column
+
+STUDY = FedHGN()
+CORACA = Column("coraca", "label-dirichlet", 3)
+CORA = Column("cora-whole", "label-dirichlet", 3)
+
+
+def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: Any) -> RunSpec:
+    found = [
+        each.spec
+        for each in expand(load_grid(grid))
+        if each.spec
+        and each.names == (column.dataset, column.scenario, column.clients, method, seed)
+        and all(each.spec.hyper.get(key) == value for key, value in hyper.items())
+    ]
+    (only,) = found
+    return only
+
+
+def out(name: str, database: FakeDatabase) -> Cells:
+    return cells_in(FedHGN, name, Results(database, {}))
+
+
+def cells(found: Cells, title: str, column: Column = CORACA) -> dict[str, Cell]:
+    return {
+        each.measure.name: each for each in found if each.column == column and found.title(each.line) == title
+    }
+
+
+def mean(cell: Cell) -> float:
+    assert cell.measured is not None
+    return cell.measured.mean
+
+
+@pytest.mark.parametrize("experiment", experiments(FedHGN), ids=lambda each: each.name)
+def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
+    plan = Plan(experiment)
+    runs = {digest for each in plan.runs.values() for digest in each.hashes}
+    assert runs == {each.spec.hash for each in expand(load_grid(experiment.grid)) if each.spec}
+    assert {line for _, line, _ in plan.runs} == set(plan.lines)
+
+
+def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
+    boards = main_tables(STUDY, Results(FakeDatabase(), usual_cells(STUDY.grids)))
+    beside = {
+        (cell.target.table, cell.target.dataset, cell.target.clients, cell.target.method)
+        for board in boards
+        for cell in board
+        if cell.target and cell.setting == ""
+    }
+    wanted = {
+        (value.table, value.dataset, value.clients, value.method)
+        for value in published("fedhgn")
+        if value.metric == "accuracy" and value.table in ("Table 2", "Table 3")
+    }
+    assert len(wanted) == 4 * 13 + 3 * 14
+    assert beside == wanted
+
+
+@pytest.mark.parametrize(
+    ("grid", "dataset", "count"),
+    [
+        # Three client counts, twenty seeds: Local and FedHGN as released, both completed, FedHGN as worded.
+        ("fedhgn_trimming", "coraca", 3 * 20 * 5),
+        # Three client counts, ten seeds: FedHGN as worded and completed, under the released reading.
+        ("fedhgn_longer", "dblp4k", 3 * 10 * 2),
+    ],
+)
+def test_other_grids_share_their_runs_with_the_main_table(grid: str, dataset: str, count: int) -> None:
+    main, other = (
+        {each.spec.hash for each in expand(load_grid(name)) if each.spec and each.dataset == dataset}
+        for name in ("fedhgn_tables", grid)
+    )
+    assert len(main & other) == count
+
+
+def test_cost_is_split_by_layer_and_coding() -> None:
+    database = FakeDatabase()
+    for seed, more in ((0, 0), (1, 2_000_000)):
+        exchanged = np.array([[[1e6, 3e6], [5e5, 2e6]], [[1e6, 3e6 + more], [1e6, 3e6]]])
+        database.add(
+            "",
+            0,
+            [60, 60, 60],
+            spec=spec("fedhgn_cost", "fedhgn_hc", seed),
+            bytes_up=30_000_000,
+            bytes_down=40_000_000,
+            artefacts={"exchanged_bytes": exchanged},
+        )
+    database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn", 0), bytes_up=10_000_000)
+    outcome_ = out("cost", database)
+    without = {name: mean(cell) for name, cell in cells(outcome_, "FedHGN w/o HC, released").items()}
+    assert without.pop("total_megabytes") == without.pop("total_megabytes_coded") == 10
+    assert without.pop("accuracy") == 50
+    assert set(without.values()) == {0.0}
+    row = cells(outcome_, "FedHGN with HC")
+    measured = {name: mean(cell) for name, cell in row.items()}
+    assert measured == pytest.approx(
+        {
+            "accuracy": 60,
+            "total_megabytes": 70,
+            "total_megabytes_coded": 67.5,  # 1.5 and 3.5 less than dense
+            "layer1_dense": 4,
+            "layer1_coded": 2.5,
+            "layer2_dense": 5,
+            "layer2_coded": 4,
+        }
+    )
+
+
+def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
+    database = FakeDatabase()
+    database.add("", 0, [60, 60, 60], spec=spec("fedhgn_cost", "fedhgn_hc", 0))
+    database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn_hc", 0, CORA))
+    database.add("", 0, [40, 40, 40], spec=spec("fedhgn_cost", "fedcog", 0, CORA))
+    made = tables.document(out("cost", database), Results(database, {}))
+    graph, hypergraph = sorted(made.views[0].blocks(7), key=lambda block: block.groups)
+    assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
+    assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
+    assert [label for label, _ in hypergraph.rows] == ["FedHGN with HC"]
+
+
+def test_exposure_is_in_percent_of_the_border_nodes() -> None:
+    database = FakeDatabase()
+    database.add(
+        "",
+        0,
+        [50, 50, 50],
+        spec=spec("fedhgn_privacy", "fedhgn_hc", 0, least_upload=1),
+        artefacts={"exposure": [200, 100, 150, 10, 40, 55, 120]},
+    )
+    row = cells(out("privacy", database), "HC, every part sent")
+    assert {name: mean(cell) for name, cell in row.items()} == pytest.approx(
+        {
+            "accuracy": 50,
+            "alone": 50,
+            "recoverable": 75,
+            "recoverable_from_sums": 5,
+            "peer": 20,
+            "pairs": 55,
+            "recoverable_by_peers": 60,
+        }
+    )
+
+
+def test_an_older_audit_lacks_only_what_was_not_measured_then() -> None:
+    database = FakeDatabase()
+    for seed, exposure in ((0, [200, 100, 150, 10, 40, 55]), (1, [200, 104, 150, 10, 40, 55, 120])):
+        made = spec("fedhgn_privacy", "fedhgn_hc", seed, least_upload=1)
+        database.add("", 0, [50, 50, 50], spec=made, artefacts={"exposure": exposure})
+    row = cells(out("privacy", database), "HC, every part sent")
+    assert mean(row["alone"]) == pytest.approx(51)
+    assert mean(row["recoverable_by_peers"]) == pytest.approx(60)
+
+
+def test_convergence_counts_local_steps() -> None:
+    database = FakeDatabase()
+    made = spec("fedhgn_convergence", "fedhgn", 0, Column("coraca", "label-dirichlet", 6))
+    curve = np.arange(600 * 6).reshape(600, 6) % 100
+    database.add("", 0, [50] * 6, spec=made, curve=curve.tolist())
+    (figure,) = figures(out("convergence", database), Results(database, {}))
+    (panel,) = figure.panels
+    np.testing.assert_array_equal(panel.data["local epochs"], np.arange(1, 601))
+
+
+def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> None:
+    database = FakeDatabase()
+    for method, clients, rows in (("fedhgn", 6, 600), ("global_hgnn", 1, 1800)):
+        made = spec("fedhgn_convergence", method, 0, Column("coraca", "label-dirichlet", clients))
+        database.add("", 0, [50] * clients, spec=made, curve=[[50] * clients] * rows)
+    (figure,) = figures(out("convergence", database), Results(database, {}))
+    (panel,) = figure.panels
+    assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
+
+
+def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    column = Column("coraca", "label-dirichlet", 6)
+    fall = np.linspace(1.9, 0.4, 200)
+    for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
+        made = spec("fedhgn_convergence", "fedhgn", seed, column)
+        database.add("", 0, [50] * 6, spec=made, artefacts={"loss": loss})
+    (figure,) = figures(out("convergence", database), Results(database, {}))
+    assert "mean over clients" in figure.caption
+    assert {path.name for path in save(figure, tmp_path)} == {
+        f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")
+    }
+    with (tmp_path / "fedhgn_convergence_loss.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["round"] for row in rows] == [str(number) for number in range(1, 201)]
+    assert {(row["method"], row["n"]) for row in rows} == {("fedhgn", "2")}  # the third was not finite
+    assert [float(row["mean"]) for row in rows] == pytest.approx(fall + 0.1, abs=1e-4)
+    assert {row["std"] for row in rows} == {f"{0.1 * 2**0.5:.4f}"}
+    (axes, *_) = draw(figure).axes
+    assert axes.get_ylabel() == "Training loss"
+    assert 0 <= axes.get_ylim()[0] < 0.5  # the mean ends at 0.5
+    assert axes.get_ylim()[1] < 3
+
+
+def test_the_averages_of_the_text_stand_beside_those_of_its_table() -> None:
+    """Every difference is a mean over data sets and client counts of Table 2, in points."""
+    printed = {
+        (value.method, value.dataset, value.clients): value.mean
+        for value in published("fedhgn")
+        if value.table == "Table 2" and value.metric == "accuracy" and value.mean is not None
+    }
+    cells_ = [key[1:] for key in printed if key[0] == "fedhgn"]
+    assert len(cells_) == 12
+
+    def lead(first: str, second: str) -> float:
+        def value(method: str, dataset: str, clients: int | None) -> float:
+            return printed[method, dataset, None if method == "global_hgnn" else clients]
+
+        return float(np.mean([value(first, *where) - value(second, *where) for where in cells_]))
+
+    computed = lead("fedhgn", "local_hgnn"), lead("fedhgn_hc", "fedhgn"), lead("global_hgnn", "fedhgn")
+    (remark,) = [text for text in STUDY.remarks if "averages of Table 2" in text]
+    assert re.findall(r"([\d.]+)(?: points| more| below Global) \(([\d.]+)", remark) == [
+        (stated, f"{value:.1f}") for stated, value in zip(("5.9", "6.8", "10.3"), computed, strict=True)
+    ]
+
+
+def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions() -> None:
+    database = FakeDatabase()
+    column = Column("cora-whole", "label-dirichlet", 3)
+    for seed in (0, 1):
+        database.add("", 0, [60, 70, 80], spec=spec("fedhgn_simple", "local_hgnn", seed, column))
+        database.add("", 0, [90, 70, 79], spec=spec("fedhgn_simple", "fedhgn_hc", seed, column))
+    results = Results(database, usual_cells(STUDY.grids))
+    (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
+    found = spread(board, results)
+    assert found is not None
+    numbers = found.records["numbers"]
+    below = dict(zip(numbers["method"], numbers["below_local"], strict=True))
+    assert below == {"local_hgnn": 0.0, "fedhgn_hc": 1.0}
+    planned_runs = [each for each in expand(load_grid("fedhgn_simple")) if each.method == "local_hgnn"]
+    assert len(planned_runs) == 3 * 2 * 20
+    local, other = (spec("fedhgn_simple", method, 4, column) for method in ("local_hgnn", "fedhgn"))
+    assert (local.client, local.protocol) == (other.client, other.protocol)
+
+
+def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
+    database = FakeDatabase()
+    column = Column("cora-whole", "label-dirichlet", 3)
+    for seed in (0, 1):
+        database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", "fedsage_plus_standin", seed, column))
+        database.add("", 0, [70] * 3, spec=spec("fedhgn_simple", "fedsage_plus", seed, column))
+    boards = main_tables(STUDY, Results(database, usual_cells(STUDY.grids)))
+    found = {
+        cell.method: (cell.verdict, cell.target and cell.target.mean)
+        for board in boards
+        for cell in board
+        if (cell.column, cell.stage, cell.rule) == (column, "trained", "client_best_val")
+    }
+    assert found["fedsage_plus_standin"] == ("compatible", pytest.approx(81.2))
+    assert found["fedsage_plus"] == ("not published", None)
+
+
+def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
+    """Global is printed once, for the whole data set."""
+    found = out("repeats", FakeDatabase())
+    beside = {cell.target for cell in found if cell.target}
+    wanted = {value for value in published("fedhgn") if (value.table, value.dataset) == ("Table 2", "dblp4k")}
+    assert len(wanted) == 13
+    assert beside == wanted
+    database = FakeDatabase()
+    where = Column("dblp4k-repeats", "label-dirichlet", 1)
+    for seed, right in ((0, 84), (1, 86)):
+        database.add("", 0, [right], spec=spec("fedhgn_repeats", "global_hgnn", seed, where))
+    (cell,) = cells(out("repeats", database), "Global HGNN", where).values()
+    assert (cell.verdict, cell.difference) == ("compatible", pytest.approx(85 - 85.15))
+
+
+def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
+    """The published name of a method is its row's; data sets have their titles."""
+    column = Column("cora-whole", "label-dirichlet", 3)
+    database = FakeDatabase()
+    for seed in (0, 1):
+        for method in ("fedsage_plus_standin", "fedsage_plus", "fedhgn"):
+            database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", method, seed, column))
+
+    def beside(table: str) -> dict[str, tuple[float | None, str]]:
+        simple = Experiment(
+            name="simple",
+            title="simple",
+            comparisons=(Comparison("simple", (Target("fedhgn", table),)),),
+            grid="fedhgn_simple",
+            measures=(measures.TEST,),
+        )
+        found = cells_of(STUDY, Plan(simple), Results(database, {}), Selection())
+        return {
+            cell.method: (cell.target.mean if cell.target else None, cell.reason.split(";")[0])
+            for cell in found
+            if cell.measured
+        }
+
+    third = beside("Table 3")
+    assert third["fedsage_plus_standin"][0] == pytest.approx(81.2)
+    assert third["fedsage_plus"] == (None, "2 of 20 planned seeds")  # the paper has no generator
+    assert beside("Table 2")["fedhgn"] == (None, "published on 20News, CoraCA, DBLP4k, IMDB4k")

@@ -1,0 +1,89 @@
+"""FED-PUB's protocol as a study: which printed values stand beside which lines, and under which settings."""
+
+from __future__ import annotations
+
+import pytest
+from fake_database import FakeDatabase
+from study_cells import cells_in, main_tables
+
+from bench.compare import find_study
+from bench.engine.methods import METHODS
+from bench.grids import Filters, expand, load_grid
+from bench.reports.fedpub import FedPubProtocol
+from bench.reports.fedpub.study import COMMITTED_RUNS, EXPERIMENTS
+from bench.studies.cells import Selection
+from bench.studies.published import published
+from bench.studies.ranking import rank
+from bench.studies.results import Results
+
+BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
+
+
+def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
+    results = Results(FakeDatabase(), {})
+    beside = {
+        cell.target for name in EXPERIMENTS for cell in cells_in(FedPubProtocol, name, results) if cell.target
+    }
+    printed = {value for value in published("fedaux") if value.metric == "accuracy"}
+    assert printed <= beside
+    assert {value.dataset for value in beside if value.paper == "fediih"} >= {"citeseer", "pubmed", "photo"}
+
+
+def test_values_are_compared_with_the_settings_that_they_were_made_with() -> None:
+    """FedAux is 256 wide, its run of FED-PUB has tau 10; the lines that compete have neither."""
+    study, results = FedPubProtocol(), Results(FakeDatabase(), {})
+    comparable = set()
+    for cell in cells_in(FedPubProtocol, "fedpub_protocol", results):
+        if cell.target and cell.column.dataset == "cora" and cell.target.paper == "fedaux":
+            stated = study.paper_protocol(cell.target, cell.column)
+            if all(cell.settings[key] == value for key, value in stated.items()):
+                comparable.add((cell.target.table == COMMITTED_RUNS, cell.method, cell.line.competes))
+    assert comparable == {
+        (False, "local", True),
+        (False, "fedavg", True),
+        (False, "fedpub", True),
+        (False, "fedpub", False),
+        (False, "fedaux", False),
+        (True, "fedpub", False),
+        (True, "fedaux", False),
+    }
+
+
+def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
+    """FED-PUB also stands with the tau of the committed runs, FedAux as wide as there."""
+    database = FakeDatabase()
+    correct = {"local": 80, "fedpub": 70, "fedaux": 60}
+    for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), ("published",), (10,), (), (0, 1))):
+        if run.spec and run.method in correct:
+            database.add("", 0, [99 if run.variant else correct[run.method]] * 10, spec=run.spec)
+    study, results = FedPubProtocol(), Results(database, {})
+    ranking = rank(study, main_tables(study, results), results, Selection())
+    assert ranking is not None
+    (task,) = [task for task in ranking.tasks if task.means]
+    assert task.means == pytest.approx(correct)
+
+
+def test_all_runs_have_the_released_protocol() -> None:
+    for name in BOARDS:
+        for run in expand(load_grid(name)):
+            assert run.spec is not None, run
+            protocol, client = run.spec.protocol, run.spec.client
+            assert (protocol.local_epochs, protocol.split, protocol.initial) == (1, (20, 40, 40), "common")
+            assert client.weight_decay == 1e-6
+            assert client.learning_rate == (0.01 if run.dataset == "cora" else 0.001)
+            if run.method != "majority":
+                assert protocol.rounds == 100
+            if run.method == "fedpub" and not run.variant:
+                assert run.spec.hyper["tau"] == (5.0 if run.scenario == "overlapping" else 3.0)
+
+
+def test_every_line_is_a_method_and_every_method_is_planned() -> None:
+    names = {line.method for line in FedPubProtocol.lines}
+    assert names <= set(METHODS.all())
+    for name in BOARDS:
+        assert {run.method for run in expand(load_grid(name))} == names
+
+
+def test_a_comparison_without_a_study_keeps_the_one_with_a_main_table() -> None:
+    assert find_study(None, "cora").name == "fedsheafhn"
+    assert find_study("fedpub", "cora").name == "fedpub"

@@ -1,0 +1,674 @@
+"""Experiments: a grid's runs as lines by points, beside what the paper prints."""
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_database import CORA, FakeDatabase
+from study_cells import cells_in, experiments, main_tables, plan_of
+
+from bench.errors import RequestError
+from bench.grids import expand, load_grid, plan
+from bench.report import tables
+from bench.report.report import build
+from bench.report.reproduction import judged_cells
+from bench.report.request import Request
+from bench.report.table import Document
+from bench.reports.fedhgn import FedHGN
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED
+from bench.resolve import resolve
+from bench.spec import Attack, Newcomers, Protocol, RunSpec
+from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.experiment import Experiment
+from bench.studies.measures import CellReading
+from bench.studies.planned import usual_cells
+from bench.studies.published import Published
+from bench.studies.results import Results
+from bench.studies.settings import Column, is_special, settings_of
+
+EXPERIMENTS = experiments(FedSheafHN)
+PLANS = {experiment.name: plan_of(FedSheafHN, experiment.name) for experiment in EXPERIMENTS}
+NON, OVER = "non-overlapping", "overlapping"
+CORA_20 = Column("cora", NON, 20)
+CORA_20_NAMES = ("cora", NON, 20)
+PUBLISHED_20 = Column("cora", "published", 20)
+ARXIV_20 = Column("ogbn-arxiv", NON, 20)
+
+names = pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+
+
+def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: Any) -> RunSpec:
+    """The one run of a grid with these parts (``attack``, ``newcomers``, a hyper-parameter, ...)."""
+    specs = []
+    for run in expand(load_grid(grid)):
+        if run.spec and run.names == (column.dataset, column.scenario, column.clients, method, seed):
+            flat = {**run.spec.hyper, **run.spec.model_dump()["protocol"]}
+            flat |= {"attack": run.spec.attack, "newcomers": run.spec.newcomers}
+            if all(flat.get(key) == value for key, value in wanted.items()):
+                specs.append(run.spec)
+    (only,) = specs
+    return only
+
+
+def out(name: str, database: FakeDatabase, **selection: frozenset[Any]) -> Cells:
+    return cells_in(FedSheafHN, name, Results(database, {}), Selection(**selection))
+
+
+def cell(cells: Cells, title: str, column: Column = CORA_20, point: str = "", measure: str = "") -> Cell:
+    (only,) = [
+        entry
+        for entry in cells
+        if (entry.column, cells.title(entry.line), entry.point.label) == (column, title, point)
+        and entry.measure.name == (measure or cells.measures[0].name)
+    ]
+    return only
+
+
+def mean(measured_cell: Cell) -> float:
+    assert measured_cell.measured is not None
+    return measured_cell.measured.mean
+
+
+@names
+def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
+    plan = PLANS[experiment.name]
+    own = {digest for (_, _, point), runs in plan.runs.items() if not point.grid for digest in runs.hashes}
+    assert own == {run.spec.hash for run in expand(load_grid(experiment.grid)) if run.spec}
+    assert {line for _, line, _ in plan.runs} == set(plan.lines)
+    assert {point for _, _, point in plan.runs} == set(experiment.points)
+
+
+@names
+def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Experiment) -> None:
+    from bench.studies.published import published
+
+    if not experiment.comparisons[0].targets:
+        pytest.skip("the paper prints no numbers of this experiment")
+    cells = out(experiment.name, FakeDatabase())
+    shown = {(id(entry.target)) for entry in cells if entry.target}
+    main = {
+        (target.paper, target.table)
+        for table in FedSheafHN.experiments
+        if table.main
+        for comparison in table.comparisons
+        for target in comparison.targets
+    }
+    for target in experiment.comparisons[0].targets:
+        if (target.paper, target.table) in main:  # an experiment may measure a part of these again
+            continue
+        for value in published(target.paper):
+            twice = value.table == "Fig. 1 (caption)" and not value.setting  # Table 3 prints it, too
+            if value.table == target.table and not twice:
+                assert id(value) in shown, value
+
+
+def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -> None:
+    database = FakeDatabase()
+    parts: dict[str, Any] = {
+        "inputs": "one-hot",
+        "collaboration": "none",
+        "attention": "none",
+        "refresh": 5,
+    }
+    for seed, correct in ((0, [60, 70]), (1, [62, 76])):  # 65 and 69 %
+        database.add("", 0, correct, spec=spec("ablation", "fedsheafhn", seed, **parts))
+        database.add(
+            "",
+            0,
+            [10, 10],
+            spec=spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0),
+        )
+    database.add("fedsheafhn", 0, [1, 1], clients=20, hyper={"warm_up_epochs": 7})
+    cells = out("ablation", database)
+    row = cell(cells, "+ Hypernetwork")
+    assert row.measured is not None
+    assert row.measured.n == 2
+    assert row.measured.mean == pytest.approx(67)
+    assert row.measured.std == pytest.approx(math.sqrt(8))
+    assert row.verdict == "not comparable"
+    assert row.reason == "published on ogbn-arxiv; 2 of 3 planned seeds"
+    assert mean(cell(cells, "+ Sheaf diffusion")) == pytest.approx(10)
+    assert cell(cells, "+ Attention").verdict == "not run"
+    assert row.setting == "method.attention=none;method.collaboration=none;method.inputs=one-hot"
+    assert row.table == "Table 4"
+
+
+def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
+    database = FakeDatabase()
+    parts: dict[str, Any] = {"inputs": "one-hot", "collaboration": "none"}
+    for seed, right in ((0, 61), (1, 63)):  # printed: 61.26
+        database.add("", 0, [right], spec=spec("ablation", "fedsheafhn", seed, ARXIV_20, **parts))
+        database.add("", 0, [50], spec=spec("ablation", "fedavg", seed, ARXIV_20))  # printed: 36.56
+    full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
+    database.add("", 0, None, state="no_data", reason="the edges are missing", spec=full)
+    cells = out("ablation", database)
+    row = cell(cells, "+ Hypernetwork", ARXIV_20)
+    assert row.verdict == "compatible"
+    assert row.reason.endswith("2 of 3 planned seeds")
+    assert row.difference == pytest.approx(62 - 61.26)
+    base = cell(cells, "Base model (FedAvg)", ARXIV_20)
+    assert base.verdict == "above"
+    assert base.difference == pytest.approx(50 - 36.56)
+    missing = cell(cells, "+ Dynamic embedding", ARXIV_20)
+    assert (missing.verdict, missing.reason) == ("no data", "seed 0: the edges are missing")
+    assert missing.target is not None
+    assert missing.target.mean == 71.87
+
+
+def test_spread_over_clients_and_clients_below_local() -> None:
+    database = FakeDatabase()
+    database.add("", 0, [50, 60, 70], spec=spec("variance", "local", 0))
+    database.add("", 0, [50, 59, 90], spec=spec("variance", "flow", 0))
+    database.add("", 0, [10, 20, 90], spec=spec("variance", "flow", 1))  # no Local of this seed
+    cells = out("variance", database)
+    assert mean(cell(cells, "Local", measure="std_over_clients")) == pytest.approx(10)  # sample
+    below = cell(cells, "Flow", measure="below_local").measured
+    assert below is not None
+    assert below.values == (1.0,)
+    assert cell(cells, "Local", measure="std_over_clients").table == "Table 3 (Std over clients)"
+
+
+def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
+    database = FakeDatabase()
+    attack = Attack(kind="gaussian", ratio=0.4, tau=20.0)
+    database.add(
+        "",
+        0,
+        [50, 60, 70, 90],
+        spec=spec("malicious", "fedpub", 0, attack=attack),
+        artefacts={"malicious": [1, 0, 0, 1]},
+    )
+    database.add("", 0, [80, 82], spec=spec("malicious", "fedpub", 0, attack=None))
+    cells = out("malicious", database)
+    title = "FED-PUB (gaussian, tau 20)"
+    assert mean(cell(cells, title, point="0.4")) == pytest.approx(67.5)
+    assert mean(cell(cells, title, point="0.4", measure="honest")) == pytest.approx(65)
+    for kind in ("same", "gaussian"):  # nobody attacks: one run for every kind
+        for measure in ("accuracy", "honest"):
+            plain = cell(cells, f"FED-PUB ({kind}, tau 5)", point="0", measure=measure)
+            assert mean(plain) == pytest.approx(81)
+
+
+def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
+    cells = out("malicious", FakeDatabase())
+    overlapping = Column("ogbn-arxiv", OVER, 30)
+    for column, printed in ((ARXIV_20, 61.25), (overlapping, 59.40)):
+        target = cell(cells, "FED-PUB (gaussian, tau 5)", column, "0.4").target
+        assert target is not None
+        assert target.mean == printed
+
+
+def test_server_seconds_are_a_rounds_share() -> None:
+    database = FakeDatabase()
+    for seed, seconds in ((0, 2.0), (1, 3.0)):
+        run_spec = spec("server_cost", "fedavg", seed, rounds=10)
+        database.add("", 0, [50], spec=run_spec, seconds_server=seconds, peak_memory=300 * 2**20)
+    cells = out("server_cost", database)
+    assert mean(cell(cells, "Base model (FedAvg)")) == pytest.approx(0.25)
+    assert mean(cell(cells, "Base model (FedAvg)", measure="peak_memory")) == pytest.approx(300)
+    large = cell(cells, "FedSheafHN", Column("ogbn-arxiv", NON, 100))
+    assert large.target is not None
+    assert large.target.mean == 0.614
+    assert (CORA_20.dataset, 50) in {(entry.column.dataset, entry.column.clients) for entry in cells}
+
+
+def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
+    database = FakeDatabase()
+    control = spec("new_clients", "local", 0, newcomers=Newcomers(ratio=0.2, epochs=53))
+    database.add("", 0, [80], spec=control, shift={("received", "last"): -50, ("trained", "best_val"): 5})
+    database.add("", 0, [70], spec=spec("new_clients", "fedavg", 0, newcomers=Newcomers(ratio=0.2, epochs=3)))
+    late = Newcomers(ratio=0.2, epochs=3)
+    refused = spec("new_clients", "fedsheafhn", 0, newcomers=late, initial="own")
+    database.add("", 0, None, spec=refused, state="not_applicable", reason="tied to client numbers")
+    cells = out("new_clients", database)
+    assert mean(cell(cells, "Local (53 epochs)", point="0.2")) == pytest.approx(80)
+    assert mean(cell(cells, "Local (53 epochs)", point="0.2", measure="zero_shot")) == pytest.approx(30)
+    unknown = cell(cells, "Local (53 epochs)", point="0.2", measure="trained_clients")
+    assert unknown.verdict == "not applicable"  # a run made before these were kept
+    none = cell(cells, "FedSheafHN (50 + 3 epochs)", point="0.2")
+    assert (none.verdict, none.reason) == ("not applicable", "seed 0: tied to client numbers")
+
+
+def test_new_clients_are_set_beside_those_that_trained() -> None:
+    database = FakeDatabase()
+    for seed, shares in ((0, [0.9, np.nan, 0.7]), (1, [0.6, 0.6, 0.6])):
+        run = spec("new_clients", "fedavg", seed, newcomers=Newcomers(ratio=0.2, epochs=53))
+        database.add("", 0, [50, 52], spec=run, artefacts={"trained_clients": shares})
+    cells = out("new_clients", database)
+    trained = cell(cells, "FedAvg (53 epochs)", point="0.2", measure="trained_clients").measured
+    assert trained is not None
+    assert trained.values == pytest.approx((80, 60))
+    new = cell(cells, "FedAvg (53 epochs)", point="0.2")
+    assert new.group is not None
+    read = CellReading(Results(database, {}), new.group, "trained", "last", "clients")
+    assert NEW_LESS_TRAINED.of(read) == pytest.approx((51 - 80, 51 - 60))
+
+
+def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [80], spec=spec("convergence", "local", seed), curve=[[10], [80]])
+    slow = spec("convergence", "fedsheafhn", 0)
+    database.add("", 0, [79], spec=slow, curve=[[71], [73], [79]])  # 72 is nine tenths of Local's
+    database.add("", 0, [60], spec=spec("convergence", "fedsheafhn", 1), curve=[[50], [60], [60]])
+    group = cell(out("convergence", database), "FedSheafHN")
+    assert group.group is not None
+    read = CellReading(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
+    before, step = int(slow.hyper["warm_up_epochs"]), slow.protocol.local_epochs
+    assert EPOCHS_TO_LEVEL.of(read) == (before + 2 * step, before + 3 * step)
+
+
+def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
+    database = FakeDatabase()
+    for seed, fixed, redrawn in ((0, 76, 70), (1, 77, 76), (2, 78, 82)):
+        database.add("", 0, [fixed], spec=spec("paper_tables", "pfedgraph", seed, partition_seed=123))
+        database.add("", 0, [redrawn], spec=spec("robust", "pfedgraph", seed, partition_seed=seed))
+    table_cells = out("robust", database)
+    one, many = (
+        cell(table_cells, "pFedGraph", point=point).measured for point in ("one partition", "one a seed")
+    )
+    assert one is not None
+    assert many is not None
+    assert [one.mean, one.std] == pytest.approx([77, 1])
+    assert [many.mean, many.std] == pytest.approx([76, 6])
+    assert cell(table_cells, "pFedGraph", point="one a seed").verdict == "compatible"  # printed: 76.61
+    assert cell(table_cells, "pFedGraph", point="one partition").target is None
+    # The main table takes the spread over partitions from these runs, and gives them no lines.
+    apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
+    board = main_tables(FedSheafHN(), Results(database, usual_cells(["paper_tables"]), apart), Selection())[0]
+    cells = [entry for entry in board if entry.method == "pfedgraph" and entry.measured]
+    assert {entry.setting for entry in cells} == {""}
+    assert board.other_runs == 3
+
+
+def test_choices_show_validation_beside_test() -> None:
+    database = FakeDatabase()
+    column = Column("cora", OVER, 30)
+    run_spec = spec("fedsheafhn_choices", "fedsheafhn", 0, column, stalk=2)
+    database.add("", 0, [80], spec=run_spec, validation=[90])
+    cells = out("choices", database)
+    title = "FedSheafHN [method.stalk=2]"
+    assert mean(cell(cells, title, column)) == pytest.approx(90)
+    assert mean(cell(cells, title, column, measure="accuracy")) == pytest.approx(80)
+
+
+def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
+    """Text and place of the entries of the main table's rows."""
+    (view,) = document.views
+    return {name: [(entry.text, entry.place) for entry in entries] for name, entries in view.rows}
+
+
+def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
+    """Redrawn partitions: most methods on 0-3, one on 0-2 with the highest mean, one lost a run."""
+    database = FakeDatabase()
+    where = Column("cora", OVER, 50)
+
+    def add(method: str, seed: int, right: int | None) -> None:
+        run_spec = spec("robust", method, seed, where)
+        database.add("", 0, right and [right], spec=run_spec, state="done" if right else "diverged")
+
+    for seed in range(4):
+        add("local", seed, 80)
+        add("fedavg", seed, 70)
+        add("fedpub", seed, 82 if seed else None)
+        if seed < 3:
+            add("flow", seed, 85)
+    add("majority", 0, 90)
+    results = Results(database, {})
+    cells = cells_in(FedSheafHN, "robust", results)
+    document = tables.document(cells, results)
+    entries = {name: row[0] for name, row in marks(document).items() if row[0][0] != "-"}
+    assert entries == {
+        "Local": ("80.00 ± 0.00", 1),
+        "FedAvg": ("70.00 ± 0.00", 2),
+        "FED-PUB": ("82.00 ± 0.00 (n=3)", 0),
+        "Flow": ("85.00 ± 0.00 (n=3)", 0),
+        "Majority class": ("90.00 (n=1)", 0),
+    }
+    lost = cell(cells, "FED-PUB", where, "one a seed")
+    assert lost.reason.endswith("4 of 5 planned seeds; 1 of 4 runs without numbers (diverged, seed 0)")
+    assert cell(cells, "Flow", where, "one a seed").reason.endswith("3 of 5 planned seeds")
+
+
+def test_attacks_of_unequal_seeds_say_so() -> None:
+    database = FakeDatabase()
+    attack = Attack(kind="same", ratio=0.2, tau=5.0)
+    for seed in range(3):
+        database.add("", 0, [60], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
+        if seed:
+            database.add("", 0, [70], spec=spec("malicious", "fedpub", seed, attack=attack))
+    cells = out("malicious", database)
+    document = tables.document(cells, Results(database, {}))
+    entries = marks(document)
+    assert entries["FedSheafHN (same, tau 5), 0.2"][0] == ("60.00 ± 0.00", 1)
+    assert entries["FED-PUB (same, tau 5), 0.2"][0] == ("70.00 ± 0.00 (n=2)", 0)
+    head = "not comparable (published on ogbn-arxiv; 2 of 3 planned seeds): "
+    assert f"{head}FED-PUB (same, tau 5) (Cora, non-overlapping, 20 clients at 0.2)" in document.notes
+
+
+def test_only_the_values_without_attack_were_taken_over() -> None:
+    """FED-PUB's own paper attacks nobody."""
+    database = FakeDatabase()
+    attack = Attack(kind="same", ratio=0.2, tau=5.0)
+    for seed in (0, 1):
+        for run_attack in (None, attack):
+            database.add("", 0, [60], spec=spec("malicious", "fedpub", seed, ARXIV_20, attack=run_attack))
+    cells = out("malicious", database)
+    reasons = {ratio: cell(cells, "FED-PUB (same, tau 5)", ARXIV_20, ratio).reason for ratio in ("0", "0.2")}
+    assert "taken over from the FED-PUB paper" in reasons["0"]
+    assert "taken over" not in reasons["0.2"]
+    assert "the paper has protocol.rounds=200" in reasons["0.2"]
+    assert "split" not in reasons["0.2"]
+
+
+def main_table(database: FakeDatabase) -> Any:
+    apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
+    expected = usual_cells(FedSheafHN.grids)
+    return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
+
+
+def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() -> None:
+    """Most of its runs have another setting, which no grid names; one has its defaults."""
+
+    def add(database: FakeDatabase, seed: int, right: int, **wanted: Any) -> None:
+        values = {f"method.{key}": value for key, value in wanted.items()}
+        database.add("", 0, [right], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed, values))
+
+    database = FakeDatabase()
+    for seed in (0, 1, 2):
+        add(database, seed, 90, output_scale=0.3)
+    expected = {"method.output_scale=0.3": 90}
+    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
+        assert settings_measured(results, "fedsheafhn_released") == expected
+    add(database, 0, 80)
+    for results in (Results(database, usual_cells(FedSheafHN.grids)), Results(database, {})):
+        assert settings_measured(results, "fedsheafhn_released") == {**expected, "": 80}
+
+
+def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() -> None:
+    database, names = FakeDatabase(), ("coraca", "label-dirichlet", 3, "fedcog")
+    for seed in (0, 1):
+        run_spec = plan(load_grid("fedhgn_tables"), *names, {}, seed).spec
+        database.add("", 0, [60] * 3, spec=run_spec)
+        short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
+        database.add("", 0, [50] * 3, spec=short)
+    results = Results(database, usual_cells(FedHGN.grids))
+    groups = results.groups(Column(*names[:3]), "fedcog")
+    assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
+
+
+def settings_measured(results: Results, method: str) -> dict[str, float]:
+    board = main_tables(FedSheafHN(), results, Selection())[0]
+    return {
+        entry.setting: mean(entry) for entry in board.main_cells if entry.method == method and entry.measured
+    }
+
+
+def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
+        database.add("", 0, [60], spec=spec("paper_tables", "fedavg", seed))
+        database.add("", 0, [90], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed))
+    database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
+    results = Results(database, usual_cells(FedSheafHN.grids))
+
+    def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
+        board = main_tables(FedSheafHN(), results, Selection(**selection))[0]
+        (table,) = tables.views(board)
+        place = table.headings.index("Cora 20 clients")
+        return {
+            title: (entries[place].text, entries[place].place)
+            for title, entries in table.rows
+            if entries[place].text not in ("-", "")
+        }
+
+    every = {
+        "Local": ("70.00 ± 0.00", 1),
+        "FedAvg": ("60.00 ± 0.00", 2),
+        "FedAvg + fine-tuning": ("60.00 ± 0.00", 2),
+        "Flow": ("80.00 (n=1)", 0),
+        "FedSheafHN released": ("90.00 ± 0.00", 0),
+    }
+    assert shown() == every
+    assert shown(methods=frozenset({"local", "fedsheafhn_released"})) == {
+        "Local": ("70.00 ± 0.00", 2),
+        "FedSheafHN released": ("90.00 ± 0.00", 1),
+    }
+
+
+def test_main_tables_count_the_planned_seeds() -> None:
+    database = FakeDatabase()
+    for seed in range(5):
+        database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
+        if seed < 3:
+            database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
+    results = Results(database, usual_cells(FedSheafHN.grids))
+    board = main_tables(FedSheafHN(), results, Selection())[0]
+    table = tables.every_number(board)
+    place = table.columns.index("Seeds")
+    seeds = {
+        title: entries[place].text for title, entries in table.rows if entries[1].text.endswith(": accuracy")
+    }
+    assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}
+    noted = [note for note in tables.notes(board) if "FedAvg (Cora, 20 clients)" in note]
+    assert all("3 of 5 planned seeds" in note for note in noted)
+    assert noted
+
+
+@pytest.mark.parametrize(("grid", "reason"), [("quickstart", ""), (None, "2 of 5 planned seeds")])
+def test_the_grid_asked_for_says_how_many_seeds_there_are_to_be(
+    tmp_path: Path, grid: str | None, reason: str
+) -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        run_spec = resolve("cora", NON, 10, "local", seed)
+        database.add("", 0, [71 + seed], spec=run_spec)
+    request = Request(grid=grid, datasets=("cora",), clients=(10,), methods=("local",))
+    build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
+    (local,) = [row for row in rows(tmp_path / "cells.csv") if row["table"] == "Table 1"]
+    assert local["verdict"] == "compatible"
+    assert ("planned seeds" in local["reason"]) == bool(reason)
+    assert local["reason"].endswith(reason)
+
+
+def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [80], spec=spec("paper_tables", "fedsheafhn", seed))
+        database.add("", 0, [10], spec=spec("ablation", "fedsheafhn", seed, refresh=0, attention="qkv"))
+        attack = Attack(kind="same", ratio=0.2, tau=5.0)
+        database.add("", 0, [20], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
+        database.add("", 0, [30], spec=spec("local_epochs", "local", seed, local_epochs=20))
+        mine = spec("paper_tables", "local", seed)
+        short = mine.model_copy(update={"protocol": mine.protocol.model_copy(update={"rounds": 8})})
+        database.add("", 0, [40], spec=short)
+    board = main_table(database)
+    shown = {(entry.method, entry.setting) for entry in board if entry.measured}
+    assert shown == {("fedsheafhn", ""), ("local", "protocol.rounds=8")}
+    assert board.other_runs == 6
+
+
+def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol() -> None:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        for method in ("fedprox", "fedavg", "fedper"):
+            own = spec("fedpub_split", method, seed, PUBLISHED_20)
+            right = 50 + 28 * (method == "fedper") + seed
+            database.add("", 0, [right], spec=own, shift={("received", "best_val"): -20})
+            database.add("", 0, [48 + seed], spec=spec("paper_tables", method, seed))
+    board = main_table(database)
+    usual = {
+        entry.method: (entry.verdict, entry.reason)
+        for entry in board.main_cells
+        if entry.measured and entry.column == CORA_20
+    }
+    assert usual["fedprox"][0] == "not comparable"
+    assert "taken over" in usual["fedprox"][1]
+    cells = out("fedpub_tables", database)
+    rows = {
+        (entry.method, entry.comparison.label): entry
+        for entry in cells
+        if entry.measure is cells.measures[0] and entry.column == PUBLISHED_20 and entry.measured
+    }
+    received = [entry for entry in cells if entry.measure.name == "received" and entry.method == "fedprox"]
+    assert {round(mean(entry), 6) for entry in received if entry.measured} == {30.5}
+    # FedProx is printed as 48.22 ± 6.81 in the final version alone, FedPer as 78.01 ± 0.32 in the earlier
+    # one: both are FED-PUB's. The final FedPer and FedAvg's are the authors' own.
+    first, second = (entry.label for entry in cells.experiment.comparisons)
+    judged_there = {key: entry.verdict for key, entry in rows.items()}
+    for key in (("fedprox", first), ("fedprox", second), ("fedper", first)):
+        assert judged_there[key] in ("reproduced", "compatible", "uninformative")
+    assert judged_there["fedper", second] == "not comparable"
+    assert "protocol differs" in rows["fedavg", first].reason
+    assert judged_cells([board, cells])[taken(rows["fedprox", first])] is rows["fedprox", first]
+
+
+def taken(cell: Cell) -> Published:
+    assert cell.target is not None
+    return cell.target
+
+
+def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() -> None:
+    plain = RunSpec(dataset="d", scenario="s", clients=5, method="m", seed=0)
+    attacked = plain.model_copy(update={"attack": Attack(kind="same", ratio=0.2, tau=5.0)})
+    more = settings_of(attacked)
+    assert {key: more[key] for key in more.keys() - settings_of(plain).keys()} == {
+        "attack.kind": "same",
+        "attack.ratio": 0.2,
+        "attack.target": "extras",
+        "attack.tau": 5.0,
+    }
+    assert (is_special(more), is_special(settings_of(plain))) == (True, False)
+
+
+def filled() -> FakeDatabase:
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("", 0, [80, 81], spec=spec("convergence", "local", seed), curve=[[10, 20], [80, 81]])
+        run_spec = spec("convergence", "fedsheafhn", seed)
+        database.add("", 0, [82, 81], spec=run_spec, curve=[[50, 50 + 4 * seed], [82, 81]])
+        for kind in ("same", "gaussian"):
+            for ratio in (0.2, 0.4):
+                attack = Attack(kind=kind, ratio=ratio, tau=5.0)
+                database.add(
+                    "",
+                    0,
+                    [60, 62],
+                    spec=spec("malicious", "fedpub", seed, attack=attack),
+                    artefacts={"malicious": [0, 1]},
+                )
+    return database
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
+    built = build(filled(), Request(grid="convergence"), {"fedsheafhn": FedSheafHN}, tmp_path)
+    assert [document.name for document in built.documents] == ["fedsheafhn_convergence"]
+    points = {
+        (row["method"], row["local epochs"]): (row["mean"], row["std"], row["n"])
+        for row in rows(tmp_path / "fedsheafhn/convergence/epochs.csv")
+    }
+    # Three local epochs a round; 50 epochs of warm-up before FedSheafHN's first round.
+    assert points == {
+        ("local", "3"): ("15.0000", "0.0000", "2"),
+        ("local", "6"): ("80.5000", "0.0000", "2"),
+        ("fedsheafhn", "53"): ("51.0000", "1.4142", "2"),
+        ("fedsheafhn", "56"): ("81.5000", "0.0000", "2"),
+    }
+    assert {row["table"] for row in rows(tmp_path / "cells.csv")} == {"Fig. 4"}
+
+
+@pytest.mark.slow
+def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -> None:
+    digests = []
+    for name in ("one", "two"):
+        built = build(filled(), Request(datasets=("cora",)), {"fedsheafhn": FedSheafHN}, tmp_path / name)
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        digests.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
+    assert digests[0] == digests[1]
+    names = {document.name.removeprefix("fedsheafhn_") for document in built.documents}
+    assert {"table1", "convergence", "malicious"} <= names
+    assert "fedsheafhn server_cost" in built.printout.unrun
+    csv_rows = rows(tmp_path / "one" / "cells.csv")
+    assert {row["dataset"] for row in csv_rows} == {"cora"}
+    (attacked,) = [
+        row
+        for row in csv_rows
+        if row["setting"] == "attack.kind=same;attack.ratio=0.2;attack.tau=5.0"
+        and row["scenario"] == NON
+        and row["method"] == "fedpub"
+        and "Honest" in row["table"]
+    ]
+    assert (attacked["table"], attacked["mean"]) == ("earlier Tables 6, 7 (Honest clients)", "60.0000")
+    lines = {
+        (row["method"], float(row["share of malicious clients"]), float(row["mean"]))
+        for row in rows(tmp_path / "one" / "fedsheafhn/malicious/accuracy.csv")
+    }
+    assert ("FED-PUB (gaussian, tau 5)", 0.2, 61.0) in lines
+    text = (tmp_path / "one" / "fedsheafhn/malicious/table.md").read_text(encoding="utf-8")
+    assert "| FED-PUB (same, tau 5), 0.2 |" in text
+    assert "not run: " in text
+
+
+def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    large = Column("cora", NON, 100)
+    database.add("", 0, [50], spec=spec("server_cost", "fedsheafhn", 0, large), seconds_server=1.0)
+    built = build(database, Request(clients=(100,)), {"fedsheafhn": FedSheafHN}, tmp_path)
+    assert [document.name for document in built.documents] == ["fedsheafhn_server_cost"]
+    assert built.printout.elsewhere == ()
+
+
+def test_an_unrun_experiment_that_is_asked_for_says_so(tmp_path: Path) -> None:
+    built = build(
+        filled(), Request(grid="ablation", datasets=("ogbn-arxiv",)), {"fedsheafhn": FedSheafHN}, tmp_path
+    )
+    (document,) = built.documents
+    assert document.printed == ()
+    assert "Nothing of this table has been run yet." in document.caption
+    assert {entry.verdict for entry in document.cells} == {"not run"}
+    assert document.notes == (
+        "nothing run yet: ogbn-arxiv, non-overlapping, 20 clients; ogbn-arxiv, overlapping, 30 clients",
+    )
+    assert document.views == ()
+    assert [table.name for table in document.details] == ["not_run"]
+
+
+def test_more_local_epochs_leave_the_rounds() -> None:
+    assert spec("local_epochs", "local", 0, local_epochs=20).protocol == Protocol(
+        rounds=CORA.rounds, local_epochs=20
+    )
+
+
+def test_a_grid_of_a_study_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(
+        'title = "Own"\nstudy = "fedsheafhm"\nmethods = ["local"]\nseeds = [0]\n'
+        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = [10]\n'
+    )
+    with pytest.raises(RequestError, match="did you mean 'fedsheafhn'"):
+        build(filled(), Request(grid=str(file)), {"fedsheafhn": FedSheafHN}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: Path) -> None:
+    database = FakeDatabase()
+    ten = Column("cora", NON, 10)
+    for seed in (0, 1):
+        usual_run = spec("quickstart", "fedprox", seed, ten)
+        database.add("", 0, [60], spec=usual_run)
+        database.add("", 0, [50], spec=usual_run.with_settings({"protocol.rounds": 8}))
+    request = Request(grid="quickstart", datasets=("cora",), clients=(10,), methods=("fedprox",))
+    built = build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
+    (document,) = built.documents
+    means = {entry.setting: entry.measured.mean for entry in document.primary_cells if entry.measured}
+    assert means == {"": pytest.approx(60), "protocol.rounds=8": pytest.approx(50)}

@@ -1,0 +1,242 @@
+"""A study's files: what they run, what they show, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_database import FakeDatabase
+from study_cells import plan_of
+
+from bench import registry
+from bench.cli.main import main
+from bench.errors import RequestError
+from bench.grids import expand, load_grid
+from bench.report.report import build
+from bench.report.reproduction import agreements
+from bench.report.request import Request
+from bench.report.tables import document
+from bench.spec import RunSpec
+from bench.studies.cell_builder import cells_of
+from bench.studies.cells import Cells, Selection
+from bench.studies.experiment import Line, Plan
+from bench.studies.experiment_files import read
+from bench.studies.results import Results
+from bench.studies.settings import Reading
+from bench.studies.study import STUDIES, Study
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "own_study.py"
+
+TWO_MODELS = """
+title = "two client models"
+seeds = [0, 1]
+lines = [
+  { method = "fedavg", title = "FedAvg", stage = "received" },
+  { method = "fedavg_ft", title = "FedAvg-FT", reads = "fedavg", stage = "trained" },
+  { method = "fedprox", title = "FedProx", only = { dataset = "cora" } },
+  { method = "fedprox", title = "FedProx, mu 0.1", settings = { "method.mu" = 0.1 }, points = "GCN" },
+]
+points = [
+  { label = "GCN" },
+  { label = "GraphSAGE", settings = { "client.model" = "sage" }, datasets = { cora = "cora_sage" } },
+]
+
+[[columns]]
+datasets = ["cora", "citeseer"]
+scenario = "non-overlapping"
+clients = 10
+
+[[override]]
+match = { model = "sage" }
+set = { "protocol.rounds" = 7 }
+
+[[tables]]
+name = "models"
+title = "Two client models"
+ranked = true
+comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]
+measures = ["accuracy"]
+"""
+
+PUBLISHED = """paper,table,study,dataset,scenario,clients,method,setting,metric,mean,std,unit,status
+mine,T,s,cora,non-overlapping,10,fedavg,,accuracy,60,1,percent,
+mine,T,s,cora_sage,non-overlapping,10,fedavg,,accuracy,70,1,percent,
+mine,T,s,cora_sage,non-overlapping,10,fedavg_ft,,accuracy,80,1,percent,
+"""
+
+
+def study_in(folder: Path, text: str = TWO_MODELS) -> type[Study]:
+    (folder / "models.toml").write_text(text, encoding="utf-8")
+    (folder / "mine.csv").write_text(PUBLISHED, encoding="utf-8")
+
+    class Mine(Study):
+        name = "mine"
+        title = "Mine"
+        grids = ()
+        lines = ()
+        experiments = read(folder, ("models",), ())
+        primary = Reading("trained", "best_val")
+        published = folder
+
+    return Mine
+
+
+def filled(study: type[Study]) -> FakeDatabase:
+    """Every run of the study's grid: 60 % received with GCN and 70 % with GraphSAGE, ten more when trained,
+    and by seed one more; FedProx has one more than FedAvg.
+    """
+    database = FakeDatabase()
+    for run in expand(load_grid(study.experiments[0].grid)):
+        assert run.spec is not None
+        right = 70 + 10 * (run.spec.client.model == "sage") + run.seed + (run.method == "fedprox")
+        database.add("", 0, [right, right], spec=run.spec, shift={("received", "best_val"): -10})
+    return database
+
+
+def cells(study: type[Study], database: FakeDatabase) -> Cells:
+    return cells_of(study(), plan_of(study, "models"), Results(database, {}), Selection())
+
+
+def test_a_line_is_run_where_it_stands(tmp_path: Path) -> None:
+    runs = expand(load_grid(study_in(tmp_path).experiments[0].grid))
+    specs = [run.spec for run in runs if run.spec]
+
+    def shown(spec: RunSpec) -> tuple[Any, ...]:
+        return spec.dataset, spec.method, spec.client.model, spec.hyper.get("mu"), spec.protocol.rounds
+
+    # FedAvg-FT is read from FedAvg's runs: they are planned once.
+    assert len(specs) == len({spec.hash for spec in specs}) == 2 * 8
+    assert {shown(spec) for spec in specs} == {
+        *(
+            (dataset, "fedavg", model, None, rounds)
+            for dataset in ("cora", "citeseer")
+            for model, rounds in MODELS
+        ),
+        *(("cora", "fedprox", model, 0.001, rounds) for model, rounds in MODELS),
+        *((dataset, "fedprox", "gcn", 0.1, 100) for dataset in ("cora", "citeseer")),
+    }
+
+
+MODELS = (("gcn", 100), ("sage", 7))
+
+
+def test_columns_of_two_client_models_stand_beside_their_own_published_values(tmp_path: Path) -> None:
+    study = study_in(tmp_path)
+    found = cells(study, filled(study))
+    beside = {
+        (cell.column.dataset, cell.point.label, cell.title): (
+            cell.measured and cell.measured.mean,
+            cell.stage,
+            cell.target and cell.target.mean,
+        )
+        for cell in found
+    }
+    assert beside["cora", "GCN", "FedAvg"] == (60.5, "received", 60)
+    assert beside["cora", "GraphSAGE", "FedAvg"] == (70.5, "received", 70)
+    assert beside["cora", "GraphSAGE", "FedAvg-FT"] == (80.5, "trained", 80)
+    assert beside["cora", "GCN", "FedAvg-FT"] == (70.5, "trained", None)
+    assert beside["cora", "GCN", "FedProx, mu 0.1"] == (71.5, "trained", None)
+    assert ("cora", "GraphSAGE", "FedProx, mu 0.1") not in beside
+    assert ("citeseer", "GCN", "FedProx") not in beside
+    measured = document(found, Results(filled(study), {})).views[0]
+    assert measured.groups == (
+        ("cora, non-overlapping, 10 clients", 2),
+        ("citeseer, non-overlapping, 10 clients", 2),
+    )
+    assert measured.columns == ("GCN", "GraphSAGE") * 2
+
+
+def test_methods_of_a_ranked_experiment_are_compared_at_every_point(tmp_path: Path) -> None:
+    study = study_in(tmp_path)
+    built = build(filled(study), Request(studies=("mine",)), {"mine": study}, tmp_path / "out")
+    (ranking,) = [each for each in built.documents if each.name == "mine_ranking"]
+    heads = next(view.columns for view in ranking.views if view.name == "groups")
+    assert heads == ("non-overlapping 10 GCN", "non-overlapping 10 GraphSAGE") * 2
+
+
+def test_a_reduced_experiment_is_compared_by_order_alone(tmp_path: Path) -> None:
+    study = study_in(tmp_path, TWO_MODELS.replace("ranked = true", 'reduced = "7 rounds"'))
+    found = cells(study, filled(study))
+    judged = {(cell.verdict, cell.reason) for cell in found if cell.target}
+    assert judged == {("not comparable", "7 rounds")}
+    taus = agreements([found]).set_index(["dataset", "point"])
+    assert taus["tau"].isna().all()  # two methods have no order to speak of
+    assert taus.loc[("cora", "GraphSAGE"), "methods"] == 2
+    assert taus.loc[("citeseer", "GCN"), "methods"] == 0
+
+
+def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
+    text = TWO_MODELS.replace('datasets = { cora = "cora_sage" }', 'only = { dataset = "cora" }')
+    study = study_in(tmp_path, text)
+    assert text != TWO_MODELS
+    shown = {(cell.column.dataset, cell.point.label) for cell in cells(study, filled(study))}
+    assert shown == {("cora", "GCN"), ("cora", "GraphSAGE"), ("citeseer", "GCN")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('method = "fedavg_ft"', 'methods = "fedavg_ft"', "methods"),
+        ("ranked = true", "rank = true", "rank"),
+        ('measures = ["accuracy"]', 'measures = ["acuracy"]', "accuracy"),
+        (
+            'title = "FedAvg", stage = "received" },',
+            'title = "FedAvg" },\n{ method = "fedavg", title = "FedAvg" },',
+            "twice",
+        ),
+        (
+            '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10',
+            "",
+            "columns",
+        ),
+        (
+            'comparisons = [{ label = "Table 1", targets = [{ paper = "mine", table = "T" }] }]',
+            "",
+            "comparisons",
+        ),
+    ],
+    ids=["key of a line", "key of a table", "measure", "line twice", "no columns", "no comparison"],
+)
+def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in TWO_MODELS
+    with pytest.raises(RequestError, match=said) as error:
+        study_in(tmp_path, TWO_MODELS.replace(old, new))
+    assert "\n" not in str(error.value)
+
+
+def test_a_line_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
+    study = study_in(tmp_path)
+    (experiment,) = study.experiments
+    strange = Line("fedprox", "Strange", {"method.mu": 0.7})
+    plan = Plan(experiment)
+    plan.lines = (*plan.lines, strange)
+    with pytest.raises(RequestError, match="plans no run of the line Strange"):
+        plan.runs  # noqa: B018
+
+
+def test_the_example_of_a_study_brings_its_own_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv(registry.PLUGINS, str(EXAMPLE))
+    registry.forget()
+    try:
+        study = STUDIES.named("own_study")
+        database = FakeDatabase()
+        for run in expand(load_grid(study.experiments[1].grid)):
+            database.add("", 0, [81 + run.seed, 81 + run.seed], spec=run.spec)
+        built = build(database, Request(studies=("own_study",)), {"own_study": study}, tmp_path / "out")
+        verdicts = {
+            (cell.table, cell.title): (cell.target and cell.target.mean, cell.verdict)
+            for table in built.documents
+            for cell in table.primary_cells
+        }
+        assert verdicts["Table 2", "mu = 0.1"] == (81.2, "compatible")  # printed as a fraction
+        assert verdicts["Table 1", "Local"] == (84.0, "compatible")  # 2.5 points off, by two runs
+        assert verdicts["Table 1", "FedProx"] == (None, "not comparable")  # out of memory, says the paper
+        with pytest.raises(SystemExit) as end:
+            main(["sweep", "--grid", study.experiments[1].grid, "--dry-run"])
+        assert end.value.code == 0
+        assert "6 runs" in capsys.readouterr().out
+    finally:
+        monkeypatch.undo()
+        registry.forget()

@@ -1,0 +1,71 @@
+"""Results by another metric than accuracy: values from counts by class, no verdict, and what lacks them."""
+
+from __future__ import annotations
+
+import pytest
+from fake_database import FakeDatabase
+
+from bench.errors import RequestError
+from bench.report.report import compose
+from bench.report.request import Request
+from bench.resolve import resolve
+from bench.studies.frame import frame
+from bench.studies.study import STUDIES
+from bench.studies.whole_frames import whole_frame
+
+MAJORITY = [[[90, 0], [10, 0]], [[0, 60], [0, 40]]]
+"""Two clients for whose items one class is predicted: macro-F1 is (180 / 190) / 2 and (80 / 140) / 2."""
+
+SHARP = [[[90, 0], [0, 10]], [[50, 10], [10, 30]]]
+"""F1 is 1 and 1, then 100 / 120 and 60 / 80."""
+
+
+def database() -> FakeDatabase:
+    """Two seeds of each, and an older run that keeps no counts by class."""
+    found = FakeDatabase()
+    for method, correct, counts in (("local", [100, 80], SHARP), ("fedavg", [90, 40], MAJORITY)):
+        for seed in (0, 1):
+            spec = resolve("cora", "non-overlapping", 10, method, seed)
+            found.add("", 0, correct, spec=spec, confusion=counts)
+    found.add("", 0, [70, 60], spec=resolve("cora", "non-overlapping", 10, "fedper", 0))
+    return found
+
+
+def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
+    request = Request(("fedsheafhn",), ("cora",), (), (10,), metric="macro_f1")
+    (part,) = compose(database(), request, STUDIES.all()).parts
+    assert (part.scores, part.maps) == ((), {})
+    assert not any(document.figures for document in part.documents)
+    assert "macro-F1" in part.title
+    assert any("1 of 5" in line for line in part.sentences)
+    assert part.ranks is not None
+    assert part.ranks["method"].tolist() == ["local", "fedavg"]
+    table = next(document for document in part.documents if document.name == "fedsheafhn_table1")
+    assert any("macro-F1" in line for line in table.caption)
+    cells = frame(table.primary_cells)
+    assert cells[["published_mean", "difference", "margin"]].isna().all(axis=None)
+    assert set(cells["measure"]) == {"macro_f1"}
+    here = cells[cells["n"] > 0].set_index("method")
+    assert set(here["verdict"]) == {"not published"}
+    assert here.loc["local", "mean"] == pytest.approx(100 * (1 + (100 / 120 + 60 / 80) / 2) / 2)
+    assert here.loc["fedavg", "mean"] == pytest.approx(100 * (180 / 190 / 2 + 80 / 140 / 2) / 2)
+    assert "fedper" not in here.index
+
+
+def test_clients_by_balanced_accuracy() -> None:
+    clients = whole_frame("clients", database(), "balanced_accuracy")
+    assert set(clients["split"]) == {"test"}
+    one = clients[(clients["method"] == "fedavg") & (clients["seed"] == 0)]
+    one = one[(one["stage"] == "trained") & (one["rule"] == "last")]
+    assert one["balanced_accuracy"].tolist() == [50.0, 50.0]
+    assert one["samples"].tolist() == [100, 100]
+
+
+def test_runs_that_lack_a_metric() -> None:
+    older = FakeDatabase()
+    older.add("", 0, [70, 80], spec=resolve("cora", "non-overlapping", 10, "local", 0))
+    for metric in ("macro_f1", "roc_auc"):
+        with pytest.raises(RequestError, match=r"1 of 1 .* 'bench sweep --grid NAME' .*--rerun changed"):
+            whole_frame("clients", older, metric)
+    with pytest.raises(RequestError, match="5 of 5"):
+        whole_frame("clients", database(), "roc_auc")

@@ -1,0 +1,98 @@
+"""What papers say that they searched stands beside the searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_database import FakeDatabase
+from study_cells import Tables, report_of
+from tuned_studies import study, tuned_run
+
+from bench.errors import RequestError
+from bench.report.request import Request
+from bench.resolve import resolve
+from bench.studies.published_spaces import (
+    PublishedSetting,
+    published_lines,
+    published_settings,
+    searched_values,
+    winner,
+)
+from bench.tune.record import write
+from bench.tune.tuning import Tuning, search_space
+
+HEAD = "paper,component,name,values,method,setting\n"
+CELL = resolve("cora", "non-overlapping", 10, "fedsheafhn", 0)
+
+
+def study_with(folder: Path, text: str) -> Tables:
+    folder.mkdir()
+    (folder / "hyperparameters.csv").write_text(text)
+    return type("Own", (Tables,), {"published": folder})()
+
+
+def test_a_study_has_the_rows_of_its_papers_that_the_suite_has_a_setting_for(tmp_path: Path) -> None:
+    found = published_settings(
+        study_with(
+            tmp_path / "published",
+            HEAD
+            + "fedsheafhn_final,client,rate,0.1;0.2,fedsheafhn,client.learning_rate\n"
+            + "fedsheafhn_final,client,colour,red,,\n"
+            + "another_paper,client,rate,7,fedsheafhn,client.learning_rate\n",
+        )
+    )
+    setting = "client.learning_rate"
+    assert found == (
+        PublishedSetting("fedsheafhn_final", "client", "rate", "0.1;0.2", "fedsheafhn", setting),
+    )
+    assert found[0].text == "0.1, 0.2"
+
+
+def test_a_study_without_the_file_has_none_and_a_column_may_not_be_missing(tmp_path: Path) -> None:
+    assert published_settings(type("Bare", (Tables,), {"published": tmp_path})()) == ()
+    with pytest.raises(RequestError, match="'values'"):
+        published_settings(study_with(tmp_path / "a", "paper,component,name,method,setting\n"))
+
+
+def test_every_setting_of_the_shipped_papers_is_one_of_the_method_named() -> None:
+    rows = published_settings(Tables())
+    assert len(rows) == 9, "Table 9 of the paper has nine lines"
+    for row in rows:
+        assert row.setting in resolve("cora", "non-overlapping", 10, row.method, 0).settings()
+
+
+def test_values_tried_come_from_all_searches_and_one_that_was_not_is_the_cell_s() -> None:
+    records = [study(cell=CELL), study(cell=CELL, granted=3, used=3, best=2)]
+    assert searched_values(records, "client.dropout").split(", ")[0] == "0.0"
+    assert searched_values(records, "method.channels") == "20"
+    assert [winner(record, "client.dropout") for record in records] == [str(CELL.client.dropout), "0.0"]
+
+
+def test_a_search_to_be_done_says_what_its_paper_had() -> None:
+    lines = published_lines([Tuning(CELL, search_space(CELL), (1000,), 2)])
+    (line,) = [line for line in lines if line.startswith("fedsheafhn method.hypernetwork_learning_rate: ")]
+    assert "0.02, 0.01, 0.001 in fedsheafhn_final" in line
+    assert line.endswith("here 0.001, 0.01, 0.02")
+    local = CELL.model_copy(update={"method": "local", "hyper": {}})
+    assert published_lines([Tuning(local, search_space(local), (1000,), 2)]) == []
+
+
+def test_the_report_sets_the_paper_beside_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    write(tmp_path / "home" / "tuned", study(cell=CELL))
+    database = FakeDatabase()
+    for seed in (0, 1):
+        spec = CELL.model_copy(update={"seed": seed})
+        database.add("fedsheafhn", seed, [60, 70], spec=spec)
+        database.add("fedsheafhn", seed, [70, 90], spec=tuned_run(spec, seed))
+    report = report_of(database, tmp_path / "out", Request(datasets=("cora",)), Tables)
+    (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    (table,) = [each for each in document.details if each.name == "published_space"]
+    rows = {label: [entry.text for entry in entries] for label, entries in table.rows}
+    assert len(rows) == 9
+    published, here, winners = rows["FedSheafHN: client model, learning rate"]
+    assert published == "0.02, 0.01, 0.001"
+    assert {float(value) for value in here.split(", ")} >= {0.001, 0.003, 0.01, 0.03}
+    assert winners.startswith("0.003 (")
+    assert rows["FedSheafHN: sheaf diffusion model, hidden channels"][:2] == ["5, 10, 20", "20"]

@@ -1,0 +1,280 @@
+"""Own and shipped results as one source: what is taken from where."""
+
+import re
+import shutil
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from fake_database import FakeDatabase
+from study_cells import Tables
+
+from bench.cli.main import main
+from bench.engine.result import RunResult
+from bench.errors import RequestError
+from bench.resolve import resolve
+from bench.spec import Protocol
+from bench.store import Context, open_store
+from bench.store.bundle import read_bundles
+from bench.store.bundle_export import write_bundle
+from bench.studies import shipped
+from bench.studies.source import MergedSource
+
+
+def filled(*runs: tuple[str, int, int], **options: object) -> FakeDatabase:
+    """A database with runs (method, seed, correct of 100) of one client each."""
+    database = FakeDatabase()
+    for method, seed, correct in runs:
+        database.add(method, seed, [correct], clients=1, **options)
+    return database
+
+
+def values(source: MergedSource) -> list[tuple[str, int, str, float]]:
+    """Method, seed, origin and accuracy of every run, sorted."""
+    runs = source.runs()
+    rows = source.client_results(runs["id"], stage="trained", split="test", rule="last")
+    by_run = dict(zip(rows["run_id"], rows["value"], strict=True))
+    return sorted(
+        (run["method"], run["seed"], run["origin"], by_run[run["id"]]) for run in runs.to_dict("records")
+    )
+
+
+def test_a_cell_of_ones_own_is_taken_from_there_alone() -> None:
+    own = filled(("local", 7, 10))
+    bundle = filled(("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
+    assert values(MergedSource(own, [("b", bundle)])) == [
+        ("fedavg", 0, "b", 0.4),
+        ("local", 7, "", 0.1),
+    ]
+
+
+def test_other_settings_are_another_cell() -> None:
+    own = filled(("local", 0, 10), protocol=Protocol(rounds=5))
+    own.add("fedavg", 0, None, clients=1, state="failed")
+    bundle = filled(("local", 0, 20), ("fedavg", 1, 30))
+    merged = MergedSource(own, [("b", bundle)])
+    assert sorted(zip(merged.runs()["method"], merged.runs()["origin"], strict=True)) == [
+        ("fedavg", ""),  # a failed run of one's own is shown, not hidden behind somebody else's
+        ("local", ""),
+        ("local", "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "back",
+    [{"bundle": "theirs", "bundle_state": "unverified"}, {"state": "no_data"}],
+    ids=["imported", "no data"],
+)
+def test_runs_that_were_not_made_here_stand_back(back: dict[str, str]) -> None:
+    own = filled(("local", 7, 10), ("fedper", 0, 50), **back)
+    own.add("fedavg", 0, [15], clients=1)
+    bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
+    assert values(MergedSource(own, [("b", bundle)])) == [
+        ("fedavg", 0, "", 0.15),
+        ("fedper", 0, "", 0.5),  # nothing is shipped of it
+        ("local", 0, "b", 0.2),
+    ]
+
+
+def test_a_partition_for_every_seed_is_one_cell() -> None:
+    own, bundle = FakeDatabase(), FakeDatabase()
+    own.add("local", 0, [1], clients=1, protocol=Protocol(partition_seed=0))
+    for seed in (0, 1, 2):
+        bundle.add("local", seed, [2], clients=1, protocol=Protocol(partition_seed=seed))
+        bundle.add("local", seed, [3], clients=1)
+    assert [value[1:] for value in values(MergedSource(own, [("b", bundle)]))] == [
+        (0, "", 0.01),
+        (0, "b", 0.03),
+        (1, "b", 0.03),
+        (2, "b", 0.03),
+    ]
+
+
+def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
+    first, second = filled(("local", 0, 10)), filled(("local", 0, 20), ("local", 1, 30))
+    assert values(MergedSource(None, [("a", first), ("b", second)])) == [
+        ("local", 0, "a", 0.1),
+        ("local", 1, "b", 0.3),
+    ]
+
+
+def test_ids_lead_to_the_run_they_name() -> None:
+    own, bundle = FakeDatabase(), FakeDatabase()
+    own.add("local", 0, [10], clients=1, curve=[[1]])
+    own.add("local", 1, [20], clients=1, curve=[[2]])
+    bundle.add("local", 9, [90], clients=1, curve=[[9]])  # hidden: the cell is one's own
+    bundle.add("fedavg", 0, [30], clients=1, curve=[[3]])
+    merged = MergedSource(own, [("b", bundle)])
+    runs = merged.runs()
+    assert list(runs["id"]) == [1, 2, 3]
+    assert list(runs["method"]) == ["local", "local", "fedavg"]
+    curves = merged.curves([3, 1, 2, 4, 0], "test")
+    assert {run: curve.item() for (run, _), curve in curves.items()} == {1: 1, 2: 2, 3: 3}
+    rows = merged.client_results([3, 1, 99], stage="received", rule="last")
+    assert dict(zip(rows["run_id"], rows["value"], strict=True)) == {1: 0.1, 3: 0.3}
+    assert list(merged.environments()["id"]) == [1]
+    assert set(runs["environment_id"]) == {1}
+    for wrong in (4, 0):
+        with pytest.raises(KeyError):
+            merged.artefact(wrong, "loss")
+    assert list(merged.runs(method="fedavg", origin="b")["id"]) == [3]
+    with pytest.raises(RequestError, match=r"column of runs 'orgin'.*did you mean 'origin'"):
+        merged.runs(orgin="b")
+
+
+def test_environments_are_told_apart() -> None:
+    class Elsewhere(FakeDatabase):
+        def environments(self) -> pd.DataFrame:
+            return pd.DataFrame([{"id": 1, "hash": "f", "description": "{}"}])
+
+    bundle = Elsewhere()
+    bundle.add("fedavg", 0, [1], clients=1)
+    merged = MergedSource(filled(("local", 0, 1)), [("b", bundle), ("c", filled(("fedper", 0, 1)))])
+    hashes = merged.environments().set_index("id")["hash"]
+    used = dict(zip(merged.runs()["method"], merged.runs()["environment_id"].map(hashes), strict=True))
+    assert used == {"local": "e", "fedavg": "f", "fedper": "e"}
+
+
+# bench report ---------------------------------------------------------------------------------------
+
+
+def store_runs(url: str, method: str, seeds: range) -> None:
+    """Done runs of two clients with 10 samples; 5 + seed of them right."""
+    with open_store(url, create=True) as store:
+        for seed in seeds:
+            spec = resolve("cora", "non-overlapping", 10, method, seed)
+            rows = np.full((spec.protocol.rounds, 10), 5 + seed, np.int32)
+            splits = ("train", "val", "test")
+            store.save(
+                spec,
+                RunResult(
+                    "done",
+                    correct={(stage, split): rows for stage in ("received", "trained") for split in splits},
+                    samples={split: np.full(10, 10, np.int32) for split in splits},
+                    partition_hash="abcdef0123",
+                ),
+                Context(datetime(2026, 1, 1), {"python": "3.11"}, "0", 1, 1),
+            )
+
+
+def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(["report", *arguments])
+    printed = capsys.readouterr()
+    return int(ended.value.code or 0), printed.out, printed.err
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty BENCH_HOME beside ``measured`` with one bundle, ``first``, of two runs of local."""
+    store_runs(f"sqlite:///{tmp_path / 'a.db'}", "local", range(2))
+    with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False) as store:
+        write_bundle(store, store.runs(), tmp_path / "measured" / "first")
+    monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured"))
+    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Tables}))
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+ASKED = ("--study", "fedsheafhn", "-d", "cora", "-k", "10", "-s", "non-overlapping", "--out")
+
+
+def test_a_fresh_clone_shows_what_is_shipped(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"), "--print", "fedsheafhn_table1")
+    assert (code, error) == (0, "")
+    assert "2 of these runs come with the suite" in text
+    assert "55.00 ± 7.07" in text  # 50 and 60 %: sample deviation sqrt(50)
+    assert [path.name for path in home.iterdir()] == ["figures"]  # drawings alone
+    code, text, _ = report(
+        capsys, *ASKED, str(tmp_path / "own"), "--db", f"sqlite:///{tmp_path / 'a.db'}", "--own"
+    )
+    assert (code, "come with the suite" in text) == (0, False)
+    kinds = ("csv", "png")
+    names = {
+        path.relative_to(tmp_path / "own") for kind in kinds for path in (tmp_path / "own").rglob(f"*.{kind}")
+    }
+    assert names
+    for name in names:
+        own, shipped = ((tmp_path / folder / name).read_bytes() for folder in ("own", "shipped"))
+        assert own == shipped.replace(b",shipped: first\n", b",own\n")  # who made the runs
+
+
+def test_one_table_is_printed_where_it_is_asked_for_and_an_unknown_one_writes_nothing(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text, error = report(capsys, *ASKED, str(tmp_path / "none"), "--print", "fedsheafhn_tabel1")
+    assert (code, text) == (2, "")
+    assert "fedsheafhn_table1" in error
+    assert not (tmp_path / "none").exists()
+    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"), "--print", "fedsheafhn_reproduction")
+    assert code == 0
+    assert "Reproduction score" in text
+    assert "55.00 ± 7.07" not in text, "the main table is not asked for"
+
+
+@pytest.mark.slow
+def test_all_that_ships_takes_at_most_sixty_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    for words in ((), ("-d", "cora"), ("--study", "fedhgn")):
+        code, text, _ = report(capsys, *words, "--out", str(tmp_path / "out"))
+        assert code == 0
+        assert text.count("\n") <= 60
+        assert re.search(r"Fed\w+.*: \d+ of \d+$", text, re.MULTILINE), (
+            "how many published values are measured"
+        )
+
+
+def test_own_runs_stand_beside_shipped_ones(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store_runs(f"sqlite:///{home / 'bench.db'}", "fedavg", range(3, 5))
+    store_runs(f"sqlite:///{home / 'bench.db'}", "local", range(2, 3))
+    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"))
+    assert (code, "come with the suite" in text) == (
+        0,
+        False,
+    )  # local 2 is one's own: the shipped ones are not mixed in
+    cells = pd.read_csv(tmp_path / "out" / "cells.csv", dtype=str)
+    ran = cells[cells["n"] != "0"]
+    assert set(zip(ran["method"], ran["n"], ran["mean"], strict=True)) >= {
+        ("local", "1", "70.0000"),
+        ("fedavg", "2", "85.0000"),
+    }
+
+
+def test_nothing_to_show_is_one_line(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    for arguments in (("--own",), ("--db", f"sqlite:///{home / 'none.db'}")):
+        code, text, error = report(capsys, *ASKED, out, *arguments)
+        assert (code, text, error.count("\n")) == (2, "", 1)
+        assert "run 'bench sweep' first" in error
+    (tmp_path / "measured" / "first" / "curves.parquet").unlink()
+    code, text, error = report(capsys, *ASKED, out)
+    assert (code, text, error.count("\n")) == (2, "", 1)
+    assert "first: curves.parquet: cannot read it" in error
+    shutil.rmtree(tmp_path / "measured")
+    code, text, error = report(capsys, *ASKED, out)
+    assert (code, text) == (2, "")
+    assert "no database at" in error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fedcog", "fedgcn_2hop"])
+def test_a_row_that_several_clients_get_is_sent_up_once(
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Earlier runs counted it once for each of them, and no version tells these apart."""
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    with shipped.opened(None, own=False) as source:
+        runs = source.runs(method=method)
+    assert len(runs)
+    assert (runs["bytes_up"] < runs["bytes_down"]).all()

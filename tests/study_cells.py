@@ -1,0 +1,64 @@
+"""Parts of a study: its main tables or one experiment, as cells or as a report."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from bench.report.report import Report, build
+from bench.report.request import Request
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.studies.cell_builder import cells_of
+from bench.studies.cells import Cells, Selection
+from bench.studies.collect import selected_cells
+from bench.studies.experiment import Experiment, Plan
+from bench.studies.results import Results
+from bench.studies.source import Source
+from bench.studies.study import Study
+
+
+@cache
+def plan_of(study: type[Study], name: str) -> Plan:
+    """The plan of an experiment."""
+    (experiment,) = [each for each in study.experiments if each.name == name]
+    return Plan(experiment, study.lines)
+
+
+def experiments(study: type[Study]) -> tuple[Experiment, ...]:
+    """All but the main tables."""
+    return tuple(each for each in study.experiments if not each.main)
+
+
+def tables(study: type[Study]) -> tuple[Experiment, ...]:
+    """The tables that compare methods."""
+    return tuple(each for each in study.experiments if each.competes)
+
+
+class Tables(FedSheafHN):
+    """The study's tables that compare methods, which take a tenth of the time of all its experiments."""
+
+    experiments = tables(FedSheafHN)
+
+
+class Ungridded(Tables):
+    """The same without grids: settings are usual where the runs have them, and no seeds are planned."""
+
+    grids = ()
+
+
+def report_of(
+    source: Source, out: Path, request: Request | None = None, study: type[Study] = Ungridded
+) -> Report:
+    """The report of one study, written to a folder."""
+    return build(source, request or Request(), {study.name: study}, out)
+
+
+def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:
+    """The cells of every table that compares methods."""
+    plans = [Plan(each, study.lines) for each in tables(type(study))]
+    return selected_cells(study, plans, results, selection or Selection())
+
+
+def cells_in(study: type[Study], name: str, results: Results, selection: Selection | None = None) -> Cells:
+    """The cells of an experiment."""
+    return cells_of(study(), plan_of(study, name), results, selection or Selection())

@@ -1,0 +1,176 @@
+"""``bench.cells`` and the other frames, as a notebook calls them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from fake_database import FakeDatabase
+
+import bench
+from bench import frames
+from bench.errors import RequestError
+from bench.resolve import resolve
+from bench.store import open_store
+from bench.studies.shipped import opened
+from bench.studies.whole_frames import whole_frame
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    return tmp_path
+
+
+def database() -> FakeDatabase:
+    """Two clients of a hundred test samples each."""
+    found = FakeDatabase()
+    for seed, correct in ((0, [70, 80]), (1, [72, 82])):
+        spec = resolve("cora", "non-overlapping", 10, "local", seed)
+        found.add("", 0, correct, spec=spec, curve=[[10, 30], correct])
+    found.add(
+        "", 0, None, spec=resolve("cora", "non-overlapping", 10, "fedavg", 0), state="failed", reason="x"
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def every() -> dict[str, pd.DataFrame]:
+    """Every frame of ``database``."""
+    return {name: whole_frame(name, database()) for name in bench.FRAMES}
+
+
+def test_cells_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
+    table = every["cells"]
+    (local,) = table[(table["table"] == "Table 1") & (table["n"] > 0) & table["primary"]].to_dict("records")
+    assert (local["dataset"], local["clients"], local["method"], local["line"]) == (
+        "cora",
+        10,
+        "local",
+        "Local",
+    )
+    assert (local["mean"], local["published_mean"]) == (76.0, 71.26)
+    assert local["difference"] == pytest.approx(76 - 71.26)
+    unrun = table[(table["method"] == "fedper") & (table["dataset"] == "cora") & (table["clients"] == 10)]
+    assert set(unrun["verdict"]) == {"not run"}
+    assert unrun["mean"].isna().all()
+
+
+def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]) -> None:
+    runs = every["runs"]
+    assert sorted(runs["state"]) == ["done", "done", "failed"]
+    assert {json.loads(text)["protocol.rounds"] for text in runs["settings"]} == {100}
+    clients = every["clients"]
+    here = clients[
+        (clients["stage"] == "trained") & (clients["rule"] == "last") & (clients["split"] == "test")
+    ]
+    assert sorted(here["accuracy"]) == [70, 72, 80, 82]
+    curves = every["curves"]
+    curves = curves[(curves["stage"] == "trained") & (curves["split"] == "test") & (curves["seed"] == 1)]
+    assert dict(zip(curves["evaluation"], curves["accuracy"], strict=True)) == {1: 20.0, 2: 77.0}
+
+
+def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
+    found = database()
+    for seed, correct in ((0, [60, 61]), (1, [63, 60])):
+        found.add("", 0, correct, spec=resolve("cora", "non-overlapping", 10, "fedper", seed))
+    table = whole_frame("ranks", found).set_index("method")
+    assert set(table["study"]) == {"fedsheafhn"}
+    assert table["rank"].to_dict() == {"local": 1, "fedper": 2}
+    assert table["minus_baseline"].to_dict() == {"local": 0, "fedper": 61 - 76}
+    assert every["ranks"].empty  # one method has no rank
+
+
+@pytest.fixture
+def kept(home: Path, every: dict[str, pd.DataFrame]) -> None:
+    """A home in which the frames were collected already, so that nothing has to be run."""
+    folder = home / frames.FOLDER / frames.stamp(None, True)
+    folder.mkdir(parents=True)
+    for name, table in every.items():
+        table.to_parquet(folder / f"{name}.parquet")
+
+
+def test_a_notebook_reads_them_without_torch(kept: None) -> None:
+    script = (
+        "import sys, bench; found = bench.cells(own=True, dataset='cora', method=['local'], clients=10);"
+        "tables = set(found['document'][found['n'] > 0]);"
+        "print('table1' in tables, 'torch' in sys.modules, 'primary' in found)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False", "False"]
+    assert list(bench.clients(own=True, method="local", rule="last", seed=0)["accuracy"]) == [70, 80]
+    assert len(bench.runs(own=True, state="failed")) == 1
+    assert len(bench.curves(own=True, method="local")) == 4
+    with pytest.raises(RequestError, match="did you mean 'dataset'"):
+        bench.cells(own=True, datset="cora")
+
+
+def test_they_are_collected_anew_once_the_database_changes(home: Path) -> None:
+    before = frames.stamp(None, True)
+    with open_store(f"sqlite:///{home / 'bench.db'}", create=True):
+        pass
+    assert frames.stamp(None, True) != before
+
+
+def test_frames_that_ship_are_read_where_nothing_else_could_be_collected(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for name in frames.SHIPPED:
+        shutil.copy(frames.SHIPPED_FOLDER / f"{name}.parquet", folder)  # younger than all code
+        assert frames.shipped(name, None, False, folder) == folder / f"{name}.parquet"
+        assert frames.shipped(name, None, True, folder) is None
+        assert frames.shipped(name, "sqlite:///a.db", False, folder) is None
+    assert frames.shipped("runs", None, False, folder) is None
+    with monkeypatch.context() as patch:
+        patch.setenv("BENCH_PLUGINS", str(home / "mine.py"))
+        assert frames.shipped("cells", None, False, folder) is None
+    tuned = home / "tuned" / "mine.json"
+    tuned.parent.mkdir()
+    tuned.touch()
+    assert frames.shipped("cells", None, False, folder) is None
+    tuned.unlink()
+    (home / "bench.db").touch()
+    assert frames.shipped("cells", None, False, folder) is None
+    (home / "bench.db").unlink()
+    assert frames.shipped("cells", None, False, folder)
+    os.utime(folder / "cells.parquet", (0, 0))  # older than the code
+    assert frames.shipped("cells", None, False, folder) is None
+
+
+def test_frames_of_other_results_are_not_read(home: Path, tmp_path: Path) -> None:
+    table = pq.read_table(frames.SHIPPED_FOLDER / "ranks.parquet")
+    known = table.schema.metadata
+    assert known[frames.MADE_FROM] == frames.results_digest()  # else: make frames
+    pq.write_table(
+        table.replace_schema_metadata({**known, frames.MADE_FROM: b"0"}), tmp_path / "ranks.parquet"
+    )
+    assert frames.shipped("ranks", None, False, tmp_path) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", frames.SHIPPED)
+def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
+    with opened(None, own=False) as source:
+        collected = whole_frame(name, source)
+    shipped = pd.read_parquet(frames.SHIPPED_FOLDER / f"{name}.parquet")
+    pd.testing.assert_frame_equal(shipped, collected)  # else: make frames
+
+
+def test_a_filter_takes_any_collection_and_refuses_values_of_another_kind(kept: None) -> None:
+    runs = bench.runs()
+    assert len(bench.runs(seed=range(2))) == runs["seed"].isin([0, 1]).sum()
+    for filters in ({"clients": "10"}, {"dataset": 5}):
+        with pytest.raises(RequestError, match=next(iter(filters))):
+            bench.runs(**filters)
+
+
+def test_what_goes_wrong_there_is_said_here() -> None:
+    with pytest.raises(RequestError, match="no-such"):
+        bench.runs(db="sqlite:////no-such/place.db", own=True)

@@ -1,0 +1,23 @@
+"""Reports without drawing: most tests of reports read tables, and drawing takes longer than all the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from matplotlib.figure import Figure as Canvas
+
+from bench.figures import layout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def undrawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Every figure's files hold an empty canvas, but in modules with ``LOOKS_AT_FIGURES``.
+
+    They have a home of their own, lest empty drawings are kept for others.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_HOME", str(tmp_path_factory.mktemp("home")))
+        if not getattr(request.module, "LOOKS_AT_FIGURES", False):
+            patch.setattr(layout, "draw", lambda figure: Canvas(figsize=(1, 1)))
+        yield
