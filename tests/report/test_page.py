@@ -276,6 +276,17 @@ def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
         opened.close()
 
 
+def test_a_long_name_does_not_run_over_what_stands_beside_it(
+    built: tuple[Report, Path], browser: Any
+) -> None:
+    opened = browser.new_page(viewport={"width": 360, "height": 800})
+    opened.goto((built[1] / INDEX).as_uri())
+    names = "[...document.querySelectorAll('.ranks tbody th')]"
+    assert opened.evaluate(f"{names}.map(name => name.textContent = 'FedHGN w/o HC, released').length") > 1
+    assert opened.evaluate(f"{names}.filter(name => name.scrollWidth > name.clientWidth).length") == 0
+    opened.close()
+
+
 def test_printing_opens_what_is_folded(built: tuple[Report, Path], browser: Any) -> None:
     opened = browser.new_page()
     opened.goto((built[1] / INDEX).as_uri())
