@@ -15,9 +15,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -36,6 +38,9 @@ SHIPPED = ("cells", "ranks")
 SHIPPED_FOLDER = Path(str(files("bench.results"))) / "frames"
 MADE_FROM = b"made_from"
 """Where a frame that comes with the suite says what it was made from: ``results_digest``."""
+
+MOST_NAMES = 100
+"""Different texts that a column of names has at most."""
 
 TOGETHER = 60
 """Seconds within which the files of one installation are written."""
@@ -117,36 +122,76 @@ def _read(
 
     if metric not in METRICS:
         raise unknown("metric", metric, METRICS)
-    by_accuracy = metric == ACCURACY
-    file = (shipped(name, db, own) if by_accuracy else None) or _collected(name, db, own, metric)
-    schema = pq.read_schema(file)
-    conditions = []
-    for column, value in filters.items():
-        if column not in schema.names:
-            raise unknown(f"column of {name}:", column, schema.names)
-        is_collection = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        conditions.append((column, "in", list(value)) if is_collection else (column, "==", value))
-    try:
-        return pd.read_parquet(file, filters=conditions or None)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        texts = (f"{column} ({schema.field(column).type}): {value!r}" for column, value in filters.items())
-        problem = f"{name}: a value is of another kind than its column: {', '.join(texts)}"
-        raise RequestError(problem) from None
+    with _file(name, db, own, metric) as file:
+        schema = pq.read_schema(file)
+        conditions = []
+        for column, value in filters.items():
+            if column not in schema.names:
+                raise unknown(f"column of {name}:", column, schema.names)
+            conditions.append((column, "in", list(value)) if _is_several(value) else (column, "==", value))
+        try:
+            frame = pd.read_parquet(file, filters=conditions or None)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            texts = (
+                f"{column} ({schema.field(column).type}): {value!r}" for column, value in filters.items()
+            )
+            problem = f"{name}: a value is of another kind than its column: {', '.join(texts)}"
+            raise RequestError(problem) from None
+        for column, value in filters.items() if metric == ACCURACY else ():  # few clients have the others
+            found_names = set(frame[column].unique())
+            for choice in value if _is_several(value) else [value]:
+                if isinstance(choice, str) and choice not in found_names:
+                    _check_name(name, column, choice, pd.read_parquet(file, columns=[column])[column])
+        return frame
 
 
-def _collected(name: str, db: str | None, own: bool, metric: Metric) -> Path:
-    """The file of a frame of these results, collected now if it is not there; older ones go."""
+def _is_several(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+def _check_name(name: str, column: str, choice: str, values: pd.Series[str]) -> None:
+    """Refuse a text that no row of a frame has, but for hashes and the like, of which there are many."""
+    names = set(values.unique())
+    if choice not in names and 0 < len(names) <= MOST_NAMES:
+        raise unknown(f"{column} among the {name}:", choice, names)
+
+
+@contextmanager
+def _file(name: str, db: str | None, own: bool, metric: Metric) -> Iterator[Path]:
+    """The file of a frame of these results, collected now if it is not there; older ones go.
+
+    Where nothing can be kept it is collected into a temporary folder.
+    """
     stem = name if metric == ACCURACY else f"{name}-{metric}"
+    shipped_file = shipped(name, db, own) if metric == ACCURACY else None
+    if shipped_file is not None:
+        yield shipped_file
+        return
     folder = paths.home() / FOLDER / stamp(db, own)
     file = folder / f"{stem}.parquet"
+    collect = _collect_in_process if name in SHIPPED else _collect
     if file.is_file():
-        return file
-    with replacing_file(file) as temporary:
-        (_collect_in_process if name in SHIPPED else _collect)(name, db, own, metric, temporary)
-    for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
-        if old_folder != folder:
-            shutil.rmtree(old_folder, ignore_errors=True)
-    return file
+        yield file
+    elif not _can_be_made(folder):
+        with TemporaryDirectory() as temporary_folder:
+            collect(name, db, own, metric, Path(temporary_folder) / file.name)
+            yield Path(temporary_folder) / file.name
+    else:
+        with replacing_file(file) as temporary_file:
+            collect(name, db, own, metric, temporary_file)
+        for old_folder in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
+            if old_folder != folder:
+                shutil.rmtree(old_folder, ignore_errors=True)
+        yield file
+
+
+def _can_be_made(folder: Path) -> bool:
+    """Make a folder; False where it cannot be, or nothing be written into it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
 
 
 def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
@@ -155,12 +200,10 @@ def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -
 
     with opened(db, own) as source:
         table = whole_frames.whole_frame(name, source, metric)
-    file.parent.mkdir(parents=True, exist_ok=True)
     table.to_parquet(file, index=False)
 
 
 def _collect_in_process(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
     arguments = json.dumps([db, own, metric])
     command = [sys.executable, "-m", "bench.studies.whole_frames", name, str(file), arguments]
     process = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
@@ -229,7 +272,7 @@ def stamp(db: str | None, own: bool) -> str:
     database = Path(url.removeprefix("sqlite:///"))
     wal = Path(f"{database}-wal")
     plugins = [Path(name) for name in os.environ.get("BENCH_PLUGINS", "").split(os.pathsep) if name]
-    for path in (*_sources(), *plugins, database, wal, *sorted(_tuned_files())):
+    for path in (*_sources(), *_looks(), *plugins, database, wal, *sorted(_tuned_files())):
         if path.is_file():
             status = path.stat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
@@ -243,3 +286,9 @@ def _sources() -> Iterator[Path]:
         root = Path(str(files(package)))
         for pattern in ("*.py", "*.toml", "*.csv", "*.json", "*.parquet"):
             yield from sorted(root.rglob(pattern))
+
+
+def _looks() -> Iterator[Path]:
+    """What decides how pages look, and no number."""
+    for pattern in ("*.j2", "*.css"):
+        yield from sorted(Path(str(files("bench"))).rglob(pattern))

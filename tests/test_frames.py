@@ -174,3 +174,41 @@ def test_a_filter_takes_any_collection_and_refuses_values_of_another_kind(kept: 
 def test_what_goes_wrong_there_is_said_here() -> None:
     with pytest.raises(RequestError, match="no-such"):
         bench.runs(db="sqlite:////no-such/place.db", own=True)
+
+
+@pytest.mark.parametrize("filters", [{"dataset": "cara"}, {"method": ["local", "lokal"]}, {"state": "don"}])
+def test_a_name_that_no_run_has_is_refused_with_the_nearest_one(
+    kept: None, filters: dict[str, str | list[str]]
+) -> None:
+    near = {"cara": "cora", "lokal": "local", "don": "done"}
+    (wrong,) = (name for name in near if name in str(filters))
+    with pytest.raises(RequestError, match=f"'{wrong}'.*'{near[wrong]}'"):
+        bench.runs(own=True, **filters)
+
+
+def test_names_that_no_run_has_together_leave_an_empty_frame(kept: None) -> None:
+    assert {"done", "failed"} <= set(bench.runs(own=True)["state"])
+    together = bench.runs(own=True, method="local", state="failed")
+    assert together.empty
+    assert list(together) == list(bench.runs(own=True))
+
+
+def test_frames_are_read_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = bench.runs(dataset="facebook")
+    assert len(rows)
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("BENCH_HOME", str(file / "home"))
+    pd.testing.assert_frame_equal(bench.runs(dataset="facebook"), rows)
+
+
+def test_a_report_does_not_count_as_unchanged_where_its_pages_look_different() -> None:
+    looks = [*frames._looks()]
+    assert {path.suffix for path in looks} == {".j2", ".css"}
+    before = frames.stamp(None, True)
+    status = looks[0].stat()
+    try:
+        os.utime(looks[0], (status.st_atime, status.st_mtime + 1))
+        assert frames.stamp(None, True) != before
+    finally:
+        os.utime(looks[0], ns=(status.st_atime_ns, status.st_mtime_ns))
