@@ -8,6 +8,7 @@ inherit) adds to it by a class that extends the base and has a ``name`` of its o
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import inspect
 import os
@@ -173,6 +174,8 @@ def _find(kind: Kind[Any]) -> _Members:
                     f"{kind.word} {member.__name__} of {origin or source.__name__}: its name has to be "
                     f"text of letters, digits, '_', '-' and '.', got {name!r}"
                 )
+            if name is not None:
+                _check_attributes(member, base, f"{kind.word} {name} of {origin or source.__name__}")
             if name is not None and entries.setdefault(name, (member, origin))[0] is not member:
                 raise RequestError(
                     f"two {kind.group} plug-ins are called '{name}': "
@@ -183,6 +186,22 @@ def _find(kind: Kind[Any]) -> _Members:
         {name: member for name, (member, _) in sorted_entries.items()},
         {name: origin for name, (_, origin) in sorted_entries.items() if origin},
     )
+
+
+def _check_attributes(member: type, base: type, title: str) -> None:
+    """Refuse a class that lacks what its base declares, or has something of another class in its place."""
+    for name, annotation in base.__annotations__.items():
+        match = re.fullmatch(r"ClassVar\[(\w+)(\[.*\])?\]", annotation)
+        if match is None:
+            continue
+        if not hasattr(member, name):
+            raise RequestError(f"{title}: '{name}' is missing, which {base.__name__} explains")
+        expected = getattr(builtins, match[1], vars(sys.modules[base.__module__]).get(match[1]))
+        value = getattr(member, name)
+        if not isinstance(expected, type) or expected is float:
+            continue
+        if not isinstance(value, (tuple, list) if expected is tuple else expected):
+            raise RequestError(f"{title}: expected '{name}' to be of {expected.__name__}, got {value!r}")
 
 
 def forget() -> None:

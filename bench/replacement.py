@@ -13,9 +13,12 @@ from bench.errors import RequestError
 
 
 def check_folder(out: Path) -> None:
-    """Raises ``RequestError`` unless ``out`` is absent or a folder."""
+    """Raises ``RequestError`` unless ``out`` is a folder, or absent where one can be made."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
         raise RequestError(f"--out {out}: expected a folder, this is something else")
+    place = next(folder for folder in out.absolute().parents if folder.exists())
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+        raise RequestError(f"--out {out}: cannot write there: {place} is no folder that can be written")
 
 
 def unfinished_files(path: Path) -> Iterable[Path]:

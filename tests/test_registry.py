@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from bench import registry
+from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.registry import PLUGINS, blaming, plugin
+from bench.studies.study import STUDIES
 
 METHOD = '''
 from bench.engine.method import Method
@@ -60,6 +62,64 @@ def test_a_method_declares_what_there_is(line: str, tmp_path: Path, monkeypatch:
     use(tmp_path, f"{METHOD}    {line}\n", monkeypatch)
     with pytest.raises(RequestError, match=line.split()[0]):
         METHODS.all()
+
+
+STUDY = """
+from bench.studies.settings import Reading
+from bench.studies.study import Study
+
+
+class Own(Study):
+    name = "own"
+    title = "Own"
+    grids = experiments = lines = []
+    primary = Reading("trained", "last")
+"""
+
+DATASET = """
+from bench.dataset import Dataset
+from bench.spec import ClientSettings, Protocol
+
+
+class Own(Dataset):
+    name = "own"
+    title = "Own"
+    family = "graph"
+    homepage = ""
+    scenarios = ("non-overlapping",)
+    protocol = Protocol()
+    client = ClientSettings()
+
+    def load(self, sources):
+        raise NotImplementedError
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "old", "new"),
+    [
+        (STUDY, "primary", 'primary = Reading("trained", "last")', "pass"),
+        (STUDY, "primary", 'Reading("trained", "last")', '"trained"'),
+        (STUDY, "title", 'title = "Own"', "title = 5"),
+        (STUDY, "grids", "grids = experiments", 'grids = "cora"\n    experiments'),
+        (DATASET, "scenarios", 'scenarios = ("non-overlapping",)', "pass"),
+        (DATASET, "protocol", "Protocol()", '{"rounds": 3}'),
+    ],
+)
+def test_a_study_or_data_set_declares_what_its_base_explains(
+    text: str, name: str, old: str, new: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = STUDIES if text is STUDY else DATASETS
+    folders = [tmp_path / "right", tmp_path / "wrong"]
+    for folder in folders:
+        folder.mkdir()
+    use(folders[0], text, monkeypatch)
+    assert "own" in kind.all()
+    file = use(folders[1], text.replace(old, new), monkeypatch)
+    with pytest.raises(RequestError, match=f"'{name}'") as error:
+        kind.all()
+    assert "own" in str(error.value)
+    assert file.name in str(error.value)
 
 
 def test_what_a_plug_in_prints_is_no_output_of_a_command(

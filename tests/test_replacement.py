@@ -59,3 +59,13 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(RequestError):
         check_folder(tmp_path / "out")
     check_folder(tmp_path / "absent")
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anybody_works_for_it(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    check_folder(tmp_path / "several" / "new" / "folders")
+    for place in (file, file / "folder", file / "deep" / "folder"):
+        with pytest.raises(RequestError, match=str(place)):
+            check_folder(place)
+    assert list(tmp_path.iterdir()) == [file]

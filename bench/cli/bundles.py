@@ -24,7 +24,7 @@ def export(
     to: Literal["mlflow", "tensorboard", "trackio", "wandb"] | None = None,
     filters: options.RunFilters = options.ALL_RUNS,
     grid: str | None = None,
-    largest_array_kib: int = 4,
+    largest_array_kib: Annotated[int, Parameter(validator=Number(gte=0, lte=1024))] = 4,
     db: options.Database = None,
     as_json: options.AsJson = False,
 ) -> None:

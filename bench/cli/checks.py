@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 
 from rich.console import Console
@@ -60,6 +61,9 @@ def check_gpu(*, devices: str = "cuda") -> int:
     devices
         The GPU: cuda, or cuda:1 for the second one.
     """
+    if not re.fullmatch(r"cuda(:[0-9]+)?", devices):
+        raise RequestError(f"--devices: expected a GPU, cuda or cuda:1, got '{devices}'")
+
     import torch
 
     if not torch.cuda.is_available():

@@ -18,7 +18,7 @@ from bench.errors import NoDataError, RequestError
 app = App(name="data", help="Fetch, check and describe the data sets, and exchange their clients.")
 
 WIDTH = 100
-"""Columns that the widest table takes, whatever the terminal says."""
+"""Columns that the widest table takes, where there is no terminal."""
 
 Dataset = Annotated[str, options.DATASET]
 
@@ -186,6 +186,8 @@ def export_clients(file: Path, /, *, clients: Clients = UNNAMED, data_root: opti
     file
         The file to write; its arrays are described in docs/extending.md.
     """
+    if file.suffix != ".npz":
+        raise RequestError(f"{file}: expected a name that ends in .npz, which is what is written")
     if clients.dataset is None or clients.scenario is None or clients.clients is None:
         raise RequestError("expected --dataset, --scenario and --clients: they say which clients to write")
     roots = paths.data_roots(data_root)

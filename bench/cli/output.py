@@ -40,9 +40,10 @@ def table(
 
 
 def console(width: int = 0, errors: bool = False) -> Console:
-    """Standard output, or error, of at least so many columns, also where there is no terminal."""
+    """Standard output, or error: as wide as the terminal; where there is none of at least so many columns."""
     screen = Console(stderr=errors, highlight=False)
-    screen.width = max(screen.width, width)
+    if not screen.is_terminal:
+        screen.width = max(screen.width, width)
     return screen
 
 

@@ -12,7 +12,7 @@ from bench.cli import options
 from bench.cli.output import console
 
 WIDTH = 80
-"""Columns of the tables where the terminal is narrower or there is none."""
+"""Columns of the tables where there is no terminal."""
 
 
 def report(

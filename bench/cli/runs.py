@@ -19,22 +19,10 @@ from bench.errors import RequestError
 
 app = App(name="runs", help="List stored runs, show one, say what runs now, and save trained models.")
 
-COLUMNS = (
-    "id",
-    "dataset",
-    "scenario",
-    "clients",
-    "method",
-    "seed",
-    "rounds",
-    "state",
-    "seconds",
-    "test",
-    "reason",
-)
+COLUMNS = ("id", "cell", "seed", "rounds", "state", "seconds", "test", "reason")
 
-WIDTH = 120
-"""Columns of the list where the terminal is narrower or there is none."""
+WIDTH = 100
+"""Columns of the list where there is no terminal."""
 
 LONGEST_ID = 18
 """Digits that a database's numbers have room for."""
@@ -71,7 +59,11 @@ def list_runs(
     if as_json:
         print(json.dumps(runs, indent=1))
         return
-    console(WIDTH).print(table(COLUMNS, ([run[column] for column in COLUMNS] for run in runs)))
+    names = ("dataset", "scenario", "clients", "method")
+    cells = ({**run, "cell": "/".join(str(run[name]) for name in names)} for run in runs)
+    columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
+    rows = ([run[column] for column in columns] for run in cells)
+    console(WIDTH).print(table(columns, rows, whole={"id", "seed", "rounds", "seconds", "test"}))
     say(f"{len(runs):,} runs; test: percent, trained model, round of best validation")
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     T = TypeVar("T", Row, WholeRow)
 
 WIDTH = 105
-"""Columns that the table takes, whatever the terminal says."""
+"""Columns that the table takes, where there is no terminal."""
 
 ROUNDS = 9
 

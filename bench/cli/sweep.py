@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bench.sweep.plan import Plan
 
 WIDTH = 110
-"""Columns of the plan's table where the terminal is narrower or there is none."""
+"""Columns of the plan's table where there is no terminal."""
 
 
 def sweep(

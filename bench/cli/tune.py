@@ -13,7 +13,7 @@ from bench.errors import RequestError
 from bench.sweep.policy import check_counts
 
 WIDTH = 120
-"""Columns of the table where the terminal is narrower or there is none."""
+"""Columns of the table where there is no terminal."""
 
 
 def tune(

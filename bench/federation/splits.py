@@ -24,11 +24,15 @@ def _exact_shares(split: Split) -> tuple[Fraction, Fraction, Fraction]:
 
 
 def check_split(split: Split) -> None:
-    """Refuse shares that are not positive or add up to more than 100 percent."""
+    """Refuse shares that are not positive or add up to more than 100 percent, and fractions of one."""
     if not all(math.isfinite(share) and share > 0 for share in split) or sum(_exact_shares(split)) > 1:
         raise RequestError(
             f"protocol.split: expected positive percentages (train, validation, test) that add up to "
             f"100 at most, got {tuple(split)}"
+        )
+    if sum(split) <= 1:
+        raise RequestError(
+            f"protocol.split: expected percentages such as 40, 30, 30, got fractions {tuple(split)}"
         )
 
 

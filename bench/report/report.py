@@ -105,10 +105,18 @@ def select(
     )
     if not any(selection.has_column(column) for column in columns):
         if any(selection.has_column(column) for column in results.columns):
-            raise RequestError(
-                "these runs are in no table of the studies "
-                f"{', '.join(study.name for study in studies)}: 'bench runs list' shows them"
-            )
+            other_studies = [
+                name
+                for name, others in plans.items()
+                if any(
+                    selection.has_column(column) and column in results.columns
+                    for plan in others
+                    for column in plan.columns
+                )
+            ]
+            hint = f"--study {other_studies[0]} has them" if other_studies else "'bench runs list' shows them"
+            title = ", ".join(study.name for study in studies)
+            raise RequestError(f"these runs are in no table of the studies {title}: {hint}")
         raise RequestError(
             "no table of the studies "
             f"{', '.join(study.name for study in studies)} has these data sets, scenarios and numbers of "

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from bench.errors import RequestError
 from bench.federation import scenarios
+from bench.registry import blaming
 from bench.studies.groups import Aggregate
 from bench.studies.measures import CellReading, Measure
 from bench.studies.published import Published
@@ -20,6 +21,7 @@ from bench.studies.verdicts import (
     SAME_CLIENTS,
     UNKNOWN,
     PartitionSpread,
+    PublishedRuns,
     Verdict,
     agreed_verdict,
     checked_margin,
@@ -44,7 +46,8 @@ class Grading:
 def _named_errors(study: Study) -> Iterator[None]:
     """Errors in what a study says of itself, with its name."""
     try:
-        yield
+        with blaming(type(study)):
+            yield
     except RequestError as error:
         raise RequestError(f"study {study.name}: {error}") from None
 
@@ -89,6 +92,8 @@ def _grading(
         return Grading(missing_verdict("not_applicable", reason))
     with _named_errors(study):
         runs = study.published_runs(target, cell.group.column) if target else None
+        if target and not isinstance(runs, PublishedRuns):
+            raise RequestError(f"published_runs: expected PublishedRuns, got {runs!r}")
     control, spread = None, PartitionSpread()
     if measure.metric == cell.results.metric:
         context = cell.stage, cell.rule, study.average

@@ -59,10 +59,10 @@ def check_kept(metric: Metric, runs: int, missing_runs: int) -> str:
     """
     if not missing_runs:
         return ""
-    reason = (
-        "older runs keep no counts by class" if metric != ROC_AUC else "it needs a data set of two classes"
-    )
-    text = f"{missing_runs:,} of {runs:,} finished runs have no {TITLES[metric]} ({reason})"
+    reason = "older runs keep no counts by class"
+    if metric == ROC_AUC:
+        reason = "only data sets of two classes have one, and of these older runs keep none"
+    text = f"{missing_runs:,} of {runs:,} finished runs have no {TITLES[metric]}: {reason}"
     text += "; 'bench sweep --grid NAME' makes shipped ones again, with --rerun changed your own"
     if missing_runs == runs:
         raise RequestError(f"--metric {metric}: {text}")

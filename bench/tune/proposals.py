@@ -78,14 +78,17 @@ def export(searches: Iterable[tuple[Tuning, Sequence[Trial]]], path: Path) -> No
     """Write searches as a journal of the library, which ``optuna-dashboard`` opens.
 
     Raises:
-        RequestError: the file exists, or cannot be written.
+        RequestError: no search has a trial, or the file exists or cannot be written.
     """
+    searches_with_trials = [(tuning, trials) for tuning, trials in searches if trials]
+    if not searches_with_trials:
+        raise RequestError("--optuna: no search has a trial yet: run bench tune first, without --optuna")
     if path.exists():
         raise RequestError(f"--optuna expects a new file, got {path}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         storage = JournalStorage(JournalFileBackend(str(path)))
-        for tuning, trials in searches:
+        for tuning, trials in searches_with_trials:
             rebuilt(tuning, trials, storage)
     except OSError as error:
         raise RequestError(f"--optuna: expected to write {path}: {error.strerror}") from None

@@ -16,8 +16,8 @@ from bench.tune.run import Searches
 from bench.tune.search import Standing
 from bench.tune.tuning import Tuning, Value
 
-TEXTS = ("dataset", "scenario", "method", "state")
-COLUMNS = (*TEXTS[:2], "clients", "method", "space", "trials", "client epochs", "best", "time", "state")
+TEXTS = ("cell", "state")
+COLUMNS = ("cell", "space", "trials", "client epochs", "best", "time", "state")
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,13 @@ def table(searches: Sequence[Progress]) -> Table:
     """One row a search."""
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for title in COLUMNS:
-        grid.add_column(title, justify="left" if title in TEXTS else "right", overflow="fold")
+        grid.add_column(
+            title, justify="left" if title in TEXTS else "right", overflow="fold", no_wrap=title not in TEXTS
+        )
     for entry in searches:
         spec, tuning, end = entry.tuning.spec, entry.tuning, entry.standing.ended
         grid.add_row(
-            spec.dataset,
-            spec.scenario,
-            str(spec.clients),
-            spec.method,
+            f"{spec.dataset}/{spec.scenario}/{spec.clients}/{spec.method}",
             f"{tuning.size:,}",
             f"{len(entry.standing.trials)}/{tuning.trials}",
             f"{entry.client_epochs:,.0f}/{tuning.budget:,}",

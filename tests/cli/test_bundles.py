@@ -52,6 +52,8 @@ def test_a_wrong_export_is_one_line_and_writes_nothing(
         (("--seed", "4"), "unknown seed among the stored runs: '4'"),
         (("--grid", "quickstart"), "no stored run is all of what is asked for"),
         (("--grid", "quick"), "unknown grid 'quick'"),
+        (("--largest-array-kib", "-1"), "--largest-array-kib"),
+        (("--largest-array-kib", "1025"), "--largest-array-kib"),
     ):
         code, text, error = bench(capsys, *asked, *more)
         assert (code, text) == (2, "")

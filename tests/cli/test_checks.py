@@ -160,3 +160,10 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, capsys: pytest.CaptureF
     code, _, err = outcome(tmp_path / "own.txt", capsys)
     assert code == 2
     assert err == f"bench: FILE: expected a Python file, got {tmp_path / 'own.txt'}\n"
+
+
+def test_a_gpu_that_is_none_is_refused_where_there_is_none_either(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["check-gpu", "--devices", "nonsense"])
+    assert ended.value.code == 2
+    assert "nonsense" in capsys.readouterr().err

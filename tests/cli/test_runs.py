@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,6 +43,21 @@ def outcome(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, 
         main(["runs", *words])
     printed = capsys.readouterr()
     return int(ended.value.code or 0), printed.out, printed.err
+
+
+def test_the_list_fits_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with open_store(paths.default_database(), create=False) as store:
+        spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
+        store.save(spec, RunResult("failed", "one word after another " * 9), context_of())
+    code, out, _ = outcome(capsys, "list")
+    assert code == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", out)
+    assert max(map(len, text.splitlines())) <= 80
+    assert {"cora/non-overlapping/3/local", "cora/non-overlapping/3/fedavg"} <= set(text.split())
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
         (f"-m local {WHERE} --batch 0", "--batch expects at least 1"),
         (f"-m local {WHERE} --address here:1", "--address goes with --backend ray"),
         (f"-m local {WHERE} --plots drawn", "has a trial yet"),
+        (f"-m local {WHERE} --optuna drawn", "has a trial yet"),
     ],
 )
 def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, message: str) -> None:

@@ -223,6 +223,13 @@ def test_export_and_import(
     assert str(suite_home / "partitions" / "imported") in out
 
 
+def test_an_export_has_the_ending_of_what_it_is(data_app: Callable[..., object], tmp_path: Path) -> None:
+    for name in ("clients.csv", "clients"):
+        with pytest.raises(RequestError, match=r"\.npz"):
+            data_app(["export", str(tmp_path / name), "-d", "cora", "-s", "non-overlapping", "-k", "10"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_export_takes_another_seed_and_split(
     data_app: Callable[..., object], tmp_path: Path, use_toy: Callable[..., object]
 ) -> None:

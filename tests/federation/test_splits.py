@@ -80,6 +80,12 @@ def test_shares_that_are_none_are_refused(split: tuple[float, float, float]) -> 
         check_split(split)
 
 
+def test_fractions_of_one_are_no_percentages() -> None:
+    with pytest.raises(RequestError, match="percentages"):
+        check_split((0.4, 0.3, 0.3))
+    check_split((0.4, 0.3, 0.4))
+
+
 def test_shares_that_add_up_in_decimals_are_fine() -> None:
     check_split((33.4, 33.3, 33.3))
     check_split((10, 20, 40))

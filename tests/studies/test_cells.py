@@ -373,11 +373,17 @@ def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() ->
     assert (cell.verdict, cell.control.values) == ("uninformative", (67.0, 67.0, 67.0))
 
 
-@pytest.mark.parametrize(("name", "value"), [("margin", math.nan), ("published_runs", 0)])
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("margin", math.nan),
+        ("published_runs", lambda *_: PublishedRuns(0)),
+        ("published_runs", lambda *_: 3),
+    ],
+)
 def test_a_study_with_a_wrong_rule_is_refused_by_name(
-    name: str, value: float, monkeypatch: pytest.MonkeyPatch
+    name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = value if name == "margin" else lambda *_: PublishedRuns(int(value))
     monkeypatch.setattr(FedSheafHN, name, wrong)
     database = FakeDatabase()
     for seed in (0, 1):
