@@ -50,7 +50,7 @@ def test_the_list_fits_a_terminal_of_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    with open_store(paths.default_database(), create=False) as store:
+    with open_store(paths.default_database(), create=True) as store:
         spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
         store.save(spec, RunResult("failed", "one word after another " * 9), context_of())
     code, out, _ = outcome(capsys, "list")
