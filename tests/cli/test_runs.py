@@ -53,11 +53,14 @@ def test_the_list_fits_a_terminal_of_80_columns(
     with open_store(paths.default_database(), create=True) as store:
         spec = resolve("cora", "non-overlapping", 3, "local", 7, {"protocol.rounds": 1})
         store.save(spec, RunResult("failed", "one word after another " * 9), context_of())
-    code, out, _ = outcome(capsys, "list")
-    assert code == 0
-    text = re.sub(r"\x1b\[[0-9;]*m", "", out)
-    assert max(map(len, text.splitlines())) <= 80
-    assert {"cora/non-overlapping/3/local", "cora/non-overlapping/3/fedavg"} <= set(text.split())
+    lists = []
+    for words in (["--state", "done"], []):
+        code, out, _ = outcome(capsys, "list", *words)
+        assert code == 0
+        lists.append(re.sub(r"\x1b\[[0-9;]*m", "", out))
+    assert {"cora/non-overlapping/3/local", "cora/non-overlapping/3/fedavg"} <= set(lists[0].split())
+    assert "after" in lists[1]
+    assert max(len(line) for text in lists for line in text.splitlines()) <= 80
 
 
 @pytest.mark.parametrize(
