@@ -135,7 +135,8 @@ class WorkerProcess:
         context = get_context("spawn")
         self._pipe, worker_end = context.Pipe()
         self._process = context.Process(target=serve, args=(worker_end,))
-        self._process.start()
+        with _interrupts_held():
+            self._process.start()
         worker_end.close()  # else the end of the process would not be the end of the pipe
         self.runs = 0
         atexit.register(self.end)
@@ -287,12 +288,27 @@ def thread_variables(threads: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A process that is started meanwhile begins with interrupts held back, until it is ``prepare``d."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def prepare() -> None:
     """Set up a worker to end with the sweep and by nothing else.
 
     An interrupt at the terminal reaches every process of the sweep; the parent alone handles it.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()
 
 

@@ -193,6 +193,21 @@ def closing_process() -> Iterator[WorkerProcess]:
         process.end()
 
 
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="this system holds no signals back")
+def test_an_interrupt_while_a_process_still_imports_does_not_end_it(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with closing_process() as process:
+        for _ in range(20):
+            for child in workers_below(os.getpid()):
+                child.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        process.send((order(), None, True))
+        assert process.receive(60.0) is None
+        assert isinstance(process.receive(60.0), RunResult)
+    assert "KeyboardInterrupt" not in capfd.readouterr().err
+
+
 def majority() -> RunSpec:
     return resolve("cora", "non-overlapping", 3, "majority", 0)
 
