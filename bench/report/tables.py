@@ -34,6 +34,9 @@ WIDTH = 6
 DETAILED = 4
 """Up to so many columns a terminal shows one by one with everything; more as one overview."""
 
+LISTED = 3
+"""Up to so many columns a note names."""
+
 Head = tuple[Column, Point, Measure]
 """A column of a table: a federation, a point of the experiment's axis and what is measured there."""
 
@@ -273,7 +276,7 @@ def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
 
 def notes(cells: Cells) -> tuple[str, ...]:
     """Why cells are missing or not comparable: one note a verdict and reason, or version of numbers, with
-    its lines and columns. Columns of which nothing was run are named once.
+    its lines and their columns, or how many they are. Columns of which nothing was run are named once.
     """
 
     def name(column: Column, point: Point | None = None) -> str:
@@ -294,7 +297,8 @@ def notes(cells: Cells) -> tuple[str, ...]:
     for head, by_line in sorted(by_head.items()):
         by_cells: dict[str, list[str]] = defaultdict(list)
         for title, places in by_line.items():
-            by_cells["all columns" if places == names and len(names) > 1 else "; ".join(places)].append(title)
+            text = "; ".join(places) if len(places) <= LISTED else f"{len(places)} of {len(names)} columns"
+            by_cells["all columns" if places == names and len(names) > 1 else text].append(title)
         lines.append(
             f"{head}: " + "; ".join(f"{', '.join(titles)} ({key})" for key, titles in by_cells.items())
         )

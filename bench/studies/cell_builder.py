@@ -118,7 +118,7 @@ class CellBuilder:
             ]
             grading = grade(self._study, measure, read_cells, target, not_comparable_reason)
             verdict = grading.verdict
-            if target is None and (datasets := self._printed_on(comparison, measure, line, point)):
+            if target is None and (datasets := self._printed_on(comparison, measure, column, line, point)):
                 verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")
             if grading.measured:
                 reason = _with_missing_seeds(verdict.reason, group, plan_cell.seeds)
@@ -207,8 +207,12 @@ class CellBuilder:
                     return value
         return None
 
-    def _printed_on(self, comparison: Comparison, measure: Measure, line: Line, point: Point) -> list[str]:
-        """Titles of the data sets on which the published tables have this line, point and measure."""
+    def _printed_on(
+        self, comparison: Comparison, measure: Measure, column: Column, line: Line, point: Point
+    ) -> list[str]:
+        """Titles of the data sets on which the published tables have this line, point and measure; none where
+        the column's own is one of them, with other clients.
+        """
         if point.grid:
             return []
         study, settings = self._study, _printed_settings(line, point, measure)
@@ -219,6 +223,8 @@ class CellBuilder:
             for (key, setting, metric) in values(target.paper, study.published)
             if (key.table, key.method, metric) == (target.table, name, measure.metric) and setting in settings
         }
+        if study.datasets.get(column.dataset, column.dataset) in datasets:
+            return []
         # Of several data sets that one name stands for, the main tables' own gives it its title.
         names = {column.dataset for table in study.experiments for column in table.columns}
         titles = {study.datasets.get(dataset, dataset): study.title_of(dataset) for dataset in names}

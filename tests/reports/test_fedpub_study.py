@@ -9,6 +9,7 @@ from study_cells import cells_in, main_tables
 from bench.compare import find_study
 from bench.engine.methods import METHODS
 from bench.grids import Filters, expand, load_grid
+from bench.report.tables import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED_RUNS, EXPERIMENTS
 from bench.studies.cells import Selection
@@ -61,6 +62,26 @@ def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
     assert ranking is not None
     (task,) = [task for task in ranking.tasks if task.means]
     assert task.means == pytest.approx(correct)
+
+
+def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_count() -> None:
+    """The papers print Cora with clients that share nothing: those that overlap have no value beside them."""
+    database = FakeDatabase()
+    methods = ("local", "fedaux", "fedprox")
+    for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), (), (), methods, (0,))):
+        is_wanted = run.method != "fedprox" or run.clients in (30, 50)
+        if run.spec and run.spec.client.hidden == 128 and is_wanted:
+            database.add("", 0, [70] * run.clients, spec=run.spec)
+    cells = cells_in(FedPubProtocol, "fedpub_protocol", Results(database, {}))
+    local = {
+        (cell.column.scenario, cell.column.clients): cell.verdict
+        for cell in cells.primary_cells
+        if cell.line.method == "local" and cell.column.dataset == "cora"
+    }
+    assert {local["overlapping", clients] for clients in (10, 30, 50)} == {"not published"}
+    assert local["published", 10] == "not comparable"  # a verdict needs two seeds
+    unrun = next(note for note in notes(cells) if note.startswith("not run"))
+    assert "FedProx (4 of 6 columns)" in unrun
 
 
 def test_all_runs_have_the_released_protocol() -> None:
