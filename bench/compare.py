@@ -14,6 +14,7 @@ from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
 from bench.report.standing import Standing, standings
 from bench.resolve import Overrides
+from bench.spec import RunSpec
 from bench.studies.cells import Selection
 from bench.studies.collect import selected_cells
 from bench.studies.experiment import Line
@@ -146,16 +147,24 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     """Before the method's runs are made: that there will be something to compare them with.
 
     Raises:
-        RequestError: no run of another method in their tasks has the metric.
+        RequestError: no run of another method in their tasks, under their protocol, has the metric.
     """
     rows, columns, names = source.runs(), _columns(runs), {line.method for line in study.lines} - {method}
     done_runs = rows[(rows["state"] == "done") & rows["method"].isin(names)]
     tasks = zip(done_runs["dataset"], done_runs["scenario"], done_runs["clients"], strict=True)
-    other_runs = done_runs["id"][[Column(*names) in columns for names in tasks]].tolist()
+    done_runs = done_runs[[Column(*names) in columns for names in tasks]]
+    protocols = {_protocol_on_any_clients(run.spec) for run in runs if run.spec}
+    specs = map(RunSpec.model_validate_json, done_runs["spec"])
+    other_runs = done_runs["id"][[_protocol_on_any_clients(spec) in protocols for spec in specs]].tolist()
     if not other_runs:
         raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
     values = client_values(source, other_runs, metric, stage="trained", split="test", rule="last")
     check_kept(metric, len(other_runs), len(other_runs) - values["run_id"].nunique())
+
+
+def _protocol_on_any_clients(spec: RunSpec) -> str:
+    """A run's protocol, whatever the clients that it draws."""
+    return spec.protocol.model_copy(update={"partition_seed": 0}).model_dump_json()
 
 
 def compare(

@@ -196,6 +196,7 @@ def test_two_plug_ins_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
     class Named(Method):
         name = "named"
+        title = "Named"
 
     class Helper(Named):
         pass

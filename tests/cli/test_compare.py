@@ -26,6 +26,7 @@ from bench.compare import (
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
 from bench.report.standing import sentences, standings
+from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.queries import Stored
 from bench.studies.experiment import Plan as Experiments
@@ -214,7 +215,7 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
 
 
 def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
-    """Runs of the method itself, of other cells and of unfinished runs do not count."""
+    """Runs of the method itself, of other cells and protocols, and unfinished runs do not count."""
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     database = FakeDatabase()
@@ -227,6 +228,10 @@ def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
         check_others(database, study, method, runs, "accuracy")
     database.add("fedavg", 0, [50] * 10)
     check_others(database, study, method, runs, "accuracy")
+    with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
+        check_others(database, study, method, runs, "macro_f1")
+    few = resolve("cora", "non-overlapping", 10, "fedper", 0, {"protocol.participation": 0.5})
+    database.add("", 0, [50] * 10, spec=few, confusion=counts)
     with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
         check_others(database, study, method, runs, "macro_f1")
     database.add("fedprox", 0, [50] * 10, confusion=counts)

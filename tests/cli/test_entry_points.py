@@ -25,13 +25,16 @@ from bench.dataset import DATASETS, Dataset
 from bench.federation.scenario import SCENARIOS, Scenario
 from bench.methods.fedavg import FedAvg
 from bench.nn.gcn import GCN
+from bench.spec import ClientSettings, Protocol
+from bench.studies.settings import Reading
 from bench.studies.study import Study
 
 class Method(FedAvg):
     name = "made_up_method"
 
 class Data(Dataset):
-    name, title, family, embedded = "made-up-data", "Made up", "graph", True
+    name, title, family, embedded, homepage = "made-up-data", "Made up", "graph", True, ""
+    scenarios, protocol, client = ("made-up-clients",), Protocol(), ClientSettings()
     def load(self, sources): ...
 
 class Clients(Scenario):
@@ -42,7 +45,8 @@ class Model(GCN):
     name = "made_up_model"
 
 class Paper(Study):
-    name = "made_up_study"
+    name, title, primary = "made_up_study", "Made up", Reading("trained", "last")
+    grids = experiments = lines = ()
 """
 
 
