@@ -64,7 +64,9 @@ def list_runs(
     columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
     rows = ([run[column] for column in columns] for run in cells)
     console(WIDTH).print(table(columns, rows, whole={"id", "seed", "rounds", "seconds", "test"}))
-    say(f"{len(runs):,} runs; test: percent, trained model, round of best validation")
+    say(
+        f"{len(runs):,} run{'' if len(runs) == 1 else 's'}; test: percent, trained model, round of best validation"
+    )
 
 
 @app.command(name="show")
