@@ -64,9 +64,8 @@ def list_runs(
     columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
     rows = ([run[column] for column in columns] for run in cells)
     console(WIDTH).print(table(columns, rows, whole={"id", "seed", "rounds", "seconds", "test"}))
-    say(
-        f"{len(runs):,} run{'' if len(runs) == 1 else 's'}; test: percent, trained model, round of best validation"
-    )
+    count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
+    say(f"{count}; test: percent, trained model, round of best validation")
 
 
 @app.command(name="show")

@@ -107,14 +107,15 @@ def select(
         if any(selection.has_column(column) for column in results.columns):
             other_studies = [
                 name
-                for name, others in plans.items()
+                for name, other_plans in plans.items()
                 if any(
                     selection.has_column(column) and column in results.columns
-                    for plan in others
+                    for plan in other_plans
                     for column in plan.columns
                 )
             ]
-            hint = f"--study {other_studies[0]} has them" if other_studies else "'bench runs list' shows them"
+            others = " or ".join(other_studies)
+            hint = f"look at --study {others}" if others else "'bench runs list' shows them"
             title = ", ".join(study.name for study in studies)
             raise RequestError(f"these runs are in no table of the studies {title}: {hint}")
         raise RequestError(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from fake_database import FakeDatabase
 from study_cells import Tables
 
+from bench.errors import RequestError
 from bench.report.report import compose
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
+from bench.resolve import resolve
 
 
 def test_the_study_of_which_most_was_measured_comes_first() -> None:
@@ -20,3 +23,11 @@ def test_the_study_of_which_most_was_measured_comes_first() -> None:
         assert [part.study for part in report.parts] == ["fedsheafhn", "fedhgn"]
         assert [score.title for score in report.parts[1].scores] == ["FedHGN"]  # one of its methods is fedhgn
         assert [part.measured_share > 0 for part in report.parts] == [True, False]
+
+
+def test_runs_of_another_study_are_said_to_be_there() -> None:
+    database = FakeDatabase()
+    database.add("", 0, [70] * 10, spec=resolve("photo", "non-overlapping", 10, "local", 0))
+    studies = {FedHGN.name: FedHGN, Tables.name: Tables}
+    with pytest.raises(RequestError, match=f"--study {Tables.name}"):
+        compose(database, Request(studies=(FedHGN.name,), datasets=("photo",)), studies)
