@@ -77,6 +77,10 @@ def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, .
     )
 
 
+MOST_NAMED_LEADERS = 3
+"""Methods that are first together and are named; more are counted."""
+
+
 def sentences(
     study: Study, ranking: Ranking | None, all_scores: Iterable[Score], claims: Iterable[Document] = ()
 ) -> tuple[str, ...]:
@@ -108,6 +112,9 @@ def _first_sentence(study: Study, ranking: Ranking | None) -> str:
     addition = f", {study.title_of(ranking.baseline)} among them" if ranking.baseline in other_methods else ""
     if len(leaders) == test_count:
         return f"Of {scope}{addition}, none can be told from {best['title']}, which leads: {rank_text}."
+    if len(leaders) <= MOST_NAMED_LEADERS:
+        rivals = " and ".join(title for title in leaders["title"] if title != best["title"])
+        return f"{best['title']} leads {scope}: {rank_text}. It cannot be told apart from {rivals}."
     return (
         f"Nobody is first alone: of {scope}, {len(leaders)} cannot be told apart at the top{addition}. "
         f"{best['title']} leads them: {rank_text}."

@@ -134,7 +134,8 @@ def _caption(study: Study, ranking: Ranking) -> tuple[str, ...]:
     return (
         read_as(study, study.primary),
         f"{len(ranking.tasks)} tasks; intervals by bootstrap over tasks and runs. {over_tasks}Group 1 holds "
-        "the best method and all that are not significantly worse: only together they are first.",
+        "the best method and all that are not significantly worse (Holm over the tests against it): only "
+        "together they are first.",
         *conditions(study, _runs(ranking)),
     )
 
@@ -155,7 +156,8 @@ def _fine_print(study: Study, ranking: Ranking, results: Results) -> tuple[str, 
         "one partition; where clients are samples of one part of the graph (overlapping), which share test "
         "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
         "partition (mean over clients, then over its seeds). Fewer than two units: no test. Holm's "
-        "correction over all pairs of a task. " + tests + ".",
+        "correction over all pairs of a task; for groups, over the tests against the leader of the group "
+        "(multiple comparisons with the best). " + tests + ".",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
         "with few units many are.",

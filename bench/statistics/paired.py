@@ -235,12 +235,20 @@ def _p_values(values: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[tup
     return p_values
 
 
-def worse_pairs(comparisons: Iterable[Comparison]) -> set[tuple[str, str]]:
-    """(a, b) for every a that is significantly worse than b."""
-    pairs = set()
-    for pair in comparisons:
-        if pair.verdict == "worse":
-            pairs.add((pair.first, pair.second))
-        elif pair.verdict == "better":
-            pairs.add((pair.second, pair.first))
-    return pairs
+def worse_than(leader: str, others: Collection[str], comparisons: Iterable[Comparison]) -> set[str]:
+    """The methods among ``others`` that are significantly worse than ``leader``, with Holm's correction over
+    their comparisons with it alone.
+
+    The question is which methods may be the best, not how any two compare, so that these are all its tests
+    (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984): a method that none surpasses is
+    called worse than the leader in at most 5 % of repetitions, whichever method leads.
+    """
+    pairs = [pair if pair.first == leader else pair.opposite() for pair in comparisons]
+    tested_pairs = [pair for pair in pairs if pair.first == leader and pair.second in others]
+    tested_pairs = [pair for pair in tested_pairs if pair.p is not None]
+    corrected = holm(np.array([pair.p for pair in tested_pairs], np.float64)).tolist()
+    return {
+        pair.second
+        for pair, p in zip(tested_pairs, corrected, strict=True)
+        if replace(pair, corrected=p).verdict == "better"
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 import pandas as pd
@@ -81,8 +81,11 @@ def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) ->
     return means
 
 
-def tie_groups(order: Sequence[str], is_worse: Callable[[str, str], bool]) -> dict[str, int]:
-    """Group of each method of ``order`` (best first); ``is_worse(a, b)``: a is significantly worse than b.
+def tie_groups(
+    order: Sequence[str], worse_than: Callable[[str, Sequence[str]], Collection[str]]
+) -> dict[str, int]:
+    """Group of each method of ``order`` (best first); ``worse_than(leader, others)``: those of the others
+    that are significantly worse than the leader.
 
     Group 1 is the best method and all that are not significantly worse than it; the next group is
     made alike of those that are left.
@@ -92,9 +95,10 @@ def tie_groups(order: Sequence[str], is_worse: Callable[[str, str], bool]) -> di
     number = 0
     while candidates:
         number += 1
-        leader = candidates[0]
-        groups |= {name: number for name in candidates if name == leader or not is_worse(name, leader)}
-        candidates = [name for name in candidates if name not in groups]
+        leader, *others = candidates
+        worse_methods = worse_than(leader, others)
+        groups |= {name: number for name in candidates if name not in worse_methods}
+        candidates = [name for name in others if name in worse_methods]
     return groups
 
 

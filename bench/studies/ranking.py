@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bench.federation.scenarios import parse
-from bench.statistics.paired import COLUMNS, Comparison, compare, compare_tasks, worse_pairs
+from bench.statistics.paired import COLUMNS, Comparison, compare, compare_tasks, worse_than
 from bench.statistics.ranks import LEAST, rank_intervals, tie_groups
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.experiment import Line
@@ -228,5 +228,4 @@ def cell_groups(task: Task) -> dict[str, int]:
 
 
 def _groups(order: Sequence[str], comparisons: Sequence[Comparison]) -> dict[str, int]:
-    worse_than = worse_pairs(comparisons)
-    return tie_groups(order, lambda first, second: (first, second) in worse_than)
+    return tie_groups(order, lambda leader, others: worse_than(leader, others, comparisons))

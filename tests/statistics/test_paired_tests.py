@@ -14,7 +14,7 @@ from bench.statistics.paired import (
     compare_tasks,
     side_by_side,
     t_tests,
-    worse_pairs,
+    worse_than,
 )
 
 Rows = list[tuple[str, int, int, float, float]]
@@ -198,4 +198,39 @@ def test_turned_is_the_other_method_against_the_one() -> None:
     turned = pair.opposite()
     assert (turned.first, turned.second, turned.difference, turned.interval) == ("b", "a", -3.0, (-4.0, -2.0))
     assert (pair.verdict, turned.verdict) == ("better", "worse")
-    assert worse_pairs([pair]) == worse_pairs([turned]) == {("b", "a")}
+    assert worse_than("a", ["b"], [pair]) == worse_than("a", ["b"], [turned]) == {"b"}
+    assert worse_than("b", ["a"], [pair]) == set()
+
+
+def test_worse_than_the_leader_is_corrected_for_the_comparisons_with_it_alone() -> None:
+    p_values = {"ab": 0.02, "ac": 0.03, "ad": 0.012, "bc": 0.04, "bd": 0.9, "cd": 0.9}
+    pairs = [Comparison(*names, "task", 9, 3.0, (0.1, 5.9), p, 1.0) for names, p in p_values.items()]
+    # Holm over three: 0.012 x 3 = 0.036, then 0.02 x 2 = 0.04, then 0.03; over all six none would hold.
+    assert worse_than("a", ["b", "c", "d"], pairs) == {"b", "c", "d"}
+    # Over two: 0.04 x 2 = 0.08; alone 0.04.
+    assert worse_than("b", ["c", "d"], pairs) == set()
+    assert worse_than("b", ["c"], pairs) == {"c"}
+
+
+def test_a_small_difference_and_a_pair_without_a_test_are_not_worse() -> None:
+    pairs = [
+        Comparison("a", "b", "task", 9, 0.5, (0.1, 0.9), 0.001, 0.001),  # not more than half a point
+        Comparison("a", "c", "task", 1, 9.0, None, None, None),
+        Comparison("a", "d", "task", 9, 0.6, (0.1, 1.1), 0.04, 0.04),
+    ]
+    # Holm over b and d: d's p value is the larger one and stays as it is.
+    assert worse_than("a", ["b", "c", "d"], pairs) == {"d"}
+
+
+@pytest.mark.parametrize("level_methods", [2, 4, 8])
+def test_a_method_that_none_surpasses_is_seldom_called_worse(level_methods: int) -> None:
+    draw = np.random.default_rng(level_methods)
+    repetitions, times = 200, 0
+    means = np.where(np.arange(8) < level_methods, 80.0, 70.0)
+    for _ in range(repetitions):
+        scores = pd.DataFrame(means + 3 * draw.normal(size=(10, 8)), columns=list("abcdefgh"))
+        leader = scores.mean().idxmax()
+        others = [name for name in scores if name != leader]
+        times += "a" in worse_than(leader, others, compare_tasks(scores))
+    # At most 5 %, and no more than chance lets 200 repetitions of it show.
+    assert times <= stats.binom(repetitions, 0.05).ppf(0.999)
