@@ -131,7 +131,7 @@ def _published_sentence(all_scores: Iterable[Score]) -> str:
         texts.append(
             f"{score.measured} of {values} {verb} measured: {counts}"
             if counts
-            else f"of {values} none is measured"
+            else f"of {values} none is measured under its protocol"
         )
     text = "; ".join(texts)
     return f"{text[0].upper()}{text[1:]}." if text else ""

@@ -126,7 +126,7 @@ def _counts(score: Score) -> Text:
         Text(f"{grade_look(name).symbol} {count} {name}", COLOURS.get(name, ""))
         for name, count in score.counts
     ]
-    return Text("  ").join(parts) if parts else Text("nothing measured", "dim")
+    return Text("  ").join(parts) if parts else Text("none measured under its protocol", "dim")
 
 
 def closing(printout: Printout, out: Path, console: Console) -> None:
