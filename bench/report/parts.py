@@ -19,6 +19,9 @@ from bench.studies.ranking import Ranking
 from bench.studies.study import Study
 from bench.studies.verdicts import STATES
 
+MOST_NAMED_LEADERS = 3
+"""Methods that are first together and are named; more are counted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -75,10 +78,6 @@ def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, .
         )
         for paper, counts in by_paper.items()
     )
-
-
-MOST_NAMED_LEADERS = 3
-"""Methods that are first together and are named; more are counted."""
 
 
 def sentences(

@@ -156,8 +156,8 @@ def _fine_print(study: Study, ranking: Ranking, results: Results) -> tuple[str, 
         "one partition; where clients are samples of one part of the graph (overlapping), which share test "
         "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
         "partition (mean over clients, then over its seeds). Fewer than two units: no test. Holm's "
-        "correction over all pairs of a task; for groups, over the tests against the leader of the group "
-        "(multiple comparisons with the best). " + tests + ".",
+        "correction over all pairs of a task; for groups, by a rule that was set later, over the tests "
+        "against the leader of the group (multiple comparisons with the best). " + tests + ".",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
         "with few units many are.",

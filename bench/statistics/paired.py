@@ -241,14 +241,17 @@ def worse_than(leader: str, others: Collection[str], comparisons: Iterable[Compa
 
     The question is which methods may be the best, not how any two compare, so that these are all its tests
     (multiple comparisons with the best; Hsu, Annals of Statistics 12, 1984): a method that none surpasses is
-    called worse than the leader in at most 5 % of repetitions, whichever method leads.
+    to be called worse than the leader in at most 5 % of repetitions, whichever method leads.
     """
-    pairs = [pair if pair.first == leader else pair.opposite() for pair in comparisons]
-    tested_pairs = [pair for pair in pairs if pair.first == leader and pair.second in others]
-    tested_pairs = [pair for pair in tested_pairs if pair.p is not None]
-    corrected = holm(np.array([pair.p for pair in tested_pairs], np.float64)).tolist()
+    pairs = [
+        pair if pair.first == leader else pair.opposite()
+        for pair in comparisons
+        if leader in (pair.first, pair.second) and pair.p is not None
+    ]
+    pairs = [pair for pair in pairs if pair.second in others]
+    corrected = holm(np.array([pair.p for pair in pairs], np.float64)).tolist()
     return {
         pair.second
-        for pair, p in zip(tested_pairs, corrected, strict=True)
+        for pair, p in zip(pairs, corrected, strict=True)
         if replace(pair, corrected=p).verdict == "better"
     }
