@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from bench.data import Data, Family
 from bench.registry import Kind
@@ -15,9 +16,10 @@ class Dataset(ABC):
     """A data set: what it is, where its raw files come from, and how they become arrays.
 
     ``protocol`` and ``client`` are the settings a run on this data set has unless a grid or the
-    command line says otherwise. ``scenarios`` lists the scenarios that make sense for it. ``enlarged``
-    names a data set like it on which speed is measured with more clients than it has room for. ``licence``
-    names the terms that its source states; empty where nobody has recorded them.
+    command line says otherwise; ``hyper`` maps methods to hyper-parameters that have another default here
+    than the method's own, as the data set's study states them. ``scenarios`` lists the scenarios that make
+    sense for it. ``enlarged`` names a data set like it on which speed is measured with more clients than it
+    has room for. ``licence`` names the terms that its source states; empty where nobody has recorded them.
     """
 
     name: ClassVar[str]
@@ -28,6 +30,7 @@ class Dataset(ABC):
     scenarios: ClassVar[tuple[str, ...]]
     protocol: ClassVar[Protocol]
     client: ClassVar[ClientSettings]
+    hyper: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     files: ClassVar[tuple[RawFile, ...]] = ()
     embedded: ClassVar[bool] = False
     enlarged: ClassVar[str] = ""

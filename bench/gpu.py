@@ -35,8 +35,8 @@ from bench.speed import Case, Machine, measure, measure_machine
 from bench.sweep.order import of_run
 from bench.sweep.policy import Attempt, after_memory, noted
 
-TOLERANCE = 1e-4
-"""Largest difference of two models' parameters after a round that orders of summation may make."""
+TOLERANCE = 1e-5
+"""Largest difference of two models' parameters after an epoch that orders of summation may make."""
 BATCH = 64
 
 

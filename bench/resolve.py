@@ -1,23 +1,26 @@
 """From a request (names and overrides) to a complete, valid ``RunSpec``.
 
-Defaults come from the data set, then from the method, whose hyper-parameters have their own; the
-grid's settings and ``--set`` replace them. Whatever the request gets wrong is a ``RequestError``
-with the nearest valid name.
+Defaults come from the data set, then from the method, whose hyper-parameters have their own where the
+data set has none for them; the grid's settings and ``--set`` replace them. Whatever the request gets
+wrong is a ``RequestError`` with the nearest valid name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from bench.dataset import DATASETS
+from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, first_problem, unknown
 from bench.federation import scenarios
 from bench.federation.splits import check_split
 from bench.spec import LAST_SEED, MOST, SECTIONS, Attack, ClientSettings, Newcomers, Protocol, RunSpec
+
+if TYPE_CHECKING:
+    from bench.engine.method import Method  # with torch, which names do without
 
 Overrides = Mapping[str, Any]
 """Dotted keys (``protocol.rounds``, ``client.dropout``, ``method.mu``) and their values."""
@@ -99,6 +102,11 @@ def _check_participation(protocol: Protocol, clients: int) -> None:
         )
 
 
+def default_hyper(data: type[Dataset], kind: type[Method]) -> dict[str, Any]:
+    """The hyper-parameters of a method on a data set of which nothing else is said."""
+    return {**kind.Hyper().model_dump(), **data.hyper.get(kind.reads or kind.name, {})}
+
+
 def resolve(
     dataset: str, scenario: str, clients: int, method: str, seed: int, overrides: Overrides | None = None
 ) -> RunSpec:
@@ -116,7 +124,7 @@ def resolve(
     check_sections(overrides)
     data = DATASETS.named(dataset)
     kind = METHODS.named(method)
-    hyper = _section(kind.Hyper, {}, "method", overrides)
+    hyper = _section(kind.Hyper, default_hyper(data, kind), "method", overrides)
     protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
     if not kind.trains:
         protocol = protocol.model_copy(update={"rounds": 1})

@@ -19,7 +19,7 @@ from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 
-from ._image_study import CLIENT, PROTOCOL, SCENARIOS
+from ._image_study import CLIENT, HYPER, PROTOCOL, SCENARIOS
 from ._pickles import read_pickle
 
 TEN = "cifar-10-batches-py"
@@ -92,6 +92,7 @@ class _Cifar(Dataset, ABC):
     scenarios = SCENARIOS
     protocol = PROTOCOL
     client = CLIENT
+    hyper = HYPER
     classes: ClassVar[int]
     key: ClassVar[str]
     batches: ClassVar[tuple[RawFile, ...]]

@@ -19,7 +19,7 @@ from bench.dataset import Dataset
 from bench.errors import RequestError
 from bench.sources import RawFile, Sources
 
-from ._image_study import CLIENT, PROTOCOL, SCENARIOS
+from ._image_study import CLIENT, HYPER, PROTOCOL, SCENARIOS
 from ._pictures import Folder, Pictures, Zip, decoded
 
 FOLDER = "tiny-imagenet-200"
@@ -88,6 +88,12 @@ class _TinyImageNet(Dataset, ABC):
     scenarios = SCENARIOS
     protocol = PROTOCOL.model_copy(update={"rounds": 40})
     client = CLIENT.model_copy(update={"model": "resnet18"})
+    hyper: ClassVar = {
+        **HYPER,
+        "fedcp": {"strength": 1.0},
+        "h_fedamp": {"self_weight": 0.1},
+        "cfl": {"eps1": 0.4, "eps2": 1.6, "start_round": 8},
+    }
     classes: ClassVar[int] = 200
     side: ClassVar[int] = 64
     complete: ClassVar[tuple[int, int]] = (500, 50)

@@ -165,7 +165,11 @@ class FedAGHNDescent(FedAGHN):
 
 
 class FedAGHNSelfInSoftmax(FedAGHN):
-    """FedAGHN with the client itself in the softmax, as its Eq. 4 reads literally."""
+    """FedAGHN with the client itself in the softmax, as its Eq. 4 reads literally.
+
+    The softmax then decides a client's own weight, p has nothing to add and is left out: this is the row
+    "w/o p" of the paper's ablation, as far as its text tells.
+    """
 
     name = "fedaghn_self_in_softmax"
     title = "FedAGHN (self in softmax)"

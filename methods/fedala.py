@@ -66,18 +66,10 @@ class FedALA(FedAvg):
         """``share``: s; ``layers``: p; ``eta``: W's learning rate; ``max_passes`` of the first adaptation."""
 
         share: float = tunable(
-            0.8,
-            search=[0.05, 0.2, 0.5, 0.8, 1.0],
-            gt=0,
-            le=1,
-            description="s: share of the client's training items that adapt the mixing weights",
+            0.8, search=[0.05, 0.2, 0.5, 0.8, 1.0], gt=0, le=1, description="s: share of items that adapt W"
         )
         layers: int = tunable(
-            1,
-            search=[1, 2, 3],
-            ge=1,
-            description="p: how many of the highest layers are mixed item by item; lower ones are "
-            "overwritten",
+            1, search=[1, 2, 3], ge=1, description="p: how many of the highest layers are mixed by W"
         )
         eta: float = tunable(
             1.0, search=[0.1, 1.0, 10.0], ge=0, description="learning rate of the mixing weights"

@@ -50,3 +50,12 @@ class FedProx(FedAvg):
                 gradients[name].add_(difference.mul_(self.hyper.mu))
 
         return self.upload(clients.fit(received, adjust=proximal))
+
+
+class FedProxFT(FedProx):
+    """FedProx after local training (fine-tuned on each client), read from FedProx's own run."""
+
+    name = "fedprox_ft"
+    title = "FedProx + fine-tuning"
+    reads = "fedprox"
+    stage = "trained"

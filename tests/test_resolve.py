@@ -38,6 +38,24 @@ def test_defaults_come_from_the_data_set() -> None:
         assert (spec.dataset, spec.clients, spec.seed) == (name, 2, 3)
 
 
+def test_hyper_parameters_have_the_values_of_the_data_set_s_study() -> None:
+    def on_images(dataset: str, method: str, **overrides: Any) -> Any:
+        return resolve(dataset, "dirichlet0.1", 20, method, 0, overrides).hyper
+
+    for dataset in ("cifar10", "cifar100-sample", "tiny-imagenet"):
+        assert on_images(dataset, "fedprox") == {"mu": 0.01, "weights": "samples"}
+        assert on_images(dataset, "fedavg") == on_images(dataset, "fedavg_ft") == {"weights": "samples"}
+    assert on_images("cifar10", "fedprox", **{"method.mu": 0.001})["mu"] == 0.001
+    assert [on_images(dataset, "fedcp")["strength"] for dataset in ("cifar10", "tiny-imagenet")] == [5, 1]
+    assert on_cora("fedprox").hyper == {"mu": 0.001, "weights": "uniform"}
+
+
+def test_data_sets_have_values_for_methods_and_hyper_parameters_that_there_are() -> None:
+    for data in DATASETS.all().values():
+        for method, values in data.hyper.items():
+            METHODS.named(method).Hyper.model_validate(values)
+
+
 def test_overrides_reach_their_section_and_whole_numbers_are_floats() -> None:
     spec = on_cora("fedprox", protocol__rounds=8, client__weight_decay=0, method__mu=1)
     assert spec.protocol.rounds == 8
@@ -76,6 +94,7 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"overrides": {"clients.dropout": 0.3}}, ["clients.dropout", "'client'"]),
         ({"overrides": {"protocol.rounds": "many"}}, ["protocol.rounds", "'many'"]),
         ({"overrides": {"protocol.rounds": 0}}, ["protocol.rounds", "0"]),
+        ({"overrides": {"client.bn_stats": "averaged"}}, ["client.bn_stats", "'gcn'"]),
         ({"overrides": {"protocol.participation": 0}}, ["protocol.participation", "0"]),
         ({"overrides": {"protocol.participation": 1.5}}, ["protocol.participation", "1.5"]),
         ({"overrides": {"protocol.participation": float("nan")}}, ["protocol.participation", "nan"]),

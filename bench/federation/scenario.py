@@ -115,7 +115,7 @@ def positive_number(text: str) -> float:
     """
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text, re.ASCII):
         value = float(text)
-        if value > 0 and text == f"{value:.15g}":
+        if value > 0 and text == np.format_float_positional(value, trim="-"):
             return value
     raise ValueError(
         f"expected a positive number without padding, got '{text}'" if text else "a number is missing"

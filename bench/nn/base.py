@@ -61,7 +61,8 @@ class ClientModel(ABC):
     width of the activations at every dropout site; ``batches`` says whether the model can train on
     some of a client's items at a time; ``one_by_one`` whether a CPU is faster with one
     client in a block, as it is where the activations of one fill the cache; ``precisions`` what it can
-    compute in.
+    compute in; ``normalises`` whether it normalises by the statistics of a batch, of which ``buffers`` are
+    the running ones.
     """
 
     name: ClassVar[str]
@@ -72,6 +73,7 @@ class ClientModel(ABC):
     batches: ClassVar[bool] = False
     one_by_one: ClassVar[bool] = False
     precisions: ClassVar[tuple[str, ...]] = ("float32",)
+    normalises: ClassVar[bool] = False
     buffers: frozenset[str] = frozenset()
     dropout_widths: tuple[int, ...] = ()
 

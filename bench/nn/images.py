@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from bench.errors import RequestError
+from bench.errors import NotApplicableError
 from bench.federation.types import Client
 from bench.nn.base import ClientModel, Drop, Inputs
 from bench.spec import ClientSettings
@@ -111,18 +111,14 @@ class ImageModel(ClientModel):
     batches = True
     one_by_one = True
     precisions = ("float32", "bfloat16")
+    normalises = True
     head = frozenset({"fc.weight", "fc.bias"})
 
     def __init__(self, clients: Sequence[Client], classes: int, settings: ClientSettings) -> None:
-        if settings.batch_size is None:
-            raise RequestError(
-                f"client.model '{self.name}' normalises by the statistics of a batch, got "
-                f"client.batch_size=None: set client.batch_size=64"
-            )
         self._reduced = settings.precision == "bfloat16"
         self.channels, self.height, self.width = clients[0].features.shape[1:]
         if min(self.height, self.width) < SMALLEST:
-            raise RequestError(
+            raise NotApplicableError(
                 f"client.model '{self.name}' expects images of {SMALLEST} x {SMALLEST} pixels or more, got "
                 f"{self.height} x {self.width}: choose another data set"
             )

@@ -14,7 +14,7 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
 
     Raises:
         RequestError: there is no such model, it cannot read this kind of data, or it cannot be
-            trained in batches as asked.
+            trained as asked.
     """
     kind = CLIENT_MODELS.named(settings.model)
     if family not in kind.families:
@@ -28,6 +28,16 @@ def check_model(settings: ClientSettings, dataset: str, family: Family) -> type[
         raise RequestError(
             f"client.batch_size: client.model '{settings.model}' trains on all of a client's items "
             f"together, got {settings.batch_size}; leave it out"
+        )
+    if settings.batch_size is None and kind.normalises:
+        raise RequestError(
+            f"client.batch_size: client.model '{settings.model}' normalises by the statistics of a batch, "
+            f"got none: set client.batch_size=64"
+        )
+    if settings.bn_stats == "averaged" and not kind.normalises:
+        raise RequestError(
+            f"client.bn_stats: client.model '{settings.model}' has no running statistics to average: "
+            f"leave it out"
         )
     if settings.precision not in kind.precisions:
         raise RequestError(
@@ -44,10 +54,5 @@ def build_model(settings: ClientSettings, federation: Federation) -> ClientModel
     if settings.batch_size is not None and settings.dropout and model.dropout_widths:
         raise RequestError(
             f"client.model '{settings.model}' has no dropout in mini-batches: set client.dropout=0"
-        )
-    if settings.bn_stats == "averaged" and not model.buffers:
-        raise RequestError(
-            f"client.bn_stats: client.model '{settings.model}' has no running statistics to average: "
-            f"leave it out"
         )
     return model

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.metric_names import ACCURACY, Metric
+from bench.resolve import default_hyper
 from bench.selection import client_mean
 from bench.studies.groups import Aggregate, Average, Group, with_marks
 from bench.studies.metric import client_values
@@ -125,17 +127,17 @@ class Results:
     def _reference(self, column: Column, method: str, frequent_settings: Settings) -> Settings:
         """The settings that a line need not name: those that the column's grid plans, or would plan.
 
-        In a column without a grid: the method's own defaults, and the most frequent protocol.
+        In a column without a grid: the method's defaults there, and the most frequent protocol.
         """
         planned_cell = self.usual_cell(column, method)
         if planned_cell and planned_cell.settings:
             return planned_cell.settings
-        kind = METHODS.all().get(method)
-        if kind is None:
+        kind, data = METHODS.all().get(method), DATASETS.all().get(column.dataset)
+        if kind is None or data is None:
             return frequent_settings
         if column in self._grids:
             return settings_in_grid(self._grids[column], column, method)
-        defaults = {f"method.{name}": value for name, value in kind.Hyper().model_dump().items()}
+        defaults = {f"method.{name}": value for name, value in default_hyper(data, kind).items()}
         return {key: defaults.get(key, value) for key, value in frequent_settings.items()}
 
     def _group_of(self, column: Column, method: str, reference: Settings, runs: Runs) -> Group:

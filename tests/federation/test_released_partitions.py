@@ -13,6 +13,7 @@ from bench.data import Images
 from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.images import ImageScenario
+from bench.federation.prepared import prepare
 from bench.federation.scenarios import parse
 from bench.federation.splits import reseeded_roles
 from bench.federation.types import TEST, TRAIN, VALIDATION
@@ -184,3 +185,18 @@ def test_the_sample_s_clients(at_hand: Callable[[str], None]) -> None:
     trained = [client.count(TRAIN) for client in clients]
     assert (trained[7], trained[17]) == (31, 28)
     assert sum(max(1, images // 64) for images in trained) == 57
+
+
+def test_sizes_and_classes_on_the_labels_of_all_images(at_hand: Callable[[str], None]) -> None:
+    for name, numbers in (("cifar10", (3, 10)), ("cifar100", (32, 79))):
+        at_hand(f"{name}-sample")
+        images = prepare(f"{name}-sample", download=False).data
+        assert isinstance(images, Images)
+        labels = images.population
+        assert labels is not None
+        assert len(labels) == 60_000
+        parts = shares("dirichlet0.1-released", labels)
+        own = class_numbers(parts, labels)
+        assert (min(own), max(own)) == numbers
+        if name == "cifar10":
+            assert sizes(parts) == [int(size) for size in CIFAR10_SIZES["0.1"].split()]

@@ -31,7 +31,7 @@ def test_the_number_in_the_name_is_the_concentration() -> None:
     assert (default.concentration, other.concentration) == (10000.0, 0.5)
 
 
-@pytest.mark.parametrize("number", ["0.25", "3", "1000", "0.001"])
+@pytest.mark.parametrize("number", ["0.25", "3", "1000", "0.001", "0.00001"])
 def test_any_positive_number_is_a_concentration(number: str) -> None:
     for name in ("dirichlet", "label-dirichlet"):
         scenario = parse(f"{name}{number}")
@@ -56,6 +56,7 @@ def test_every_scenario_can_be_written_as_its_examples() -> None:
         ("dirichletB", "images", ("positive number", "'B'", "dirichlet0.1")),
         ("label-dirichletB", "graph", ("positive number", "label-dirichlet0.1")),
         ("dirichlet0.10", "images", ("positive number without padding",)),
+        ("dirichlet0.000010", "images", ("positive number without padding",)),
         ("dirichlet01", "images", ("positive number without padding",)),
         ("dirichlet0", "images", ("positive number",)),
         ("dirichlet-1", "images", ("positive number",)),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,23 +12,24 @@ from plain_cnn import (
     HIDDEN,
     RATE,
     SETTINGS,
-    SIDE,
     image_client,
     normalised,
     of_module,
     plain_copy,
+    spec,
     turned,
 )
 from torch import Tensor
 from torch.nn import functional
 
+from bench.engine.execute import run
 from bench.errors import RequestError
-from bench.federation.types import Client
+from bench.federation.types import Client, Federation
 from bench.nn import images
 from bench.nn.base import keep_all
 from bench.nn.cnn import CNN, convolutions
 from bench.nn.images import ImageInputs
-from bench.spec import ClientSettings
+from bench.nn.models import check_model
 
 CPU = torch.device("cpu")
 
@@ -182,19 +183,18 @@ def test_a_batch_holds_the_chosen_images_of_the_chosen_clients(sizes: list[int],
     assert batch.pixels.flatten().tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("change", "side", "says"),
-    [
-        ({"batch_size": None}, SIDE, "set client.batch_size=64"),
-        ({}, 15, "expects images of 16 x 16 pixels or more, got 15 x 15"),
-    ],
-)
-def test_what_the_network_cannot_do_is_said(change: dict[str, None], side: int, says: str) -> None:
-    image = Client(
-        np.arange(1), np.zeros(1, int), np.zeros(1, np.int8), np.zeros((1, 3, side, side), np.uint8)
-    )
-    wanted: Callable[[], CNN] = lambda: CNN(  # noqa: E731
-        [image], 10, ClientSettings.model_validate({**SETTINGS.model_dump(), **change})
-    )
-    with pytest.raises(RequestError, match=says):
-        wanted()
+def small_client(seed: int) -> Client:
+    client = image_client(6, seed)
+    return replace(client, features=client.features[:, :, :15, :15])
+
+
+def test_a_run_on_images_that_are_too_small_is_not_applicable() -> None:
+    small = Federation("toy", "dirichlet0.1", "images", CLASSES, (small_client(1), small_client(2)), "toy")
+    result = run(spec("fedavg", 2), small)
+    assert result.state == "not_applicable"
+    assert "16 x 16 pixels or more, got 15 x 15" in result.reason
+
+
+def test_training_on_all_items_together_is_refused() -> None:
+    with pytest.raises(RequestError, match=r"set client\.batch_size=64"):
+        check_model(SETTINGS.model_copy(update={"batch_size": None}), "toy", "images")

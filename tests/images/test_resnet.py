@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from bench.engine.run import Run
 from bench.engine.task import Task
-from bench.errors import RequestError
+from bench.errors import NotApplicableError
 from bench.federation.types import TEST, TRAIN, Client, Federation
 from bench.nn.base import keep_all
 from bench.nn.plain import PlainResNet18
@@ -155,5 +155,5 @@ def test_rounds_run_and_images_below_the_smallest_are_refused() -> None:
     it.step(0)
     assert np.isfinite(it.loss).all()
     assert set(it.own) == set(it.model.shapes)
-    with pytest.raises(RequestError, match="16 x 16 pixels or more, got 15 x 15"):
+    with pytest.raises(NotApplicableError, match="16 x 16 pixels or more, got 15 x 15"):
         ResNet18([image_client(2, 15)], 3, RESNET)

@@ -111,6 +111,16 @@ def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(exponentials / exponentials.sum())
 
 
+def test_a_client_that_mixes_nothing_but_its_own_model_trains_alone(federation: Federation) -> None:
+    """With p beyond measure alpha is the identity in every layer, and FedAGHN is Local."""
+    client = {**CLIENT, "optimizer": "sgd"}  # Adam makes steps of the last bit of a gradient that is 0
+    mixing, alone = (
+        play(make_spec(method, federation, initial="common", client=client, hyper=hyper), federation)
+        for method, hyper in (("fedaghn", {"p": 1e30, "trained": "none"}), ("local", {}))
+    )
+    assert furthest(mixing.own, alone.own) < 1e-6
+
+
 @pytest.mark.parametrize("hyper", ABLATION.values(), ids=ABLATION)
 @pytest.mark.parametrize("sign", ["paper", "descent"])
 def test_three_rounds_follow_the_algorithm(federation: Federation, sign: str, hyper: dict[str, Any]) -> None:
