@@ -89,10 +89,9 @@ class ExperimentFile(Grid):
             raise ValueError("expected columns and lines, or settings and methods")
         if not self.methods and any(setting.methods is None for setting in self.settings):
             raise ValueError("the key 'methods' is missing")
-        names = [line.model_dump_json() if isinstance(line, LinePart) else line for line in self.lines]
-        repeated_names = [name for place, name in enumerate(names) if name in names[:place]]
-        if repeated_names:
-            raise ValueError(f"a line stands twice: {repeated_names[0]}")
+        for place, line in enumerate(self.parts):
+            if line in self.parts[:place]:
+                raise ValueError(f"a line stands twice: {line.title or line.method}")
         return self
 
     @property

@@ -19,6 +19,9 @@ from bench.studies.settings import Column, Reading, difference
 from bench.studies.study import Study
 from bench.studies.verdicts import NOT_COMPARABLE, Verdict, missing_verdict
 
+EVERYBODY = {"protocol.participation": 1.0}
+"""What papers mean that state nothing else: all clients train in every round."""
+
 
 def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -> Cells:
     """Every selected cell of an experiment."""
@@ -253,7 +256,7 @@ def _protocol_differs(study: Study, target: Published, group: Group, varied_keys
     """How the runs' protocol differs from the stated one, but for ``varied_keys``; empty if not at all."""
     paper_has = {
         key: value
-        for key, value in study.paper_protocol(target, group.column).items()
+        for key, value in {**EVERYBODY, **study.paper_protocol(target, group.column)}.items()
         if key in group.settings and key not in varied_keys
     }
     run = {key: group.settings[key] for key in paper_has}

@@ -43,9 +43,12 @@ def read(
     ``lines`` are those of its main tables, which a file calls by name; ``measures`` are the study's own.
 
     Raises:
-        RequestError: there is no such file, or it is not valid.
+        RequestError: there is no such file, it is not valid, or two of the ``lines`` are of one method.
     """
-    rows = {line.method: line for line in lines}
+    rows: dict[str, Line] = {}
+    for line in lines:
+        if rows.setdefault(line.method, line) is not line:
+            raise RequestError(f"lines: {line.method} stands twice, and files call lines by their methods")
     measures_by_name = {measure.name: measure for measure in (*MEASURES, *measures)}
     return tuple(
         experiment

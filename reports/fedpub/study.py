@@ -56,6 +56,13 @@ COMMITTED_RUNS = "committed runs"
 SPLIT: Mapping[str, Any] = {"protocol.split": [20.0, 40.0, 40.0]}
 
 FEDIIH: Mapping[str, Mapping[str, Any]] = {
+    "cora": {
+        "client.hidden": 256,
+        "client.dropout": 0.3,
+        "client.learning_rate": 0.02,
+        "client.weight_decay": 0.005,
+        "method.layers": 2,
+    },
     "citeseer": {
         "client.hidden": 512,
         "client.dropout": 0.35,

@@ -105,6 +105,7 @@ EXPERIMENTS = (
     "new_clients",
     "local_epochs",
     "malicious",
+    "participation",
     "robust",
     "fedsheafhn_choices",
 )

@@ -90,12 +90,40 @@ def test_all_runs_have_the_released_protocol() -> None:
             assert run.spec is not None, run
             protocol, client = run.spec.protocol, run.spec.client
             assert (protocol.local_epochs, protocol.split, protocol.initial) == (1, (20, 40, 40), "common")
+            if run.method == "fediih" and run.variant:  # its release's own, below
+                continue
             assert client.weight_decay == 1e-6
             assert client.learning_rate == (0.01 if run.dataset == "cora" else 0.001)
             if run.method != "majority":
                 assert protocol.rounds == 100
             if run.method == "fedpub" and not run.variant:
                 assert run.spec.hyper["tau"] == (5.0 if run.scenario == "overlapping" else 3.0)
+
+
+def test_fediih_stands_with_the_settings_that_its_release_tunes() -> None:
+    """Widths are factors times d', layers those that enter the prediction (newer facts 5.1, 5.2)."""
+    own = {
+        (run.dataset, run.scenario, run.clients): (run.spec.client, run.spec.hyper)
+        for run in expand(load_grid("fedpub_protocol"))
+        if run.spec is not None and run.method == "fediih" and run.variant
+    }
+    client, hyper = own["cora", "published", 10]
+    assert (client.hidden, client.dropout, client.learning_rate, client.weight_decay) == (
+        256,
+        0.3,
+        0.02,
+        0.005,
+    )
+    assert (hyper["factors"], hyper["layers"]) == (2, 2)
+    client, hyper = own["citeseer", "non-overlapping", 10]
+    assert (client.hidden, client.dropout, client.learning_rate, client.weight_decay) == (
+        512,
+        0.35,
+        0.01,
+        1e-6,
+    )
+    assert (hyper["factors"], hyper["layers"]) == (2, 3)
+    assert {clients for _, _, clients in own} == {10, 30}
 
 
 def test_every_line_is_a_method_and_every_method_is_planned() -> None:

@@ -263,6 +263,18 @@ def test_runs_of_different_specs_are_never_mixed() -> None:
     assert eight.reason == "protocol differs: run with protocol.rounds=8, the paper has protocol.rounds=100"
 
 
+def test_runs_in_which_only_some_clients_train_are_not_comparable() -> None:
+    """No paper states a share of the clients, which means all of them."""
+    database = FakeDatabase()
+    for seed in (0, 1):
+        database.add("fedavg", seed, [72, 72], hyper={})
+        database.add("fedavg", seed, [72, 72], protocol=CORA.model_copy(update={"participation": 0.5}))
+    everybody, half = find(board(database, {(CORA_10, "fedavg"): usual()}), "fedavg")
+    assert half.measured is not None
+    assert (everybody.verdict, half.verdict) == ("compatible", "not comparable")
+    assert half.evidence is None
+
+
 def test_only_unusual_runs_leave_the_usual_cell_unrun() -> None:
     database = FakeDatabase()
     database.add("fedprox", 0, [70], hyper={"mu": 0.1})

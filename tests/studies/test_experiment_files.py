@@ -184,6 +184,11 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
             "twice",
         ),
         (
+            '{ method = "fedavg", title = "FedAvg", stage = "received" },',
+            '"fedavg",\n{ method = "fedavg" },',
+            "twice",
+        ),
+        (
             '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10',
             "",
             "columns",
@@ -194,12 +199,27 @@ def test_a_point_is_run_in_its_own_columns(tmp_path: Path) -> None:
             "comparisons",
         ),
     ],
-    ids=["key of a line", "key of a table", "measure", "line twice", "no columns", "no comparison"],
+    ids=[
+        "key of a line",
+        "key of a table",
+        "measure",
+        "line twice",
+        "line by name twice",
+        "no columns",
+        "no comparison",
+    ],
 )
 def test_a_wrong_file_is_refused_in_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
     assert old in TWO_MODELS
     with pytest.raises(RequestError, match=said) as error:
         study_in(tmp_path, TWO_MODELS.replace(old, new))
+    assert "\n" not in str(error.value)
+
+
+def test_a_method_of_two_lines_is_refused_in_one_line(tmp_path: Path) -> None:
+    study_in(tmp_path)
+    with pytest.raises(RequestError, match="fedavg stands twice") as error:
+        read(tmp_path, ("models",), (Line("fedavg", "One"), Line("local"), Line("fedavg", "Other")))
     assert "\n" not in str(error.value)
 
 
