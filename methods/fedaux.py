@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -16,9 +17,10 @@ from torch.nn import functional
 
 from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import cosines, mix, replaced
-from bench.hyper import HyperParameters, tunable
+from bench.hyper import HyperParameters, added, tunable
 from bench.nn.gcn import graphs
 
+from ._masked_head import xavier_head
 from ._readout import kernel_means, mean
 from .fedpub import MASK
 
@@ -48,6 +50,8 @@ class FedAux(Method):
     - The code sends the masks, too, and never uses what comes. Not sent here.
     - Weight decay is 1e-6 in all of the runs it reports, 5e-4 at its last state. Here weights and a have the
       study's decay, masks ``mask_decay``.
+    - The release draws the head by Xavier's rule, weights and bias (``initial_head = "xavier"``), where client
+      models here have torch's default: weights two and a half times smaller, with which its curves lag.
     - Dropout is 0.5 whatever is asked for there; d is 256, here the study's ``client.hidden``.
     - The code's sigma is 1, or 10 in the read-me, and its alpha 10. There all k are within some percent of 1
       and all w_ij within some percent of 1/N: z is a mean and the server averages. ``fedaux_control`` is the
@@ -75,6 +79,10 @@ class FedAux(Method):
             gt=0,
             description="width of the kernel between the scores of two nodes",
         )
+        initial_head: Literal["fan_in", "xavier"] = added(
+            "fan_in",
+            description="how the head begins: as client models do here, or by Xavier's rule as released",
+        )
         masks: bool = Field(True, description="whether every weight matrix has a personal mask")
         prune: float = Field(
             1e-3, ge=0, description="mask entries of up to this size count as zero in evaluation"
@@ -93,6 +101,10 @@ class FedAux(Method):
             common[READOUT] = ((torch.rand(hidden, classes) * 2 - 1) / math.sqrt(2 * hidden)).to(task.device)
         for name in task.head:  # drawn for d inputs, and now there are 2 d
             common[name] = common[name] / math.sqrt(2)
+        if self.hyper.initial_head == "xavier":
+            head = xavier_head(task, {"bias": (classes,), "weight": (2 * hidden, classes)})
+            common["head.bias"] = head["bias"]
+            common["head.weight"], common[READOUT] = head["weight"].chunk(2)
         self.models: Stack = {
             name: value.expand(task.clients, *value.shape) for name, value in common.items()
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,7 +19,9 @@ from bench.engine.batch import Adjustment
 from bench.engine.method import Batch, Clients, Message, Method, Stack, Update
 from bench.engine.stacks import mix, replaced
 from bench.federation.types import UNUSED, Client
-from bench.hyper import HyperParameters, tunable
+from bench.hyper import HyperParameters, added, tunable
+
+from ._masked_head import xavier_head
 
 MASK = "mask of "
 """Prefix of a weight matrix's mask."""
@@ -53,6 +56,8 @@ class FedPub(Method):
       and masks 1e-6: the study's 5e-4 on the masks takes a run to the majority class.
     - The code uploads the masks, too, and never uses them; not sent here.
     - tau is 10 in the code's defaults, 3 (disjoint) and 5 (overlapping) in its scripts. 3 here.
+    - The code draws the head by Xavier's rule, weights and bias (``initial_head = "xavier"``); here it
+      begins as in every other method.
     """
 
     name = "fedpub"
@@ -75,6 +80,10 @@ class FedPub(Method):
             1e-3, ge=0, description="mask entries of up to this size count as zero in evaluation"
         )
         mask_decay: float = Field(1e-6, ge=0, description="weight decay of the masks")
+        initial_head: Literal["fan_in", "xavier"] = added(
+            "fan_in",
+            description="how the head begins: as client models do here, or by Xavier's rule as released",
+        )
 
     hyper: Hyper
 
@@ -82,6 +91,9 @@ class FedPub(Method):
         """One common model, the proxy graph, and a plain average before anything is known."""
         task = self.task
         common = task.common()
+        if self.hyper.initial_head == "xavier":
+            head = xavier_head(task, {name: task.shapes[name] for name in task.head})
+            common |= {name: value.expand(task.clients, *value.shape) for name, value in head.items()}
         self.models: Stack = {name: common[name] for name in self.shared()}
         self.matrices = tuple(name for name, shape in task.shapes.items() if len(shape) == 2)
         width = task.shapes["conv1.weight"][0]

@@ -51,6 +51,29 @@ def test_logits_of_two_clients_node_by_node(tiny: Federation) -> None:
             np.testing.assert_allclose(logits[row, v], expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("method", ["fedaux", "fedpub"])
+def test_the_released_head_begins_by_xavier_s_rule(federation: Federation, method: str) -> None:
+    """Within sqrt(6 / (inputs + classes)), the bias as one row, and near it somewhere; all else as ever."""
+    hidden, classes = 16, federation.classes
+    inputs = 2 * hidden if method == "fedaux" else hidden
+    plain, released = (
+        Run(make_spec(method, federation, initial="common", hyper=hyper), federation)
+        .method.broadcast(0)
+        .model
+        for hyper in ({}, {"initial_head": "xavier"})
+    )
+    head = {"head.weight": inputs, "head.bias": 1, READOUT: inputs}
+    for name, value in released.items():
+        if name not in head:
+            assert torch.equal(value, plain[name]), name
+            continue
+        bound = math.sqrt(6 / (head[name] + classes))
+        assert torch.equal(value, value[:1].expand(value.shape)), "all clients begin alike"
+        assert 0.6 * bound < float(value.abs().max()) <= bound, name
+    if method == "fedaux":
+        assert not torch.equal(released["head.weight"], released[READOUT])
+
+
 def test_the_readout_at_both_ends_of_sigma_and_in_pieces() -> None:
     rng = torch.Generator().manual_seed(1)
     h = torch.rand(2, 5, 3, generator=rng, requires_grad=True)
