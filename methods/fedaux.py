@@ -50,8 +50,8 @@ class FedAux(Method):
     - The code sends the masks, too, and never uses what comes. Not sent here.
     - Weight decay is 1e-6 in all of the runs it reports, 5e-4 at its last state. Here weights and a have the
       study's decay, masks ``mask_decay``.
-    - The release draws the head by Xavier's rule, weights and bias (``initial_head = "xavier"``), where client
-      models here have torch's default: weights two and a half times smaller, with which its curves lag.
+    - The release draws the head by Xavier's rule, weights and bias (``initial_head = "xavier"``); client
+      models here have torch's default, weights two and a half times smaller, with which its curves lag.
     - Dropout is 0.5 whatever is asked for there; d is 256, here the study's ``client.hidden``.
     - The code's sigma is 1, or 10 in the read-me, and its alpha 10. There all k are within some percent of 1
       and all w_ij within some percent of 1/N: z is a mean and the server averages. ``fedaux_control`` is the
