@@ -44,7 +44,10 @@ class AdaFGL(FedAvg):
     r_i times the first and 1 - r_i times the second; with ``choice = "threshold"`` the first from 0.9 on.
 
     What paper and released code have otherwise, and what is done here:
-    - The code chooses by the threshold, OpenFGL blends; alpha is 0.05 in the code, 0.5 in OpenFGL.
+    - The code chooses by the threshold, OpenFGL blends; alpha is 0.05 and beta 0.2 in the code, 0.5 and 0 in
+      OpenFGL. The defaults here, the blend with 0.5 and 0.2, are those of neither.
+    - Both weight the average by nodes (``weights = "samples"``), the code on a Chebyshev network; here it is
+      plain, on the client model of all methods.
     - The code keeps the federated model of the best pooled validation round, OpenFGL the last one; so here.
     - The code propagates labels from a random half of the training nodes; here from every other of a class.
     - 100 rounds, then 200 epochs there; 50 rounds, then 50 steps in OpenFGL; here the protocol's rounds.

@@ -46,7 +46,8 @@ class PeFLL(Method):
     - The code divides a sum over a batch by 2, the length of a tuple; v_i is a mean here.
     - It takes the two numbers from one client; here from all.
     - Its output layers start as torch has them; here so that all models are near one random model.
-    - It trains 5 of 90 clients in each of 5000 steps at a rate of 2e-4; here all of a round.
+    - It trains 5 of 90 clients in each of 5000 steps at a rate of 2e-4, a client by 50 steps of SGD; here
+      all of a round, by the protocol's local epochs and optimiser.
     - It multiplies logits of absent classes by zero at evaluation. Not done here.
     """
 
