@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +23,9 @@ from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
 
+PAGE = 6
+"""Panels of a figure; of more there is a figure a data set."""
+
 
 class LineRuns(NamedTuple):
     """A line of a column with numbers: its cell at the first point, its runs, and how it is drawn."""
@@ -37,11 +42,11 @@ class LineRuns(NamedTuple):
 
     def mark(self, keys: Iterable[str] = ()) -> Mark:
         """How the line is drawn; its name stands in every drawing if it is among ``keys``."""
-        return replace(self.plain, key=self.method in keys)
+        return replace(self.plain, key=self.plain.method in keys)
 
     def rows(self, **values: Any) -> pd.DataFrame:
         """Rows of a panel's frame: where the line is measured, and these values."""
-        return rows_of(self.cell.column, self.method, **values)
+        return rows_of(self.cell.column, self.plain.method, **values)
 
 
 P = TypeVar("P", bound=Panel)
@@ -65,10 +70,12 @@ def by_column(cells: Cells, panel: Callable[[Column], P | None]) -> list[P]:
     return [drawn_panel for drawn_panel in map(panel, cells.columns) if drawn_panel is not None]
 
 
-def rows_of(column: Column, method: str, **values: Any) -> pd.DataFrame:
-    """Rows of a panel's frame: where a method is measured, and values, one a row or the same for all."""
+def rows_of(column: Column, name: str, **values: Any) -> pd.DataFrame:
+    """Rows of a panel's frame: where a line of that name (see ``marks_of``) is measured, and values, one a
+    row or the same for all.
+    """
     is_table = any(np.ndim(value) for value in values.values())
-    return pd.DataFrame({**asdict(column), "method": method, **values}, index=None if is_table else [0])
+    return pd.DataFrame({**asdict(column), "method": name, **values}, index=None if is_table else [0])
 
 
 def lines_with_numbers(cells: Cells, column: Column, only_competing: bool = False) -> list[LineRuns]:
@@ -76,31 +83,39 @@ def lines_with_numbers(cells: Cells, column: Column, only_competing: bool = Fals
     train nothing where ``only_competing``.
     """
     lines = []
-    for line in cells.lines:
+    for line, mark in marks_of(cells).items():
         cell = cells.at(column, line)
         if only_competing and line.method in cells.study.references:
             continue
         if cell and cell.measured and cell.group and not (line.setting or line.reads):
-            mark = Mark(line.method, cells.title(line), mark_of(cells, line).look)
             lines.append(LineRuns(cell, cell.measured, cell.group, mark))
     return lines
 
 
-def key_methods(study: Study, lines: Iterable[LineRuns]) -> frozenset[str]:
-    """The methods that matter among some: the one that the study proposes, its baseline, and the best."""
-    competitors = [line for line in lines if line.method not in study.references]
-    best_method = max(competitors, key=lambda line: line.measured.mean).method if competitors else ""
-    return frozenset((study.proposed, study.baseline, best_method))
-
-
-def mark_of(cells: Cells, line: Line) -> Mark:
-    """How a line is drawn and named in a figure's frame: as its method or, where several lines have one
-    method, by its title and in a look of its own.
+def key_lines(study: Study, lines: Sequence[LineRuns]) -> frozenset[str]:
+    """The names of the lines that matter among some: the best of all that compete, of those of the method
+    that the study proposes, and of those of its baseline.
     """
-    title = cells.title(line)
-    if cells.by_method or cells.experiment.main:
-        return Mark(line.method, title, style.look_of(line.method))
-    return Mark(title, title, style.nth(cells.lines.index(line)))
+    competitors = [line for line in lines if line.cell.line.ranked and line.method not in study.references]
+    own_lines = ([line for line in lines if line.method == name] for name in (study.proposed, study.baseline))
+    return frozenset(
+        max(group, key=lambda line: line.measured.mean).plain.method
+        for group in (competitors, *own_lines)
+        if group
+    )
+
+
+def marks_of(cells: Cells) -> dict[Line, Mark]:
+    """How every line is drawn and named in a figure's frame: as its method or, where several lines have one
+    method, by its title.
+    """
+    counts = Counter(line.method for line in cells.lines if not line.setting)
+    marks = {}
+    for line, look in style.looks_of(cells.study, cells.lines).items():
+        title = cells.title(line)
+        is_alone = counts[line.method] == 1 and not line.setting
+        marks[line] = Mark(line.method if is_alone else title, title, look)
+    return {line: marks[line] for line in cells.lines}
 
 
 def reading_of(study: Study, measure: Measure | None = None, average: bool = True) -> str:
@@ -111,28 +126,55 @@ def reading_of(study: Study, measure: Measure | None = None, average: bool = Tru
 
 
 def figure_of(
-    cells: Cells, kind: str, heading: str, caption: str, panels: Iterable[Panel | None]
+    cells: Cells, kind: str, quantity: str, caption: str, panels: Iterable[Panel | None]
 ) -> list[Figure]:
-    """The figure of that kind; none where there is no panel. The caption gets the seeds."""
-    drawn_panels = [panel for panel in panels if panel is not None]
-    if not drawn_panels:
-        return []
+    """The figure of that kind, in parts that fit a page; none where there is no panel. The title of a part
+    says of which experiment and quantity it is and what is in it; the caption gets the seeds.
+    """
     name = f"{cells.study.name}_{cells.experiment.name}_{kind}"
     seeds = {seed for cell in cells if cell.group and not cell.line.setting for seed in cell.group.seeds}
-    return [Figure(name, f"{caption} Seeds: {ranges(seeds)}.", drawn_panels, heading)]
+    return [
+        Figure(
+            f"{name}{ending}",
+            f"{caption} Seeds: {ranges(seeds)}.",
+            page,
+            f"{cells.study.title}: {cells.experiment.title}. {heading_of(quantity, page)}",
+        )
+        for ending, page in _pages([panel for panel in panels if panel is not None])
+    ]
+
+
+def _pages(panels: Sequence[Panel]) -> Iterator[tuple[str, list[Panel]]]:
+    """Panels that fit a page, and how a part with them is called: one a federation where its panels are
+    crowded, one a data set where they are many. A part's name ends with what it shows.
+    """
+    is_crowded = len(panels) > 1 and any(panel.is_crowded for panel in panels)
+    names = ["dataset", "scenario", "clients"] if is_crowded else ["dataset"] * (len(panels) > PAGE)
+    parts: dict[str, list[Panel]] = {}
+    for panel in panels:
+        place = panel.data.iloc[0]
+        ending = "".join(f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(place[name]))}" for name in names)
+        parts.setdefault(ending, []).append(panel)
+    yield from parts.items()
 
 
 def heading_of(quantity: str, panels: Sequence[Panel]) -> str:
-    """What curves show, their seeds and what is drawn around them."""
-    counts = {int(n) for panel in panels for n in panel.data["n"] if n}
-    if not counts:
-        return quantity
-    low, high = min(counts), max(counts)
-    seeds = f"{low} to {high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
-    return f"{quantity}: mean of {seeds}{interval_words(panels)}"
-
-
-def interval_words(panels: Iterable[Panel]) -> str:
-    """What a title says of the intervals of measured means, where there are some."""
-    has_interval = any((panel.data["low"].notna() & (panel.data["n"] > 0)).any() for panel in panels)
-    return ", 95 % interval" if has_interval else ""
+    """What panels show: the quantity, of how many seeds, with intervals where some are drawn, and published
+    values where there are some.
+    """
+    numbers = [panel.data["n"] for panel in panels if "n" in panel.data]
+    if not numbers:
+        return f"{quantity}: mean over seeds"
+    counts = {int(n) for column in numbers for n in column if n}
+    words = []
+    if counts:
+        low, high = min(counts), max(counts)
+        seeds = f"{low} to {high} seeds" if high > low else f"{high} seed{'s' if high > 1 else ''}"
+        words.append(f"mean of {seeds}" if high > 1 else seeds)
+    tables = [panel.data for panel in panels if "low" in panel.data]
+    if any((data["low"].notna() & (data["n"] > 0)).any() for data in tables):
+        words.append("95 % interval")
+    if any((column == 0).any() for column in numbers):
+        is_beside = any((column == 0).any() and (column > 0).any() for column in numbers)
+        words.append("beside published values" if is_beside else "published values where nothing was run")
+    return f"{quantity}: {', '.join(words)}"

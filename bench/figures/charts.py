@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import isnan
@@ -15,10 +14,9 @@ from bench.figures.chart_lines import (
     Parts,
     by_column,
     figure_of,
-    interval_words,
-    key_methods,
+    key_lines,
     lines_with_numbers,
-    mark_of,
+    marks_of,
     panel_of,
     reading_of,
     rows_of,
@@ -26,7 +24,6 @@ from bench.figures.chart_lines import (
 from bench.figures.curve_charts import convergence, epochs, losses, measures, points
 from bench.figures.curves import Curves
 from bench.figures.layout import Figure
-from bench.figures.panels import Panel
 from bench.figures.plots import Costs
 from bench.figures.rows import Boxes, Pairs
 from bench.figures.weight_charts import collaboration, collaboration_best, collaboration_layers
@@ -38,10 +35,6 @@ from bench.studies.wording import AVERAGES, RULES
 
 ROUNDED = 9
 """Decimals of a difference: equal ones stay in the order of clients."""
-
-
-PAGE = 6
-"""Panels of a figure; of more there is a figure a data set."""
 
 
 def _by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
@@ -74,8 +67,8 @@ def clients(cells: Cells, results: Results) -> list[Figure]:
         f"Test accuracy of every client: {reading_of(study, average=False)}, mean over seeds that share a "
         f"partition; box: quartiles and median, a point a client, dashed: median of {baseline}."
     )
-    heading = "Test accuracy of every client by method: mean over seeds"
-    return figure_of(cells, "clients", heading, caption, by_column(cells, panel))
+    quantity = "Test accuracy of every client by method"
+    return figure_of(cells, "clients", quantity, caption, by_column(cells, panel))
 
 
 def differences(cells: Cells, results: Results) -> list[Figure]:
@@ -99,7 +92,7 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
     def panel(column: Column) -> Curves | None:
         lines = lines_with_numbers(cells, column, only_competing=True)
         parts: Parts = []
-        keys = key_methods(study, lines)
+        keys = key_lines(study, lines)
         for line in lines:
             rows = against_baseline(line)
             if rows is not None and len(rows):
@@ -121,8 +114,8 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
         "over seeds that share a partition, sorted for each method by itself: "
         f"{reading_of(study, average=False)}; below 0: clients that are better off with {baseline}."
     )
-    heading = f"Every client's test accuracy minus its own under {baseline}, sorted: mean over seeds"
-    return figure_of(cells, "differences", heading, caption, by_column(cells, panel))
+    quantity = f"Every client's test accuracy minus its own under {baseline}, sorted"
+    return figure_of(cells, "differences", quantity, caption, by_column(cells, panel))
 
 
 def stages(cells: Cells, results: Results) -> list[Figure]:
@@ -136,7 +129,7 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
             aggregates = {kind: results.aggregate(line.group, kind, rule, study.average) for kind in kinds}
             numbers = [(kind, part.n, part.mean, part.std) for kind, part in aggregates.items() if part]
             if len(numbers) == len(kinds):
-                parts.append((_kinds(column, line.method, numbers), line.mark()))
+                parts.append((_kinds(column, line.plain.method, numbers), line.mark()))
         return panel_of(parts, Pairs, study.column_title(column), kinds, is_joined=True)
 
     caption = (
@@ -144,16 +137,15 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
         f"{RULES[rule]} (rule {rule}, for each stage by itself), {AVERAGES[study.average]}; point: mean over "
         "seeds, bar: 95 % interval of the mean, of three seeds or more."
     )
-    panels = by_column(cells, panel)
-    heading = f"Test accuracy before and after local training: mean over seeds{interval_words(panels)}"
-    return figure_of(cells, "stages", heading, caption, panels)
+    quantity = "Test accuracy before and after local training"
+    return figure_of(cells, "stages", quantity, caption, by_column(cells, panel))
 
 
 def _kinds(
-    column: Column, method: str, numbers: Sequence[tuple[str, int, float, float | None]]
+    column: Column, name: str, numbers: Sequence[tuple[str, int, float, float | None]]
 ) -> pd.DataFrame:
     kind, n, mean, std = zip(*numbers, strict=True)
-    return rows_of(column, method, kind=kind, n=n, mean=mean, std=np.array(std, np.float64))
+    return rows_of(column, name, kind=kind, n=n, mean=mean, std=np.array(std, np.float64))
 
 
 def lines(cells: Cells, results: Results) -> list[Figure]:
@@ -163,14 +155,13 @@ def lines(cells: Cells, results: Results) -> list[Figure]:
 
     def panel(column: Column) -> Pairs | None:
         parts: Parts = []
-        for line in cells.lines:
+        for line, mark in marks_of(cells).items():
             cell = cells.at(column, line)
             aggregate, target = (cell.measured, cell.target) if cell else (None, None)
             numbers = [("measured", aggregate.n, aggregate.mean, aggregate.std)] if aggregate else []
             if target and target.mean is not None:
                 numbers.append(("published", 0, target.mean, target.std))
             if numbers:
-                mark = mark_of(cells, line)
                 parts.append((_kinds(column, mark.method, numbers), mark))
         panel = panel_of(parts, Pairs, cells.study.column_title(column))
         if panel:
@@ -187,21 +178,20 @@ def lines(cells: Cells, results: Results) -> list[Figure]:
         "three seeds or more, and the standard deviation that is printed with a published one."
     )
     panels = by_column(cells, panel) if cells.run_columns else []
-    has_published = any((panel.data["kind"] == "published").any() for panel in panels)
-    heading = "Measured beside published" if has_published else "Measured"
-    ending = "; published with its deviation" if has_published else ""
-    title = f"{heading}: mean over seeds{interval_words(panels)}{ending}"
-    return figure_of(cells, "lines", title, caption, panels)
+    quantity = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
+    return figure_of(cells, "lines", quantity, caption, panels)
 
 
 def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Group], float]) -> list[Figure]:
     def panel(column: Column) -> Costs | None:
         parts: Parts = []
-        for line in lines_with_numbers(cells, column, only_competing=True):
+        lines = lines_with_numbers(cells, column, only_competing=True)
+        keys = key_lines(cells.study, lines)
+        for line in lines:
             line_cost = cost(line.group)
             if not isnan(line_cost):
                 numbers = {"n": line.measured.n, "mean": line.measured.mean, "std": line.measured.std}
-                parts.append((line.rows(**numbers, **{name: line_cost}), line.mark()))
+                parts.append((line.rows(**numbers, **{name: line_cost}), line.mark(keys)))
         panel = panel_of(parts, Costs, cells.study.column_title(column), name, axis)
         if panel is None or len(panel.data) < 2 or not panel.data[name].any():
             return None
@@ -210,12 +200,11 @@ def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Gro
 
     caption = (
         f"Test accuracy against {meaning}: {reading_of(cells.study)}; point: mean accuracy and median "
-        "cost over seeds, bar: 95 % interval of the mean accuracy, of three seeds or more; grey: Pareto "
-        "front, the best accuracy at no more cost."
+        "cost over seeds, bar: 95 % interval of the mean accuracy, of three seeds or more; grey line: Pareto "
+        "front, the best accuracy at no more cost; grey dots: of many methods those without a name."
     )
-    panels = by_column(cells, panel)
-    heading = f"Test accuracy against {axis[0].lower()}{axis[1:]}: mean over seeds{interval_words(panels)}"
-    return figure_of(cells, name, heading, caption, panels)
+    quantity = f"Test accuracy against {axis[0].lower()}{axis[1:]}"
+    return figure_of(cells, name, quantity, caption, by_column(cells, panel))
 
 
 def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> list[int]:
@@ -274,20 +263,4 @@ MAIN = tuple(FIGURES)[:7]
 def figures(cells: Cells, results: Results) -> Iterator[Figure]:
     """The figures that an experiment names, those of them in which there is something to draw."""
     for name in cells.experiment.figures or (MAIN if cells.experiment.main else ()):
-        for figure in FIGURES[name](cells, results):
-            yield from pages(figure)
-
-
-def pages(figure: Figure) -> Iterator[Figure]:
-    """A figure in parts that fit a page: one a federation where its panels are crowded, one a data set where
-    they are many. A part's name ends with what it shows.
-    """
-    is_crowded = len(figure.panels) > 1 and any(panel.is_crowded for panel in figure.panels)
-    names = ["dataset", "scenario", "clients"] if is_crowded else ["dataset"] * (len(figure.panels) > PAGE)
-    parts: dict[str, list[Panel]] = {}
-    for panel in figure.panels:
-        place = panel.data.iloc[0]
-        ending = "".join(f"_{re.sub('[^A-Za-z0-9.-]+', '-', str(place[name]))}" for name in names)
-        parts.setdefault(ending, []).append(panel)
-    for ending, panels in parts.items():
-        yield replace(figure, name=f"{figure.name}{ending}", panels=panels)
+        yield from FIGURES[name](cells, results)

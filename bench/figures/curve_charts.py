@@ -15,10 +15,9 @@ from bench.figures.chart_lines import (
     Parts,
     by_column,
     figure_of,
-    heading_of,
-    key_methods,
+    key_lines,
     lines_with_numbers,
-    mark_of,
+    marks_of,
     panel_of,
     reading_of,
     rows_of,
@@ -50,21 +49,27 @@ Values = Callable[[LineRuns], tuple[Numbers, Numbers] | None]
 def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -> list[Curves]:
     """A panel a column of curves over rounds or epochs.
 
-    Lines that compete with none, such as a model of all data, are drawn beside the others on the same data,
-    as far as those go; a column of such lines alone has no panel then.
+    Lines that compete with none and have but one client, such as a model of all data, are drawn beside the
+    others on the same data, as far as those go; a column of such lines alone has no panel then.
     """
 
     def panel(column: Column) -> Curves | None:
         lines = lines_with_numbers(cells, column)
-        peers = [peer for peer in cells.columns if replace(peer, clients=column.clients) == column != peer]
-        if peers and not any(line.cell.line.ranked for line in lines):
+        whole = replace(column, clients=1)
+        has_peers = any(replace(peer, clients=1) == column != peer for peer in cells.columns)
+        if has_peers and not any(line.cell.line.ranked for line in lines):
             return None
-        keys = key_methods(cells.study, lines)
+        keys = key_lines(cells.study, lines)
         curves = [(line, curve) for line in lines if (curve := values(line))]
         end = max((x[-1] for _, (x, _) in curves), default=0)
-        for peer in peers:
-            references = (line for line in lines_with_numbers(cells, peer) if not line.cell.line.ranked)
-            curves += [(line, curve) for line in references if (curve := values(line))]
+        if column != whole and curves:
+            names = {line.plain.method for line in lines}
+            references = (line for line in lines_with_numbers(cells, whole) if not line.cell.line.ranked)
+            curves += [
+                (line, curve)
+                for line in references
+                if line.plain.method not in names and (curve := values(line))
+            ]
         parts: Parts = []
         for line, (x, y) in curves:
             x, y = x[x <= end], y[:, x <= end]
@@ -95,7 +100,7 @@ def convergence(cells: Cells, results: Results) -> list[Figure]:
         f"{OUTLIERS}"
     )
     panels = _curves(cells, "round", values)
-    return figure_of(cells, "convergence", heading_of("Test accuracy by round", panels), caption, panels)
+    return figure_of(cells, "convergence", "Test accuracy by round", caption, panels)
 
 
 def epochs(cells: Cells, results: Results) -> list[Figure]:
@@ -112,7 +117,7 @@ def epochs(cells: Cells, results: Results) -> list[Figure]:
         f"{stage}, no rule: every step is shown), {AVERAGES[study.average]}; {BAND} {OUTLIERS}"
     )
     panels = _curves(cells, "local epochs", values)
-    return figure_of(cells, "epochs", heading_of("Test accuracy by local epochs", panels), caption, panels)
+    return figure_of(cells, "epochs", "Test accuracy by local epochs", caption, panels)
 
 
 def losses(cells: Cells, results: Results) -> list[Figure]:
@@ -129,7 +134,7 @@ def losses(cells: Cells, results: Results) -> list[Figure]:
         f"over clients and the round's local epochs (no stage or rule plays a part); {BAND} {OUTLIERS}"
     )
     panels = _curves(cells, "round", values, "Training loss")
-    return figure_of(cells, "loss", heading_of("Training loss by round", panels), caption, panels)
+    return figure_of(cells, "loss", "Training loss by round", caption, panels)
 
 
 def _along(cells: Cells, column: Column, measure: Measure, with_published: bool = False) -> Curves | None:
@@ -139,9 +144,8 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
     places = [point for point in cells.experiment.points if point.x is not None]
     parts: list[pd.DataFrame] = []
     measured_marks, published_marks = [], []
-    for line in cells.lines:
+    for line, mark in marks_of(cells).items():
         point_cells = [(point.x, cells.at(column, line, point, measure)) for point in places]
-        mark = mark_of(cells, line)
         numbers = [(x, cell.measured) for x, cell in point_cells if cell and cell.measured]
         if len(numbers) > 1:
             rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
@@ -178,7 +182,7 @@ def _points(cells: Cells, column: Column, name: str, rows: Sequence[tuple[Any, .
 def points(cells: Cells, results: Results) -> list[Figure]:
     """Every measure along the experiment's points, a figure each."""
     study = cells.study
-    methods = {mark_of(cells, line).method: line.method for line in cells.lines}
+    methods = {mark.method: line.method for line, mark in marks_of(cells).items()}
     figures: list[Figure] = []
 
     def with_keys(panel: Curves) -> Curves:
@@ -194,9 +198,8 @@ def points(cells: Cells, results: Results) -> list[Figure]:
         column_panels = [_along(cells, column, measure) for column in cells.columns]
         panels = [with_keys(panel) for panel in column_panels if panel is not None]
         title = f"{measure.meaning[:1].upper()}{measure.meaning[1:]}"
-        heading = heading_of(f"{title} by {cells.experiment.axis}", panels)
         caption = f"{measure.meaning.capitalize()}: {reading_of(study, measure)}; {BAND}"
-        figures += figure_of(cells, measure.name, heading, caption, panels)
+        figures += figure_of(cells, measure.name, f"{title} by {cells.experiment.axis}", caption, panels)
     return figures
 
 
@@ -205,7 +208,9 @@ def measures(cells: Cells, results: Results) -> list[Figure]:
     ticks = tuple((point.x, point.label) for point in cells.experiment.points if point.x is not None)
     main_measures = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]
     panels = [
-        replace(panel, title=measure.title, up_label="", ticks=ticks)
+        replace(
+            panel, title=measure.title, data=panel.data.assign(measure=measure.name), up_label="", ticks=ticks
+        )
         for column in cells.columns
         for measure in main_measures
         if (panel := _along(cells, column, measure, with_published=True)) is not None
@@ -213,4 +218,4 @@ def measures(cells: Cells, results: Results) -> list[Figure]:
     columns = "; ".join(cells.study.column_title(column) for column in cells.columns)
     axis = cells.experiment.axis
     caption = f"Every measure by {axis}, {columns}; {BAND} Dotted: published."
-    return figure_of(cells, "measures", heading_of(f"By {axis}", panels), caption, panels)
+    return figure_of(cells, "measures", f"Every measure by {axis}", caption, panels)

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Canvas
@@ -21,6 +20,9 @@ from bench.figures.panels import ACCURACY, OUTLINED, Corner, Margins, Mark, Pane
 from bench.statistics.summary import LEAST_RUNS
 
 Numbers = NDArray[np.float64]
+
+FULL = 100.0
+"""The highest accuracy in percent."""
 
 
 class Range(NamedTuple):
@@ -104,8 +106,8 @@ class Curves(Panel):
         """Where the y axis begins and ends.
 
         It shows the second half of every long curve, and all of a short one. If ``is_robust``, it leaves out
-        what is beyond Tukey's fences around the curves, and names it. Intervals widen it by half of its
-        length at most.
+        what is beyond Tukey's fences around the curves, and names it. Intervals of short curves widen it by
+        half of its length at most; no accuracy is above ``FULL``.
         """
         curves = [self.lines[mark.method][:, 1] for mark in self.marks]
         is_short = [len(curve) <= self.BARS or not self.is_robust for curve in curves]
@@ -120,9 +122,16 @@ class Curves(Panel):
             low, high = max(low, _fence(lows, -1)), min(high, _fence(highs, 1))
             low, high = np.fmin(low, start), np.fmax(high, start)
         length = max(high - low, 0.02 * abs(high), 1e-6)
-        ends = self.data[["low", "high"]] if "low" in self.data and any(is_short) else pd.DataFrame()
-        bottom = max(np.nanmin([low, *ends.to_numpy().ravel()]), low - length / 2) - 0.06 * length
-        top = min(np.nanmax([high, *ends.to_numpy().ravel()]), high + length / 2) + 0.06 * length
+        parts = [self.parts[mark.method] for mark in self.marks]
+        ends = [
+            part[["low", "high"]].to_numpy(np.float64).ravel()
+            for part, is_whole in zip(parts, is_short, strict=True)
+            if is_whole and "low" in part
+        ]
+        bottom = max(np.nanmin(np.r_[low, *ends]), low - length / 2) - 0.06 * length
+        top = min(np.nanmax(np.r_[high, *ends]), high + length / 2) + 0.06 * length
+        if self.up_label == ACCURACY and high <= FULL:
+            top = min(top, FULL)
         cut = tuple(
             f"{mark.label}, to {(lowest if lowest < bottom else highest):.1f}"
             for mark, lowest, highest in zip(self.marks, lows, highs, strict=True)
@@ -181,6 +190,7 @@ class Curves(Panel):
             label, size = fitted_text(mark.label, width - text_width(end, 6.5) - 0.08, LABEL + 0.5)
             axes.set_title(label, fontsize=size, color=style.ink(mark.look.colour), pad=2.5)
             axes.set_title(end, fontsize=6.5, color="0.3", loc="right", pad=2.5)
+            self._arrow(axes, mark)
             is_last = place + columns >= len(self.marks)
             axes.tick_params(labelleft=column == 0, labelbottom=is_last, labelsize=6.5)
             if row == rows // 2 and column == 0:
@@ -241,6 +251,24 @@ class Curves(Panel):
             **OUTLINED,
             markevery=(int((offset or 0.0) * step), step),
             zorder=3,
+        )
+
+    def _arrow(self, axes: Axes, mark: Mark) -> None:
+        """Where a curve lies of which nothing is inside the axis, and its last value."""
+        values, (low, high, _) = self.lines[mark.method][:, 1], self.y_range
+        if ((values >= low) & (values <= high)).any():
+            return
+        is_below = values[-1] < low
+        axes.text(
+            0.5,
+            0.06 if is_below else 0.94,
+            f"{'▼' if is_below else '▲'} {values[-1]:.1f}",
+            transform=axes.transAxes,
+            fontsize=LABEL + 0.5,
+            color=style.ink(mark.look.colour),
+            ha="center",
+            va="bottom" if is_below else "top",
+            zorder=4,
         )
 
     def _grey(self, axes: Axes, marks: Sequence[Mark]) -> None:

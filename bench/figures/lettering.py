@@ -7,6 +7,7 @@ scripts and formulas that no figure needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -91,11 +92,31 @@ def in_two_lines(text: str, width: float, size: float) -> tuple[str, float]:
     """A text in one line or, where that takes more than ``width`` inches, in two of smaller print."""
     if text_width(text, size - 1) <= width:
         return fitted_text(text, width, size)
-    words = text.split()
-    halves = ((" ".join(words[:count]), " ".join(words[count:])) for count in range(1, len(words) or 1))
-    pair = min(halves, key=lambda lines: max(text_width(line, size) for line in lines), default=(text, ""))
-    lines = [fitted_text(line, width, size - 1.5)[0] for line in pair if line]
+    lines = [fitted_text(line, width, size - 1.5)[0] for line in _halves(text, size).splitlines()]
     return "\n".join(lines), size - 1.5
+
+
+def _halves(text: str, size: float) -> str:
+    """A text in the two lines that take the least room beside each other; a single word in one."""
+    words = text.split()
+    pairs = [f"{' '.join(words[:count])}\n{' '.join(words[count:])}" for count in range(1, len(words))]
+    return min(pairs, key=lambda pair: text_width(pair, size), default=text)
+
+
+def names_in(texts: Sequence[str], width: float, size: float) -> tuple[list[str], float]:
+    """Texts below each other, all in one size: in a line each, where that takes much smaller print in two,
+    and cut short where they fit in neither.
+    """
+    trials = [(1, size - less) for less in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    trials += [(2, step) for step in np.arange(size, 5.4, -0.25).tolist()]
+    for lines, step in trials:
+        names = [
+            text if lines == 1 or text_width(text, step) <= width else _halves(text, step) for text in texts
+        ]
+        if all(text_width(name, step) <= width for name in names):
+            return names, step
+    cut = [[fitted_text(line, width, step, step)[0] for line in name.splitlines()] for name in names]
+    return ["\n".join(lines) for lines in cut], step
 
 
 def spread(places: ArrayLike, gap: float) -> NDArray[np.float64]:

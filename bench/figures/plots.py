@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,15 @@ from matplotlib.ticker import MaxNLocator
 
 from bench.figures import style
 from bench.figures.lettering import POINT, fitted_text, text_width
-from bench.figures.panels import ACCURACY, OUTLINED, Margins, Panel, axis_of, round_numbers
+from bench.figures.panels import ACCURACY, OUTLINED, Margins, Mark, Panel, axis_of, round_numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Costs(Panel):
     """Mean accuracy with its interval against the column ``x``, a cost, on a logarithmic axis.
 
-    ``front`` is 1 for methods on the Pareto front.
+    ``front`` is 1 for methods on the Pareto front. Of many methods only those on it and those that are keys
+    have a name and an interval; the others are grey dots.
     """
 
     x: str = "seconds"
@@ -31,10 +32,32 @@ class Costs(Panel):
     NAME: ClassVar[float] = 6.0
     """Points of the names beside the points."""
     SIZE: ClassVar[tuple[float, float]] = (2.85, 2.5)
+    FEW: ClassVar[int] = 8
+    """Methods whose names all have a place beside their points."""
+    DOTS: ClassVar[dict[str, Any]] = {
+        "linestyle": "none",
+        "marker": "o",
+        "markersize": 3.5,
+        "color": "0.6",
+        **OUTLINED,
+    }
+    """Methods without a name."""
+    ZERO_LINE: ClassVar[dict[str, Any]] = {"color": "0.6", "linestyle": ":", "linewidth": 1.0}
+
+    @property
+    def named_marks(self) -> list[Mark]:
+        """The methods that have their name beside their point."""
+        front = set(self.data.loc[self.data["front"] == 1, "method"])
+        is_few = len(self.marks) <= self.FEW
+        return [mark for mark in self.marks if is_few or mark.key or mark.method in front]
 
     def legend(self) -> Iterator[Line2D]:
-        """The front."""
+        """The front, and what else is grey: methods without a name, and the end of the axis before 0."""
         yield Line2D([], [], color="0.8", linewidth=2.5, label="Pareto front")
+        if len(self.named_marks) < len(self.marks):
+            yield Line2D([], [], **self.DOTS, label="Other methods")
+        if (self.data[self.x] == 0).any():
+            yield Line2D([], [], **self.ZERO_LINE, label="Left of it: no cost")
 
     def draw(self, axes: Axes) -> None:
         """The front and the points; what costs nothing stands left of a dotted line, at 0."""
@@ -54,8 +77,12 @@ class Costs(Panel):
             zorder=1,
         )
         points = data.set_index("method")[["x", "mean", "low", "high"]].astype(float)
+        names = [mark.method for mark in self.named_marks]
+        others = points.drop(index=names)
+        axes.plot(others["x"], others["mean"], **self.DOTS, zorder=2)
+        points.loc[others.index, ["low", "high"]] = np.nan
         numbers = dict(zip(points.index, points.to_numpy(), strict=True))
-        for mark in self.marks:
+        for mark in self.named_marks:
             x, mean, low_end, high_end = numbers[mark.method]
             axes.errorbar(
                 x,
@@ -72,12 +99,12 @@ class Costs(Panel):
         ticks = log_ticks(10 ** (low - room), 10 ** (high + room))
         axes.set_xscale("log")
         if (costs == 0).any():
-            axes.axvline(start, color="0.6", linestyle=":", linewidth=1.0)
+            axes.axvline(start, **self.ZERO_LINE)
             ticks, start = [zero_place, *ticks], 10 ** (low - 4.5 * room)
         axes.set_xticks(ticks, ["0" if tick == zero_place else f"{tick:,.6g}" for tick in ticks])
         axes.minorticks_off()
         axes.set_xlim(start, end)
-        bottom, top = axis_of(data, room=0.5, min_room=2.0)
+        bottom, top = axis_of(points, room=0.5, min_room=2.0)
         margin = 0.08 * (top - bottom) or 1.0  # equal means without intervals
         axes.set_ylim(bottom - margin, top + margin)
         axes.set_xlabel(self.across_label)
@@ -94,7 +121,7 @@ class Costs(Panel):
         bars = (scale * (points["high"] - points["low"]) / 2).fillna(0.0)
         boxes = [(x - 0.04, y - 0.04, x + 0.04, y + 0.04) for x, y in zip(xs, ys, strict=True)]
         boxes += [(x - 0.02, y - bar, x + 0.02, y + bar) for x, y, bar in zip(xs, ys, bars, strict=True)]
-        for mark in sorted(self.marks, key=lambda mark: -float(ys[mark.method])):
+        for mark in sorted(self.named_marks, key=lambda mark: -float(ys[mark.method])):
             x, y = float(xs[mark.method]), float(ys[mark.method])
             span, size = text_width(mark.label, self.NAME), self.NAME * POINT
             box = _free_box(x, y, span, size, boxes, self.inches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from bench.figures.lettering import LABEL, NAME_ROOM, in_two_lines, text_width
+from bench.figures.lettering import LABEL, NAME_ROOM, POINT, names_in, text_width
 from bench.figures.panels import ACCURACY, OUTLINED, Margins, Mark, Panel, axis_of
 
 
@@ -25,24 +26,34 @@ class Rows(Panel):
     ROW: ClassVar[float] = 0.19
     """Inches of a row."""
 
+    @cached_property
+    def names(self) -> tuple[list[str], float]:
+        """The names in one or two lines each, and the one size that they all have."""
+        return names_in([mark.label for mark in self.marks], NAME_ROOM, LABEL)
+
+    @property
+    def row(self) -> float:
+        """Inches of a row that holds the lines of its name."""
+        names, size = self.names
+        lines = max(name.count("\n") + 1 for name in names)
+        return max(self.ROW, lines * size * 1.25 * POINT)
+
     @property
     def inches(self) -> tuple[float, float]:
         """As high as its rows."""
-        return 2.05, max(0.5, self.ROW * len(self.marks))
+        return 2.05, max(0.5, self.row * len(self.marks))
 
     @property
     def margins(self) -> Margins:
         """Room for the names."""
-        widest_name = max(text_width(mark.label, LABEL) for mark in self.marks)
-        return Margins()._replace(left=min(widest_name, NAME_ROOM) + 0.12)
+        names, size = self.names
+        return Margins()._replace(left=max(text_width(name, size) for name in names) + 0.18)
 
     def rows(self, axes: Axes) -> Iterator[tuple[int, Mark, pd.DataFrame]]:
         """Write the names and draw the limits; then every row's y, and what it shows."""
         places = range(len(self.marks))[::-1]
-        names = [in_two_lines(mark.label, NAME_ROOM, LABEL) for mark in self.marks]
-        axes.set_yticks(places, [name for name, _ in names], va="center", linespacing=1.0)
-        for label, (_, size) in zip(axes.get_yticklabels(), names, strict=True):
-            label.set_fontsize(size)
+        names, size = self.names
+        axes.set_yticks(places, names, va="center", linespacing=1.0, fontsize=size)
         axes.tick_params(axis="y", length=0, pad=4, labelcolor="black")
         axes.set_ylim(-0.6, len(places) - 0.4)
         axes.grid(visible=False, axis="y")
@@ -143,11 +154,12 @@ class Ranks(Rows):
     """Mean ranks, best first, with their intervals; each ``group`` of ties stands on a band of its own."""
 
     across: ClassVar[int] = 1
+    ROW: ClassVar[float] = 0.22
 
     @property
     def inches(self) -> tuple[float, float]:
         """Wider than other rows."""
-        return 4.4, max(0.5, 0.22 * len(self.marks))
+        return 4.4, max(0.5, self.row * len(self.marks))
 
     @property
     def margins(self) -> Margins:

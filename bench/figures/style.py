@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from matplotlib import colors
 
 if TYPE_CHECKING:
+    from bench.studies.experiment import Line
     from bench.studies.study import Study
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 
 PROPOSED = "#D55E00"
-"""Colour of the methods that studies propose, and of no other."""
+"""Colour of the method that a study proposes, in its figures of that method alone."""
 
 BASELINE = "#1A1A1A"
 REFERENCE = "#7A7A7A"
@@ -92,12 +93,6 @@ def _looks(hues: tuple[str, ...]) -> Iterator[Look]:
         yield Look(hue, dashes, MARKERS[(place + turn) % len(MARKERS)])
 
 
-def nth(place: int) -> Look:
-    """The look of a place in a list: no two of the first 32 have hue and dashes in common."""
-    turn, hue = divmod(place, len(HUES))
-    return Look(HUES[hue], DASHES[turn % len(DASHES)], MARKERS[(place + turn) % len(MARKERS)])
-
-
 def assign(studies: Collection[type[Study]], other_methods: Iterable[str] = ()) -> dict[str, Look]:
     """A look for every method of some studies, and for ``other_methods`` that no study has; each has its own.
 
@@ -113,27 +108,32 @@ def assign(studies: Collection[type[Study]], other_methods: Iterable[str] = ()) 
     for colour, names in named_looks:
         for name in dict.fromkeys(names):
             if name and name not in looks:
-                looks[name] = _rarest(looks, looks, (colour,))
+                looks[name] = _rarest(looks.values(), looks.values(), (colour,))
     lines = [[line.method for line in study.lines] for study in studies]
     for method in dict.fromkeys(name for methods in lines for name in methods):
         if method not in looks:
             rivals = {name for methods in lines if method in methods for name in methods}
-            looks[method] = _rarest(looks, rivals & looks.keys(), HUES)
+            rival_looks = [looks[name] for name in rivals & looks.keys()]
+            looks[method] = _rarest(looks.values(), rival_looks, HUES)
     for method in other_methods:
         if method not in looks:
-            looks[method] = _rarest(looks, looks, HUES)
+            looks[method] = _rarest(looks.values(), looks.values(), HUES)
     return looks
 
 
-def _rarest(looks: Mapping[str, Look], rivals: Iterable[str], hues: tuple[str, ...]) -> Look:
-    """A look that no method has, as unlike those of the rivals as can be: by hue, then by dashes."""
-    rival_looks = [looks[name] for name in rivals]
-    colour_count = Counter(look.colour for look in rival_looks)
-    line_count = Counter((look.colour, look.dashes) for look in rival_looks)
-    taken_looks = set(looks.values())
+def _rarest(taken: Iterable[Look], rivals: Collection[Look], hues: tuple[str, ...]) -> Look:
+    """A look that is not taken, as unlike those of the rivals as can be: by hue, then dashes, then marker."""
+    colour_count = Counter(look.colour for look in rivals)
+    line_count = Counter((look.colour, look.dashes) for look in rivals)
+    point_count = Counter((look.colour, look.marker) for look in rivals)
+    taken_looks = set(taken)
     return min(
         (look for look in _looks(hues) if look not in taken_looks),
-        key=lambda look: (colour_count[look.colour], line_count[look.colour, look.dashes]),
+        key=lambda look: (
+            colour_count[look.colour],
+            line_count[look.colour, look.dashes],
+            point_count[look.colour, look.marker],
+        ),
     )
 
 
@@ -146,12 +146,43 @@ def _known_looks() -> dict[str, Look]:
     return assign(STUDIES.all().values(), sorted(METHODS.all()))
 
 
-def look_of(method: str) -> Look:
-    """The look of a method: always the same for the same name, also for one that no study or file has."""
-    looks = _known_looks()
+@cache
+def _guest_looks() -> dict[str, Look]:
+    """The looks of all proposed methods in figures of studies that do not propose them."""
+    looks = dict(_known_looks())
+    proposed = [method for method, look in looks.items() if look.colour == PROPOSED]
+    for method in proposed:
+        looks[method] = _rarest(looks.values(), looks.values(), HUES)
+    return {method: looks[method] for method in proposed}
+
+
+def look_of(method: str, study: Study | None = None) -> Look:
+    """The look of a method: always the same for the same name, also for one that no study or file has.
+
+    In figures of a ``study`` a method that another one proposes has a second look; without a study every
+    proposed method has the reserved colour.
+    """
+    looks, guest_looks = _known_looks(), _guest_looks()
+    if study and method != study.proposed and method in guest_looks:
+        return guest_looks[method]
     if method in looks:
         return looks[method]
-    taken_looks = set(looks.values())
+    taken_looks = {*looks.values(), *guest_looks.values()}
     free_looks = [look for look in dict.fromkeys(_looks(HUES)) if look not in taken_looks]
     digest = hashlib.blake2b(method.encode(), digest_size=4).digest()
     return free_looks[int.from_bytes(digest, "little") % len(free_looks)]
+
+
+def looks_of(study: Study, lines: Sequence[Line]) -> dict[Line, Look]:
+    """The looks of lines that are compared, no two alike. Of the lines of one method that with the fewest
+    settings of its own has the method's look; every further one has another colour, in a look of its own.
+    """
+    plainest: dict[str, Line] = {}
+    for line in sorted(lines, key=lambda line: (bool(line.setting), len(line.settings))):
+        plainest.setdefault(line.method, line)
+    looks = {line: look_of(method, study) for method, line in plainest.items()}
+    for line in lines:
+        if line not in looks:
+            hues = tuple(hue for hue in HUES if hue != looks[plainest[line.method]].colour)
+            looks[line] = _rarest(looks.values(), looks.values(), hues)
+    return looks

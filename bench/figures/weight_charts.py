@@ -30,8 +30,10 @@ Weights = Callable[[int], NDArray[Any] | None]
 """From a run to its weights ``[layers, clients, clients]`` or ``[clients, clients]``, where it has some."""
 
 
-def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "") -> Heat | None:
-    """Who learns from whom: the mean over seeds and layers, of runs that share a partition."""
+def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "", **place: Any) -> Heat | None:
+    """Who learns from whom: the mean over seeds and layers, of runs that share a partition. ``name`` says to
+    readers, ``place`` in the frame, of which part of a model.
+    """
     column, runs = line.cell.column, line.group.done
     if len(set(runs["partition_hash"])) > 1:
         # Clients of other partitions are other clients: the first seed's alone.
@@ -45,11 +47,11 @@ def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "") 
     if not matrices:
         return None
     label = f"{line.plain.label}, {name}" if name else line.plain.label
-    place = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
+    federation = f"{study.title_of(column.dataset)}, {column.scenario}, {column.clients}"
     client, source = np.indices(square)
     mean = np.mean(matrices, axis=0)
     values = {"n": len(matrices), "client": client.ravel(), "from": source.ravel(), "weight": mean.ravel()}
-    return Heat(f"{label}\n{place}", line.rows(**values))
+    return Heat(f"{label}\n{federation}", line.rows(**place, **values))
 
 
 def _every_line(cells: Cells) -> list[LineRuns]:
@@ -73,10 +75,10 @@ def collaboration(cells: Cells, results: Results) -> list[Figure]:
         "first seed's, and over layers where every layer has its own. Clients stand in the federation's "
         "order, each panel has its own scale. No stage, rule or average plays a part."
     )
-    heading = "Who learns from whom after the last round: mean over seeds"
+    quantity = "Who learns from whom after the last round"
     last_weights = partial(results.artefact, name=ARTEFACT)
     panels = (_weights(cells.study, line, last_weights) for line in _every_line(cells))
-    return figure_of(cells, "collaboration", heading, caption, panels)
+    return figure_of(cells, "collaboration", quantity, caption, panels)
 
 
 def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
@@ -86,10 +88,10 @@ def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
         "the model of the client below goes into that of the client at the side; mean over seeds, and over "
         "layers where each has its own. Each panel has its own scale."
     )
-    heading = "Who learns from whom in the best round: mean over seeds"
+    quantity = "Who learns from whom in the best round"
     best_weights = partial(_best_round, results)
     panels = (_weights(cells.study, line, best_weights) for line in _every_line(cells))
-    return figure_of(cells, "collaboration_best", heading, caption, panels)
+    return figure_of(cells, "collaboration_best", quantity, caption, panels)
 
 
 def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
@@ -102,11 +104,12 @@ def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
         for layer in range(count):
             if min(layer, count - 1 - layer) < BORDER:
                 weights_of = partial(_best_round, results, layer=layer)
-                panels.append(_weights(cells.study, line, weights_of, f"layer {layer + 1} of {count}"))
+                name = f"layer {layer + 1} of {count}"
+                panels.append(_weights(cells.study, line, weights_of, name, layer=layer + 1))
     caption = (
         f"Weights by layer before the round of best mean validation accuracy, the first {BORDER} and last "
         f"{BORDER} layers, mean over seeds; a layer is a module with its weight and bias, normalisation too. "
         "Each panel has its own scale."
     )
-    heading = "Who learns from whom in the best round, by layer: mean over seeds"
-    return figure_of(cells, "collaboration_layers", heading, caption, panels)
+    quantity = "Who learns from whom in the best round, by layer"
+    return figure_of(cells, "collaboration_layers", quantity, caption, panels)

@@ -24,7 +24,7 @@ def figure(last: float, name: str = "curve") -> Figure:
     """A curve that ends at a number."""
     place = {"dataset": "cora", "scenario": "non-overlapping", "clients": 10, "method": "local"}
     rows = pd.DataFrame({**place, "round": [1, 2], "n": 3, "mean": [50.0, last], "std": 0.0})
-    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.nth(0)),))
+    panel = Curves("Cora", with_intervals(rows), (Mark("local", "Local", style.look_of("local")),))
     return Figure(name, "", [panel], "Test accuracy")
 
 

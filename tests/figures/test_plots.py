@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -68,10 +69,16 @@ def covered(canvas: Canvas) -> list[tuple[str, str]]:
     return outside + pairs
 
 
+def look(number: int) -> style.Look:
+    """One of 32 looks, no two of which have colour and dashes in common."""
+    turn, hue = divmod(number, len(style.HUES))
+    return style.Look(style.HUES[hue], style.DASHES[turn], style.MARKERS[number % len(style.MARKERS)])
+
+
 def marks(count: int, *keys: int) -> tuple[Mark, ...]:
     """Methods ``m0``, ``m1``, ..., of which some are ``keys``."""
     return tuple(
-        Mark(f"m{number}", f"Method {number}", style.nth(number), number in keys) for number in range(count)
+        Mark(f"m{number}", f"Method {number}", look(number), number in keys) for number in range(count)
     )
 
 
@@ -163,6 +170,33 @@ def test_an_unstable_curve_does_not_stretch_the_axis_and_is_named_with_its_lowes
     assert curves(*parts).y_range.cut == ()
 
 
+def test_intervals_of_first_rounds_do_not_stretch_the_axis_beside_a_curve_of_one_row() -> None:
+    parts = [curve(number, 60 + number) for number in range(3)]
+    parts.append(pd.DataFrame({"method": "m3", "round": [1], "n": 5, "mean": 50.0, "std": 0.5}))
+    shown = curves(*parts).y_range
+    for part in parts[:3]:
+        part.loc[:2, "std"] = 40.0  # intervals of 50 points to either side
+    assert curves(*parts).y_range == shown
+
+
+def test_no_accuracy_above_100_percent_is_on_the_axis_but_other_quantities_may_be() -> None:
+    rows = pd.DataFrame({"method": "m0", "round": [1, 2, 3], "n": 3, "mean": [80.0, 97, 98], "std": 3.0})
+    assert curves(rows).y_range.high == 100.0
+    assert replace(curves(rows), up_label="Megabytes").y_range.high > 100
+
+
+def test_of_a_curve_outside_the_axis_its_small_drawing_says_where_it_ends() -> None:
+    parts = [curve(number, 80 + number) for number in range(8)]
+    flat = parts[0].assign(method="m8", mean=12.25)
+    canvas = canvas_of(curves(*parts, flat))
+    _, *small = canvas.axes
+    values = [[text.get_text() for text in axes.texts if text.get_text()] for axes in small]
+    assert values[:8] == [[]] * 8
+    (value,) = values[8]
+    assert "12.2" in value
+    assert covered(canvas) == []
+
+
 def test_points_have_bars_and_the_axis_shows_them_all() -> None:
     means = np.array([90.0, 40.0, 20.0])
     rows = pd.DataFrame({"method": "m0", "round": [0.0, 0.5, 1.0], "n": 3, "mean": means, "std": 1.0})
@@ -204,7 +238,7 @@ def test_differences_show_the_most_hurt_client_however_far() -> None:
 
 def test_titles_of_panels_side_by_side_do_not_meet() -> None:
     rows = pd.DataFrame({"method": "Local", "value": [50.0, 90.0, 70.0]})
-    looks = (Mark("Local", "Local", style.nth(0)),)
+    looks = (Mark("Local", "Local", look(0)),)
     titles = [f"CIFAR-10 sample, {name}-released, 20 clients" for name in ("dirichlet0.1", "pathological")]
     canvas = canvas_of(*(Boxes(title, rows, looks, 70.0, "Median of Local") for title in titles))
     assert covered(canvas) == []
@@ -215,7 +249,7 @@ def test_boxes_show_every_client_and_the_quartiles() -> None:
     values = np.array([50.0, 90.0, 70.0, 60.0, 80.0])
     names = ("Local", "FedAvg", LONG)
     parts = [pd.DataFrame({"method": name, "value": values + number}) for number, name in enumerate(names)]
-    looks = tuple(Mark(name, name, style.nth(number)) for number, name in enumerate(names))
+    looks = tuple(Mark(name, name, look(number)) for number, name in enumerate(names))
     canvas = canvas_of(Boxes("Cora", pd.concat(parts), looks, 70.0, "Median of Local"))
     (axes,) = canvas.axes
     for number, (mark, patch) in enumerate(zip(looks, axes.patches, strict=True)):
@@ -225,6 +259,16 @@ def test_boxes_show_every_client_and_the_quartiles() -> None:
         np.testing.assert_array_equal(points[0].get_xdata(), ordered)
         medians = [line for line in axes.get_lines() if line.get_color() == "black"]
         assert list(medians[number].get_xdata()) == [ordered[2], ordered[2]]
+    assert covered(canvas) == []
+
+
+def test_names_of_rows_have_one_size_and_are_whole() -> None:
+    names = ("Local", "Federated, own nodes, true sizes and degrees", "Federated, completed (released)")
+    rows = pd.concat([pd.DataFrame({"method": name, "value": [50.0, 60.0]}) for name in names])
+    canvas = canvas_of(Boxes("Cora", rows, tuple(Mark(name, name, look(0)) for name in names)))
+    labels = canvas.axes[0].get_yticklabels()
+    assert len({label.get_fontsize() for label in labels}) == 1
+    assert [" ".join(label.get_text().split()) for label in labels] == list(names)
     assert covered(canvas) == []
 
 
@@ -316,6 +360,36 @@ def test_names_stand_beside_their_points_and_cover_neither_each_other_nor_the_ax
     }
     assert drawn == {80.0, 81.0, 82.0}
     assert covered(canvas) == []
+
+
+def test_of_many_methods_only_the_front_and_the_keys_have_names_and_intervals() -> None:
+    panel = costs(0.0, *(100.0 + 7 * number for number in range(19)))
+    front = panel.data["method"].isin(["m0", "m5"]).astype(int)
+    chosen = replace(panel, data=panel.data.assign(front=front), marks=marks(20, 12))
+    canvas = canvas_of(chosen)
+    (axes,) = canvas.axes
+    assert {text.get_text() for text in axes.texts} == {"Method 0", "Method 5", "Method 12"}
+    assert len(axes.containers) == 3  # points with bars
+    (dots,) = [
+        line
+        for line in axes.get_lines()
+        if line.get_color() == Costs.DOTS["color"] and len(line.get_xdata()) > 2
+    ]
+    others = panel.data[~panel.data["method"].isin(["m0", "m5", "m12"])]
+    np.testing.assert_array_equal(dots.get_xydata(), others[["megabytes", "mean"]].to_numpy())
+    assert covered(canvas) == []
+
+
+def test_the_legend_of_costs_explains_every_grey_thing_that_is_drawn() -> None:
+    def entries(panel: Costs) -> int:
+        (legend,) = canvas_of(panel).legends
+        return len(legend.get_texts())
+
+    assert entries(costs(50.0, 60.0)) == 1  # the front
+    assert entries(costs(0.0, 60.0)) == 2  # and the line left of which is 0
+    many = costs(*range(20))
+    data = many.data.assign(front=(many.data["method"] == "m0").astype(int))
+    assert entries(replace(many, data=data)) == 3  # and dots
 
 
 def test_a_heat_map_shows_its_weights() -> None:

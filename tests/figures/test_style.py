@@ -28,12 +28,31 @@ def test_no_two_methods_look_alike() -> None:
         assert looks[one] != looks[other], (one, other)
 
 
-def test_proposed_methods_alone_have_their_colour() -> None:
-    proposed = {study.proposed for study in STUDIES.all().values() if study.proposed}
-    listed = {line.method for study in STUDIES.all().values() for line in study.lines}
-    assert {
-        name for name in (*METHODS.all(), *listed) if style.look_of(name).colour == style.PROPOSED
-    } == proposed
+def test_in_figures_of_a_study_its_own_proposed_method_alone_has_the_reserved_colour() -> None:
+    for kind in STUDIES.all().values():
+        lines = tuple(map(Line, dict.fromkeys((*METHODS.all(), *(line.method for line in kind.lines)))))
+        looks = style.looks_of(kind(), lines)
+        colours = {line.method: look.colour for line, look in looks.items()}
+        reserved = {method for method, colour in colours.items() if colour == style.PROPOSED}
+        assert reserved == {kind.proposed} - {""}, kind.name
+        assert len(set(looks.values())) == len(lines), kind.name
+
+
+def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of_its_own() -> None:
+    own = study(("fedsheafhn", "local", "fedavg"), "fedsheafhn", "local")()
+    lines = [
+        Line("fedsheafhn", "Trimmed", {"method.attention": "none"}),
+        *(Line(method) for method in ("local", "fedavg", "fedsheafhn")),
+        *(Line("fedavg", f"FedAvg {number}", {"client.hidden": number}) for number in range(40)),
+    ]
+    looks = style.looks_of(own, lines)
+    for place, method in enumerate(("local", "fedavg", "fedsheafhn"), start=1):
+        assert looks[lines[place]] == style.look_of(method, own)
+    assert looks[lines[1]].colour == style.BASELINE
+    assert [line for line in lines if looks[line].colour == style.PROPOSED] == [lines[3]]
+    assert len(set(looks.values())) == len(lines)
+    own_colour = looks[lines[2]].colour
+    assert own_colour not in {looks[line].colour for line in lines[4:]}
 
 
 def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
