@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,17 @@ GRADES = {
 }
 """The grades of a measured cell beside a published value, best first; colours as in ``assets/site.css``."""
 
+ANSWERS = {
+    "holds": GRADES["reproduced"],
+    "does not hold": replace(GRADES["below"], symbol="×"),
+    "can't be told": GRADES["uninformative"],
+}
+"""The answers that runs give to a claim, in the looks of the grades that they are like."""
+
 NO_GRADE = GradeLook("grade-none", "#55606c", "#eceae5", "–", "-")
 """The look of a state, such as not run or failed, and of a cell without a published value."""
 
 
 def grade_look(name: str) -> GradeLook:
-    """The look of a verdict."""
-    return GRADES.get(name, NO_GRADE)
+    """The look of a verdict, or of the answer to a claim."""
+    return {**GRADES, **ANSWERS}.get(name, NO_GRADE)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from bench.pages.grades import grade_look
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def environment(package: str) -> Environment:
@@ -22,8 +26,14 @@ def environment(package: str) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    templates.globals["grade_look"] = grade_look
+    templates.globals.update(grade_look=grade_look, records=records)
     return templates
+
+
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame by column, None where a number is missing."""
+    values = table.astype(object).where(table.notna(), None)
+    return [{str(column): value for column, value in row.items()} for row in values.to_dict("records")]
 
 
 def style_sheet() -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.studies.cells import Cell, Cells
 from bench.studies.groups import Group
 from bench.studies.measures import Measure
 from bench.studies.results import Results
-from bench.studies.settings import PARTITION, PER_SEED
+from bench.studies.settings import PARTITION, PER_SEED, Column
 from bench.studies.study import Study
 from bench.studies.tuned import Search, budget, mark
 from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
-from bench.studies.wording import AVERAGES, RULES, STAGES, label, ranges
+from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
@@ -32,7 +32,13 @@ LISTED = 5
 """Partitions of a column that a caption lists."""
 
 IN_CAPTION = 3
-"""Measures and protocols that a caption names; more stand in the fine print."""
+"""Measures that a caption names; more stand in the fine print."""
+
+SIDE_BY_SIDE = 5
+"""Values of a part of the protocol that a caption names; of more it names the first and the last."""
+
+Protocol = tuple[int, int, str, str]
+"""Rounds, local epochs, split and partition seed."""
 
 
 def caption(cells: Cells) -> tuple[str, ...]:
@@ -57,7 +63,9 @@ def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
     lines += [f"{_meanings(measures)}."] if len(measures) > IN_CAPTION else []
     lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):
-        lines += [LEGEND, tolerances(study, cells.primary_cells)]
+        margins = sorted({cell.evidence.margin for cell in cells.primary_cells if cell.evidence})
+        lines += [f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND]
+        lines += [tolerances(study, cells.primary_cells)]
     return (*lines, *origins(study, cells.groups, results))
 
 
@@ -71,33 +79,33 @@ def _meanings(measures: Sequence[Measure]) -> str:
 def conditions(
     study: Study, all_groups: Iterable[Group], default_searches: Iterable[Search] = ()
 ) -> tuple[str, ...]:
-    """Protocol, seeds and tuning of the runs of a document, and which of them are on other clients.
+    """Protocol, seeds and tuning of the runs of a document, and whether some of them are on other clients;
+    ``origins`` says the rest.
 
     ``default_searches`` are the searches that the default configuration won, where the document shows them.
     """
     groups = [group for group in all_groups if group.done]
     if not groups:
         return ("Nothing of this table has been run yet.",)
-    protocols = _protocols(study, groups)
-    rest_text = f"; and {len(protocols) - IN_CAPTION} more data sets" if len(protocols) > IN_CAPTION else ""
-    protocol = "; ".join(protocols[:IN_CAPTION]) or "nothing is trained"
-    clashes = _clashes(study, groups)
-    searches = _searches(groups, default_searches)
-    search_text = f"marked searches ({len(searches)}); all else " if searches else ""
+    protocols = {_protocol(group) for group in groups if _is_usual(group)}
+    protocol_text = _protocol_text(protocols) if protocols else "nothing is trained"
+    search_count = len(_searches(groups, default_searches))
+    search_text = f"marked searches ({search_count}); all else " if search_count else ""
     return (
-        f"Protocol: {protocol}{rest_text}.",
+        f"Protocol: {protocol_text}. "
         f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. "
         f"Tuning: {search_text}{study.tuning}.",
-        *([f"Not the same clients, and not to be compared, in {clashes}."] if clashes else []),
+        *(["Some runs are on other clients: see the notes."] if _clashes(study, groups) else []),
     )
 
 
 def origins(
     study: Study, all_groups: Iterable[Group], results: Results, default_searches: Iterable[Search] = ()
 ) -> tuple[str, ...]:
-    """All protocols, searches, partitions, devices, environments and bundles of a document's runs."""
+    """Protocols by data set, searches, clients that differ, partitions, devices, environments and bundles of
+    a document's runs.
+    """
     groups = [group for group in all_groups if group.done]
-    protocols, partitions = _protocols(study, groups), _partitions(study, groups)
     devices = sorted({device for group in groups for device in group.done["device"] if device})
     environments = sorted({describe(environment) for environment in results.environments(groups)} - {""})
     bundles = Counter(
@@ -108,9 +116,10 @@ def origins(
     )
     bundle_texts = [f"{name} ({runs} runs, {state})" for (name, state), runs in sorted(bundles.items())]
     parts = (
-        ("Protocols", "; ".join(protocols) if len(protocols) > IN_CAPTION else ""),
+        ("Protocol", "; ".join(_protocols(study, groups))),
         *((f"Tuned ('{text}')", budget_text) for text, budget_text in _searches(groups, default_searches)),
-        ("Partitions", partitions),
+        ("Not the same clients, and not to be compared", _clashes(study, groups)),
+        ("Partitions", _partitions(study, groups)),
         ("Devices", ", ".join(devices)),
         ("Environment", "; ".join(environments)),
         ("Imported", ", ".join(bundle_texts)),
@@ -123,29 +132,52 @@ def _searches(groups: Iterable[Group], default_searches: Iterable[Search]) -> li
     return sorted({(mark(search), budget(search)) for search in searches})
 
 
-def _protocol(group: Group) -> tuple[int, int, str]:
+def _is_usual(group: Group) -> bool:
+    """Whether a group trains, in the usual setting."""
+    return not group.setting and group.trains
+
+
+def _protocol(group: Group) -> Protocol:
     get = group.settings.get
     split = "/".join(f"{share:g}" for share in get("protocol.split", ()))
     rounds, epochs = int(get("protocol.rounds", 0)), int(get("protocol.local_epochs", 0))
-    text = f"{rounds} rounds, {epochs} local epochs, split {split}, partition seed {get(PARTITION)}"
-    return rounds, epochs, text
+    return rounds, epochs, split, str(get(PARTITION))
+
+
+def _protocol_text(protocols: Collection[Protocol]) -> str:
+    """What the protocols share, and the values of what they do not."""
+    rounds, epochs, splits, partition_seeds = (sorted(set(part)) for part in zip(*protocols, strict=True))
+    return (
+        f"{_either(rounds)} round{'' if rounds == [1] else 's'}, "
+        f"{_either(epochs)} local epoch{'' if epochs == [1] else 's'}, "
+        f"split {_either(splits)}, partition seed {_either(partition_seeds)}"
+    )
+
+
+def _either(values: Sequence[float | str]) -> str:
+    """``1, 2 or 3``; of many ``1 to 20``."""
+    *first_texts, last_text = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    if len(values) > SIDE_BY_SIDE:
+        return f"{first_texts[0]} to {last_text}"
+    return f"{', '.join(first_texts)} or {last_text}" if first_texts else last_text
 
 
 def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:
     """The protocols of the runs of the usual setting, a text for the data sets that share them: the most
     frequent first, others with the methods that have no other. Methods that do not train have none.
     """
-    by_dataset: dict[str, dict[tuple[int, int, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    by_dataset: dict[str, dict[Protocol, list[str]]] = defaultdict(lambda: defaultdict(list))
     for group in groups:
-        if not group.setting and group.trains:
+        if _is_usual(group):
             by_dataset[group.column.dataset][_protocol(group)].append(group.method)
     datasets: dict[str, list[str]] = defaultdict(list)
     for dataset, protocols in sorted(by_dataset.items()):
         (main_protocol, main_methods), *other_protocols = sorted(
             protocols.items(), key=lambda item: (-len(item[1]), item[0])
         )
-        texts = [main_protocol[-1]]
-        for (*_, text), methods in other_protocols:
+        texts = [_protocol_text([main_protocol])]
+        for protocol, methods in other_protocols:
+            text = _protocol_text([protocol])
             titles = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
             texts.append(text if set(methods) & set(main_methods) else f"{text} ({titles})")
         datasets["; also ".join(texts)].append(study.title_of(dataset))
@@ -154,31 +186,29 @@ def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:
 
 def _partitions(study: Study, groups: Iterable[Group]) -> str:
     """Beginnings of the partitions' hashes by column; of many the first and their number."""
-    by_column: dict[str, set[str]] = defaultdict(set)
+    by_column: dict[Column, set[str]] = defaultdict(set)
     for group in groups:
-        by_column[label(study, group.column)] |= {
-            digest[:8] for digest in group.done["partition_hash"] if digest
-        }
+        by_column[group.column] |= {digest[:8] for digest in group.done["partition_hash"] if digest}
     parts = []
-    for place, digests in sorted(by_column.items()):
+    for column, digests in sorted(by_column.items()):
         hashes = ", ".join(sorted(digests)[:LISTED])
         rest_text = f" and {len(digests) - LISTED} more" if len(digests) > LISTED else ""
         if hashes:
-            parts.append(f"{place}: {hashes}{rest_text}")
+            parts.append(f"{study.column_title(column)}: {hashes}{rest_text}")
     return "; ".join(parts)
 
 
 def _clashes(study: Study, groups: Iterable[Group]) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
-    by_draw: dict[tuple[str, str, int], set[str]] = defaultdict(set)
+    by_draw: dict[tuple[Column, str, int], set[str]] = defaultdict(set)
     for group in groups:
         partition_seed = group.settings["protocol.partition_seed"]
         for seed, digest in zip(group.done["seed"], group.done["partition_hash"], strict=True):
-            place = label(study, group.column), str(group.settings["protocol.split"])
+            place = group.column, str(group.settings["protocol.split"])
             by_draw[*place, int(seed if partition_seed == PER_SEED else partition_seed)].add(digest[:8])
     return "; ".join(
-        f"{place}, partition seed {seed}: {', '.join(sorted(digests))}"
-        for (place, _, seed), digests in sorted(by_draw.items())
+        f"{study.column_title(column)}, partition seed {seed}: {', '.join(sorted(digests))}"
+        for (column, _, seed), digests in sorted(by_draw.items())
         if len(digests) > 1
     )
 
@@ -198,14 +228,15 @@ def describe(environment: Mapping[str, Any]) -> str:
 
 def tolerances(study: Study, cells: Iterable[Cell]) -> str:
     """Which columns' verdicts allow for the spread between partitions, and where that is from."""
-    partitions: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    partitions: dict[str, dict[Column, set[int]]] = defaultdict(lambda: defaultdict(set))
     for cell in cells:
         if cell.spread.draws and cell.spread.std is not None:
-            partitions[cell.spread.source][label(study, cell.column)].add(cell.spread.partitions)
+            partitions[cell.spread.source][cell.column].add(cell.spread.partitions)
     own_places = "; ".join(
-        f"{place}: {ranges(numbers)}" for place, numbers in sorted(partitions[OWN].items())
+        f"{study.column_title(column)}: {ranges(numbers)}"
+        for column, numbers in sorted(partitions[OWN].items())
     )
-    pooled_places = ", ".join(sorted(partitions[POOLED]))
-    parts = [f"from their own partitions {own_places}"] * bool(own_places)
-    parts += [f"pooled over the study's cells {pooled_places}"] * bool(pooled_places)
+    pooled_places = "; ".join(map(study.column_title, sorted(partitions[POOLED])))
+    parts = [f"from their own partitions: {own_places}"] * bool(own_places)
+    parts += [f"pooled over the study's cells: {pooled_places}"] * bool(pooled_places)
     return f"Spread between partitions (s_d): {'; '.join(parts) or 'in no verdict'}."

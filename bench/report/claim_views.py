@@ -63,14 +63,28 @@ class Finding:
         return None if self.claim.exact else t_interval(self.differences.tolist())
 
     @property
+    def _ends(self) -> Interval:
+        """The interval: of numbers without spread they themselves, of fewer than two units everything."""
+        return (self.difference, self.difference) if self.claim.exact else self.interval or (-inf, inf)
+
+    @property
+    def support(self) -> tuple[int, float]:
+        """How much speaks for the claim here: its answer, then by how much the interval lies within the
+        claim's range.
+        """
+        (low, high), (start, end) = self.claim.range, self._ends
+        distances = inf if low == -inf else start - low, inf if high == inf else high - end
+        return (FAILS, OPEN, HOLDS).index(self.answer), min(distances)
+
+    @property
     def answer(self) -> str:
         """Whether the interval lies within the claim's range."""
         low, high = self.claim.range
         if self.differences.empty:
             return UNMEASURED
+        start, end = self._ends
         if self.claim.exact:
-            return HOLDS if low - ROUNDING <= self.difference <= high + ROUNDING else FAILS
-        start, end = self.interval or (-inf, inf)
+            return HOLDS if low - ROUNDING <= start and end <= high + ROUNDING else FAILS
         return HOLDS if low < start and end < high else FAILS if end < low or high < start else OPEN
 
 
@@ -86,6 +100,14 @@ class Answer:
     def measured_findings(self) -> list[Finding]:
         """The places where runs are."""
         return [finding for finding in self.findings if not finding.differences.empty]
+
+    @property
+    def deciding_finding(self) -> Finding:
+        """The measured place on which the answer rests: the one that is least for the claim or, of a claim
+        about most places, the one without which no majority holds.
+        """
+        places = sorted(self.measured_findings, key=lambda finding: finding.support)
+        return places[(len(places) - 1) // 2 if self.claim.most else 0]
 
     def count(self, answer: str) -> int:
         """The number of places with an answer."""
@@ -231,8 +253,8 @@ def _interval(finding: Finding) -> str:
 
 
 def _difference(answer: Answer, grids: Mapping[str, str]) -> str:
-    """What was measured, in a line: a difference with its interval, or how many of several hold; of nothing
-    why, or the ``grids`` (by table) to run.
+    """What was measured, in a line: a difference with its interval, of several places the deciding one's and
+    how many hold; of nothing why, or the ``grids`` (by table) to run.
     """
     claim, places, findings = answer.claim, answer.measured_findings, answer.findings
     if not places:
@@ -240,12 +262,11 @@ def _difference(answer: Answer, grids: Mapping[str, str]) -> str:
         lost_verdicts = sorted({cell.verdict for cell in cells if cell.group and not cell.measured})
         names = dict.fromkeys(grids[name] for name in (*claim.tables, *claim.reduced) if name in grids)
         return ", ".join(lost_verdicts) or f"to run: {', '.join(names)}"
-    differences = [finding.difference for finding in places]
-    low, high = (_number(claim, end(differences)) for end in (min, max))
-    text = f"{low} {_interval(places[0])}"
+    decisive = answer.deciding_finding
+    text = f"{_number(claim, decisive.difference)} {_interval(decisive)}"
     if len(places) > 1:
-        span = low if low == high else f"{low} to {high}"
-        text = f"{span}; {answer.count(HOLDS)} of {len(places)} hold, {answer.count(FAILS)} do not"
+        counts = f"{answer.count(HOLDS)} of {len(places)} hold, {answer.count(FAILS)} do not"
+        text = f"{text} in {decisive.place}; {counts}"
     text += f"; {len(findings) - len(places)} not run" if len(places) < len(findings) else ""
     return text + "; reduced" * answer.is_reduced
 
@@ -308,17 +329,20 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
     cells = [cell for finding in findings for cell in (*finding.first, *finding.second)]
     groups = {id(cell.group): cell.group for cell in cells if cell.group}
     caption = (
-        read_as(study, study.primary) + " Lines of another stage are read as their tables say.",
+        read_as(study, study.primary),
         "A claim holds at a place where the 95 % interval of the difference lies above zero, or in the range "
         "that it names, does not hold where it lies outside, and can't be told else.",
         *conditions(study, groups.values()),
     )
     fine_print = (
+        "Lines of another stage are read as their tables say.",
         "Differences are the first's less the second's: of accuracies in points, paired by client and seed "
         "(the unit is the client, the mean of its seeds, where all runs are on one partition); of other "
         "numbers, other clients and means over places, paired by seed. Intervals are Student's, uncorrected.",
         "A claim holds as a whole where it does at every place measured, or where it says most at more than "
-        "half; it does not where it fails at one, or at half. 'To run': the grids that would measure it.",
+        "half; it does not where it fails at one, or at half. Of several places the one that decides stands "
+        "with its difference: where the claim fails most clearly or holds most narrowly or, of most, the one "
+        "that makes the majority. 'To run': the grids that would measure it.",
         "'Reduced': runs with less data and fewer rounds than the paper's, which speak of order alone.",
         *group.remarks,
         *origins(study, groups.values(), results),

@@ -24,8 +24,10 @@ CLOSE = 0.02
 """Share by which a statistic of drawn clients may be off where only one draw was measured."""
 
 LEGEND = (
-    "Reproduced: equal in all printed digits. Compatible, of drawn clients: in the 95 % interval in which "
-    f"one more draw would lie; where one draw was measured, within {100 * CLOSE:g} %. Else above or below."
+    "Reproduced: equal in all printed digits, which are three decimals of shares and whole numbers else. "
+    "Compatible, of drawn clients alone: in the 95 % interval in which one more draw would lie; where one "
+    f"draw was measured, at most {100 * CLOSE:g} % off. Else above or below. The margin of accuracies has no "
+    "say here."
 )
 
 
@@ -107,16 +109,23 @@ def dataset_document(study: Study) -> Document | None:
             )
         heads = ("Measured", "Published", "Difference", "Verdict")
         name = f"{paper}_{table}".lower().replace(" ", "_")
-        views.append(listing(name, f"{paper}, {table}", "Statistic", heads, rows))
+        views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", heads, rows))
     name = f"{study.name}_datasets"
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
         "heterogeneity is a median over pairs.",
-        LEGEND,
         "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
     )
     title = f"{study.title}: data sets"
-    return Document(name, title, caption, tuple(views), tuple(views), records={name: pd.DataFrame(records)})
+    return Document(
+        name,
+        title,
+        caption,
+        tuple(views),
+        tuple(views),
+        fine_print=(LEGEND,),
+        records={name: pd.DataFrame(records)},
+    )
 
 
 def _text(value: float, quantity: str) -> str:

@@ -25,7 +25,8 @@ MOST_NAMED_LEADERS = 3
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A study in a report. ``ranks`` is ``Ranking.table``; None where no two methods can be ranked.
+    """A study in a report, with the title of its baseline. ``ranking`` is None where no two methods can be
+    ranked.
 
     ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
     """
@@ -34,13 +35,19 @@ class Part:
     title: str
     sentences: tuple[str, ...]
     scores: tuple[Score, ...]
-    ranks: pd.DataFrame | None
+    baseline: str
+    ranking: Ranking | None
     maps: dict[str, Table]
     documents: Sequence[Document]
 
     def folder(self, document: Document) -> PurePosixPath:
         """Where a document's files lie in the report: ``fedsheafhn/table1`` for ``fedsheafhn_table1``."""
         return PurePosixPath(self.study, document.name.removeprefix(f"{self.study}_"))
+
+    @property
+    def ranks(self) -> pd.DataFrame | None:
+        """The table of its ranking."""
+        return self.ranking.table if self.ranking else None
 
     @property
     def measured_share(self) -> float:
@@ -99,7 +106,7 @@ def _first_sentence(study: Study, ranking: Ranking | None) -> str:
         scope = f"the {test_count} methods that all {tasks} federations have"
     rank_text = f"mean rank {best['rank']:.1f}"
     if pd.notna(best["low"]):
-        rank_text += f", 95 % interval {best['low']:.1f} to {best['high']:.1f}"
+        rank_text += f", 95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f}"
     if tasks == 1:
         scope, rank_text = f"{len(table)} methods on one federation", "highest mean"
     leaders = table[table["group"] == 1]

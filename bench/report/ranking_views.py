@@ -127,15 +127,14 @@ def pair_tables(study: Study, ranking: Ranking) -> tuple[Table, ...]:
 
 def _caption(study: Study, ranking: Ranking) -> tuple[str, ...]:
     over_tasks = (
-        f"Groups over tasks: {_tests(ranking.comparisons)}, of the methods that have all of them. "
+        ""
         if ranking.comparisons
         else f"No test over tasks: fewer than {LEAST} of them, or than two methods that have them all. "
     )
     return (
         read_as(study, study.primary),
         f"{len(ranking.tasks)} tasks; intervals by bootstrap over tasks and runs. {over_tasks}Group 1 holds "
-        "the best method and all that are not significantly worse (Holm over the tests against it): only "
-        "together they are first.",
+        "the best method and all that are not significantly worse: only together they are first.",
         *conditions(study, _runs(ranking)),
     )
 
@@ -157,7 +156,8 @@ def _fine_print(study: Study, ranking: Ranking, results: Results) -> tuple[str, 
         "nodes, that part (mean over its clients and seeds); where there are several partitions, the "
         "partition (mean over clients, then over its seeds). Fewer than two units: no test. Holm's "
         "correction over all pairs of a task; for groups, by a rule that was set later, over the tests "
-        "against the leader of the group (multiple comparisons with the best). " + tests + ".",
+        f"against the leader of the group (multiple comparisons with the best). Over tasks, of the methods "
+        f"that have all of them: {_tests(ranking.comparisons)}. {tests}.",
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
         "with few units many are.",
@@ -213,7 +213,8 @@ def _figure(study: Study, ranking: Ranking, name: str) -> Figure | None:
         return None
     columns = ["method", "mean_rank", "low", "high", "group"]
     data = ranking.table.rename(columns={"rank": "mean_rank"})[columns]
-    marks = tuple(Mark(method, ranking.titles[method], style.look_of(method)) for method in data["method"])
+    looks = {method: style.look_of(method, study) for method in data["method"]}
+    marks = tuple(Mark(method, ranking.titles[method], look) for method, look in looks.items())
     caption = (
         f"Mean ranks over {len(ranking.tasks)} tasks with 95 % intervals, 1 is the best; methods of one "
         "group are not told apart by the paired tests."

@@ -40,10 +40,13 @@ def escape_markdown(text: str) -> str:
     return " ".join(text.split())
 
 
-def _side_text(side_note: SideNote) -> str:
-    """``83.49 ± 0.22, +0.71 =``: published, difference and the verdict's mark, or the word of a state."""
+def _side_text(side_note: SideNote, interval: str = "") -> str:
+    """``83.49 ± 0.22, +0.71 [+0.12, +1.30] =``: published, difference with its ``interval`` and the
+    verdict's mark, or the word of a state.
+    """
     verdict = grade_look(side_note.verdict).mark if side_note.verdict in GRADES else side_note.verdict
-    return ", ".join(filter(None, (side_note.published, f"{side_note.difference} {verdict}".strip())))
+    judgement = " ".join(filter(None, (side_note.difference, interval, verdict)))
+    return ", ".join(filter(None, (side_note.published, judgement)))
 
 
 def _marks(tables: Iterable[Table]) -> str:
@@ -58,9 +61,9 @@ def _marks(tables: Iterable[Table]) -> str:
     return ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
 
 
-def _legend(tables: Iterable[Table]) -> tuple[str, ...]:
+def _legend(tables: Iterable[Table], difference: str) -> tuple[str, ...]:
     marks = _marks(tables)
-    return (f"In brackets: published value, measured minus published, and verdict ({marks}).",) * bool(marks)
+    return (f"In brackets: published value, {difference}, and verdict ({marks}).",) * bool(marks)
 
 
 def markdown_table(table: Table) -> str:
@@ -69,7 +72,8 @@ def markdown_table(table: Table) -> str:
     def text(entry: Entry) -> str:
         number = escape_markdown(entry.text)
         number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(entry.place, number)
-        return f"{number} ({escape_markdown(_side_text(entry.beside))})" if entry.beside else number
+        beside = entry.beside and escape_markdown(_side_text(entry.beside, entry.beside.interval))
+        return f"{number} ({beside})" if beside else number
 
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
     lines.append(["---", *("---:" for _ in table.columns)])
@@ -79,7 +83,8 @@ def markdown_table(table: Table) -> str:
 
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
-    caption = (*document.caption, *_legend(document.views))
+    difference = "measured minus published with its 90 % interval"
+    caption = (*document.caption, *_legend(document.views, difference))
     parts = [f"# {escape_markdown(document.title)}", *map(escape_markdown, caption)]
     for view in document.views:
         parts.append(f"## {escape_markdown(view.title)}")
@@ -131,7 +136,11 @@ def latex(document: Document) -> str:
     parts = [r"% \usepackage{booktabs}"]
     for view in document.views:
         blocks = "\n\n\\medskip\n\n".join(map(latex_table, view.blocks(WIDTH)))
-        caption = (f"{document.title}. {view.title}.", *document.caption, *_legend([view]))
+        caption = (
+            f"{document.title}. {view.title}.",
+            *document.caption,
+            *_legend([view], "measured minus published"),
+        )
         parts.append(
             "\n".join(
                 [

@@ -205,7 +205,8 @@ def _part(
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
         (*sentences(study, ranks, paper_scores, filter(None, claim_documents)), *gap_sentences),
         paper_scores,
-        ranks.table if ranks else None,
+        study.title_of(study.baseline),
+        ranks,
         {f"{study.name}_{cells.experiment.name}": table for cells, table in maps if table},
         [document for document in documents if document],
     )

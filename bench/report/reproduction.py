@@ -192,8 +192,10 @@ def sign_tests(data: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _table(name: str, title: str, stub: str, data: pd.DataFrame) -> Table:
-    """A frame of numbers or texts as a table; its index names the rows."""
+def _table(study: Study, name: str, title: str, stub: str, data: pd.DataFrame) -> Table:
+    """A frame of numbers or texts as a table; its index names the rows, a paper first where it has levels."""
+    if data.index.nlevels > 1:
+        data = data.rename(study.paper_title, level=0)
     labels = [", ".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in data.index]
     rows = zip(labels, data.astype(str).to_numpy().tolist(), strict=True)
     return listing(name, title, stub, map(str, data.columns), rows)
@@ -259,7 +261,7 @@ def reproduction(
         [cells for cells in experiments if cells.experiment.competes or cells.experiment.reduced]
     )
     signs = sign_tests(data)
-    score = _table("score", "Reproduction score", "Verdict", _score(counts, placebos, taus))
+    score = _score(counts, placebos, taus).rename(columns=study.paper_title)
     by_table = _counts(data, ["paper", "printed"], "verdict", counts.columns.drop(NO_TABLE, errors="ignore"))
     by_table.insert(0, "cells", by_table.sum(axis=1))
     measured_rows = data[data["earlier"].isin([*GRADES, NOT_COMPARABLE])]
@@ -267,15 +269,17 @@ def reproduction(
         mean=[f"{value:+.2f}" for value in signs["mean"]], p=[f"{value:.2g}" for value in signs["p"]]
     )
     views: tuple[Table, ...] = (
-        score,
-        _table("tables", "Verdicts by table", "Table", by_table),
+        _table(study, "score", "Reproduction score", "Verdict", score),
+        _table(study, "tables", "Verdicts by table", "Table", by_table),
         _table(
+            study,
             "placebos",
             "Grades with other methods' runs in place of the method's own",
             "Runs",
             _counts(placebos, ["paper", "runs"], "grade", GRADES),
         ),
         _table(
+            study,
             "clients",
             "Values measured on drawn clients and on the paper's own, of which the latter count",
             "Clients",
@@ -283,25 +287,27 @@ def reproduction(
                 _grades_on_both(values, experiments), ["paper", "clients"], "grade", [*GRADES, NOT_COMPARABLE]
             ),
         ),
-        _table("signs", "Which side of the published value cells lie on", "Data set", rounded_signs),
+        _table(study, "signs", "Which side of the published value cells lie on", "Data set", rounded_signs),
         _table(
+            study,
             "earlier",
             "Verdicts by the earlier rule (rows) and grades",
             "Earlier rule",
             _counts(measured_rows, ["paper", "earlier"], "verdict", [*GRADES, NOT_COMPARABLE]).sort_index(),
         ),
-        _table("tau", "Order of methods", "Column", _tau_table(study, taus)),
+        _table(study, "tau", "Order of methods", "Column", _tau_table(study, taus)),
     )
     views = tuple(view for view in views if view.rows)
     filter_note = "" if selection == Selection() else " Only the cells that the report's filters leave."
     groups = [cell.group for cell in values.values() if cell.group]
     caption = (
-        read_as(study, study.primary) + " Experiments are read as their own tables say.",
+        read_as(study, study.primary),
         "Every published value once, beside the runs in the usual setting; shares of all of a paper's "
         f"published cells.{filter_note}",
         *conditions(study, groups),
     )
     fine_print = (
+        "Experiments are read as their own tables say.",
         LEGEND,
         f"Placebos: what {study.title_of(study.baseline)} and {study.title_of(study.control)} would score "
         "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "

@@ -21,7 +21,8 @@ GroupKey = TypeVar("GroupKey", bound=Hashable)
 
 @dataclass(frozen=True)
 class SideNote:
-    """What stands under a measured number: the published one, measured minus published, and the verdict.
+    """What stands under a measured number: the published one, measured minus published, the 90 % interval of
+    that, and the verdict.
 
     ``hint`` is what else there is to say: seeds, intervals, why there is no grade.
     """
@@ -29,6 +30,7 @@ class SideNote:
     published: str = "-"
     difference: str = ""
     verdict: str = ""
+    interval: str = ""
     hint: str = ""
 
 

@@ -20,7 +20,7 @@ from bench.studies.frame import frame
 from bench.studies.measures import Measure
 from bench.studies.results import Results
 from bench.studies.settings import PARTITION, Column
-from bench.studies.verdicts import STATES
+from bench.studies.verdicts import NOT_COMPARABLE, STATES
 from bench.studies.wording import published_text, signed, with_std
 
 if TYPE_CHECKING:
@@ -88,9 +88,10 @@ def _side_note(cell: Cell) -> SideNote | None:
     difference = "" if cell.difference is None else signed(cell.difference, cell.measure.digits)
     seeds = f"{len(cell.seeds)} seed{'' if len(cell.seeds) == 1 else 's'}" if cell.measured else ""
     evidence = cell.evidence
-    interval = f"90 % interval {evidence.low:+.2f} to {evidence.high:+.2f}" if evidence else ""
-    hint = "; ".join(filter(None, (seeds, interval, cell.reason)))
-    return SideNote(published_text(cell.target, cell.measure.digits), difference, cell.verdict, hint)
+    interval = f"[{evidence.low:+.2f}, {evidence.high:+.2f}]" if evidence else ""
+    hint = "; ".join(filter(None, (seeds, interval and f"90 % interval {interval}", cell.reason)))
+    published = published_text(cell.target, cell.measure.digits)
+    return SideNote(published, difference, cell.verdict, interval, hint)
 
 
 def _table(
@@ -98,7 +99,7 @@ def _table(
 ) -> Table:
     """Lines by columns, points and measures; lines of which nothing was run or published are left out.
 
-    ``by_point`` gives every point of a line a row of its own.
+    ``by_point`` gives every point of a line a row of its own; what the points are stands over them.
     """
     entries: dict[tuple[Line, Head], Entry] = {}
     for head in heads:
@@ -127,10 +128,11 @@ def _table(
         if any(entry is not NOWHERE for entry in row):
             title_of = cells.title(line)
             rows.append((f"{title_of}, {row_point.label}" if row_point else title_of, row))
+    stub = "Method" if cells.by_method or cells.experiment.main else "Variant"
     return Table(
         name,
         title,
-        "Method" if cells.by_method or cells.experiment.main else "Variant",
+        f"{stub}, {cells.experiment.axis}" if by_point and cells.experiment.axis else stub,
         *_headings(cells, head_columns),
         tuple(rows),
         frozenset(cells.title(line) for line in shown_lines if _is_reference(cells, line)),
@@ -233,13 +235,13 @@ def details(cells: Cells) -> tuple[Table, ...]:
 
 
 def every_number(cells: Cells) -> Table:
-    """Every measured cell under every reading with its seeds and intervals."""
+    """Every measured cell under every reading with its seeds, intervals and what its grade rests on."""
     rows = frame(cells.own_cells).query("n > 0")
     heads = ["Where", "Measure", "Stage, rule", "Seeds", "Measured", "95 % interval", "s_d", "Partitions"]
-    heads += ["Published", "Difference", "90 % interval of it", "Verdict", "Reason"]
+    heads += ["Difference", "90 % interval of it", "Margin", "Tolerance", "Verdict"]
     return listing(
         "every_number",
-        "Every number: all readings, seeds and intervals",
+        "Every number: all readings, seeds, intervals and margins",
         "Line",
         heads,
         map(_number_row, rows.to_dict("records")),
@@ -249,7 +251,9 @@ def every_number(cells: Cells) -> Table:
 def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
     """A row of the frame as text."""
     place = f"{row['dataset']} {row['scenario']} {row['clients']}"
-    is_published = pd.notna(row["published_mean"])
+
+    def number(name: str, form: str) -> str:
+        return f"{row[name]:{form}}" if pd.notna(row[name]) else "-"
 
     def interval(low: str, high: str, form: str) -> str:
         return f"{row[low]:{form}} to {row[high]:{form}}" if pd.notna(row[low]) else "-"
@@ -261,15 +265,13 @@ def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
         f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
         with_std(row["mean"], row["std"] if pd.notna(row["std"]) else None),
         interval("low", "high", ".2f"),
-        f"{row['s_d']:.2f}" if pd.notna(row["s_d"]) else "-",
-        str(row["partitions"]) if pd.notna(row["partitions"]) else "-",
-        with_std(row["published_mean"], row["published_std"] if pd.notna(row["published_std"]) else None)
-        if is_published
-        else "-",
-        signed(row["difference"]) if pd.notna(row["difference"]) else "-",
+        number("s_d", ".2f"),
+        number("partitions", "d"),
+        number("difference", "+.2f"),
         interval("low_difference", "high_difference", "+.2f"),
+        number("margin", ".2f"),
+        number("tolerance", ".2f"),
         row["verdict"],
-        row["reason"] or "-",
     ]
     return row["line"], texts
 
@@ -337,10 +339,11 @@ def _on_its_own_partition(line: Line) -> bool:
 
 
 def verdict_map(cells: Cells) -> Table | None:
-    """The lines of the usual settings that have verdicts; None where there are none."""
+    """The lines of the usual settings that have verdicts; None where nothing is comparable."""
     for table in views(_with_lines(cells, lambda line: not line.setting)):
-        rows = tuple(row for row in table.rows if any(_is_graded(entry) for entry in row[1]))
-        if rows:
+        rows = tuple(row for row in table.rows if any(map(_is_graded, row[1])))
+        verdicts = {entry.beside.verdict for _, row in rows for entry in row if entry.beside}
+        if verdicts & (GRADES.keys() - {NOT_COMPARABLE}):
             return replace(table, title=cells.experiment.title, rows=rows)
     return None
 

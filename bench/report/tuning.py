@@ -275,8 +275,8 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
         title=f"{study.title}: Default against tuned",
         caption=(
             read_as(study, study.primary),
-            f"Tuned: the configuration that a search found by validation accuracy{note} (bench tune). "
-            "'Default won': no configuration that was tried was better, and the tuned cell is the default's.",
+            f"Tuned: what a search found by validation accuracy{note} (bench tune). 'Default won': no "
+            "configuration that was tried was better, and the tuned cell is the default's.",
             *conditions(study, groups, default_searches),
         ),
         notes=tuple(_notes(study, pairs, cells)),

@@ -19,7 +19,6 @@ from bench.studies.groups import Average
 from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.wording import label
 
 TABLE = {
     "method": "string",
@@ -64,8 +63,8 @@ class Task:
     point: str = ""
 
     def label(self, study: Study) -> str:
-        """``Cora 10``, with the point."""
-        return ", ".join(filter(None, (label(study, self.column), self.point)))
+        """``Cora, non-overlapping, 10 clients``, with the point."""
+        return ", ".join(filter(None, (study.column_title(self.column), self.point)))
 
     @property
     def means(self) -> dict[str, float]:

@@ -150,6 +150,29 @@ def test_every_place_decides_or_most_of_them(answers: Sequence[str], every: str,
 
 
 @pytest.mark.parametrize(
+    ("places", "every", "most"),
+    [
+        ([(5.0, 1.0), (3.0, 1.0), (4.0, 3.5)], 2, 1),  # all hold: from 4, 2 and 0.5
+        ([(5.0, 1.0), (-2.0, 1.0), (-2.0, 9.0)], 1, 2),  # one fails, though another may be further down
+        ([(5.0, 1.0), (1.0, 9.0), (-5.0, 1.0), (-8.0, 1.0)], 3, 2),  # half fail: the better of them decides
+    ],
+)
+def test_of_several_places_the_deciding_one_is_shown(
+    places: Sequence[tuple[float, float]], every: int, most: int
+) -> None:
+    """Places by the middle of their interval and half its width."""
+    for claim, decisive in ((above("", ""), every), (above("", "", most=True), most)):
+        findings = []
+        for middle, half in places:
+            step = half / stats.t.ppf(0.975, 1)  # the standard error of two numbers that lie so far off
+            findings.append(Finding(claim, "", "", (), (), pd.Series([middle - step, middle + step]), np.nan))
+        assert findings[0].interval == pytest.approx((places[0][0] - places[0][1], sum(places[0])))
+        claim_answer = Answer(claim, findings)
+        assert claim_answer.deciding_finding is findings[decisive]
+        assert claim_answer.deciding_finding.answer == claim_answer.verdict
+
+
+@pytest.mark.parametrize(
     ("limits", "expected"),
     [((0, 2), HOLDS), ((-np.inf, 1.5), HOLDS), ((2, 3), FAILS), ((1, 3), OPEN), ((-1.5, 0), FAILS)],
 )
@@ -235,6 +258,28 @@ def test_a_document_lists_every_claim_and_there_is_none_without_runs() -> None:
     assert [entries[0].text for _, entries in places.rows].count(HOLDS) == 1
     here, results = tables({"ditto": flat(60)})
     assert claims(FedAGHN(), listed, tuple(here.values()), results) is None
+
+
+def test_a_claim_at_several_places_has_the_interval_of_one_of_them() -> None:
+    database = FakeDatabase()
+    plan = plan_of(FedAGHN, REDUCED).runs
+    for number, ((_, line, point), planned) in enumerate(plan.items()):
+        if point.label == PLACE[2] and line.runs in ("ditto", "local") and not line.reads:
+            wave = number * WAVE if line.runs == "ditto" else 0 * WAVE
+            scores = (70 + wave if line.runs == "ditto" else 50 + wave).tolist()
+            database.add(line.runs, 0, scores, spec=spec_of(planned.hashes[0], REDUCED))
+    results = Results(database, {})
+    here = {name: cells_in(FedAGHN, name, results) for name in (REDUCED, WHOLE)}
+    document = claims(
+        FedAGHN(), Claims("few", "few", (above("Ditto", "Local"),)), tuple(here.values()), results
+    )
+    assert document is not None
+    ((_, (_, difference)),) = document.views[0].rows
+    intervals = [entries[2].text for _, entries in document.details[0].rows if entries[0].text == HOLDS]
+    assert len(intervals) > 1
+    # the widest interval around the same difference goes down furthest
+    widest = max(intervals, key=lambda text: float(text.split(", ")[1].rstrip("]")))
+    assert widest in difference.text
 
 
 def test_a_claim_without_runs_names_its_grid_and_one_of_another_table_is_left_out() -> None:

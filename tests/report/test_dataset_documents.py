@@ -64,6 +64,9 @@ def test_every_published_statistic_has_a_row() -> None:
         if (row["paper"], row["dataset"], row["clients"]) == ("fedsheafhn_final", "cora", "")
     }
     assert cora["global", "nodes"] == (2485.0, "reproduced")
+    papers = {FedSheafHN().paper_title(paper) for paper in records["paper"]}
+    assert all(any(view.title.startswith(paper) for paper in papers) for view in document.views)
+    assert f"{100 * CLOSE:g} %" in " ".join(document.fine_print)
 
 
 def test_a_paper_without_such_numbers_has_no_document() -> None:

@@ -7,13 +7,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from fake_database import FakeDatabase
+from fake_database import CORA, FakeDatabase
 from study_cells import report_of
 
 from bench.pages.grades import GRADES
@@ -21,7 +21,8 @@ from bench.report.folder import CONTENTS, INDEX
 from bench.report.report import Report
 
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
-VOID = {"meta", "img", "br", "link", "input", "path", "circle"}
+VOID = {"meta", "img", "br", "link", "input", "path", "circle", "line"}
+INSIDE = "fedsheafhn_table1"
 
 
 def database(name: str = "fedavg") -> FakeDatabase:
@@ -84,6 +85,23 @@ def article(tree: Tree, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
+    """As many columns, protocols, settings and long words as the shipped results have."""
+    source = FakeDatabase()
+    columns = [("cora", 10), ("cora", 20), ("citeseer", 10), ("citeseer", 20)]
+    columns += [("pubmed", 10), ("computers", 10), ("photo", 10)]
+    for place, (dataset, clients) in enumerate(columns):
+        protocol = CORA.model_copy(update={"rounds": 100 + 10 * place, "local_epochs": 1 + place})
+        for seed, method in product((0, 1, 2), ("local", "fedavg", "fedprox", "flow")):
+            where = {"dataset": dataset, "clients": clients, "partition": f"{place:08d}{method == 'flow'}"}
+            part = protocol.model_copy(update={"participation": 0.2})
+            for used in (protocol, part) if dataset == "cora" else (protocol,):
+                source.add(method, seed, [97, 93 + seed], curve=[[50, 60], [97, 93]], protocol=used, **where)
+    out = tmp_path_factory.mktemp("wide")
+    return report(out, source), out
+
+
 def parts(element: dict[str, Any], tag: str, css: str = "") -> list[dict[str, Any]]:
     return [
         part
@@ -92,20 +110,25 @@ def parts(element: dict[str, Any], tag: str, css: str = "") -> list[dict[str, An
     ]
 
 
+def unbroken(text: str) -> str:
+    """A text of the page with the spaces of its source."""
+    return text.strip().replace("\xa0", " ")
+
+
 def test_numbers_on_the_page_are_those_of_the_frame(built: tuple[Report, Path], tree: Tree) -> None:
     cells = pd.read_csv(built[1] / "cells.csv").query("table == 'Table 1' and clients == 10 and n > 0")
     assert len(cells) == 3  # FedAvg once more as received, with fine-tuning
     main = {}
     for row in parts(article(tree, "fedsheafhn_table1"), "tr"):
-        heads, values = parts(row, "th"), parts(row, "td", "value")
+        heads, values = parts(row, "th"), parts(row, "td")
         if heads and len(values) == 1:  # the main table: one column was run
             main.setdefault(heads[0]["text"], values[0])
     for cell in cells[cells["dataset"] == "cora"].itertuples():
         shown = {
             css: [part["text"] for part in parts(main[cell.line], "span", css)]
-            for css in ("measured", "published", "grade")
+            for css in ("published", "grade")
         }
-        assert shown["measured"] == [f"{cell.mean:.2f} ± {cell.std:.2f}"]
+        assert main[cell.line]["text"].startswith(f"{cell.mean:.2f} ± {cell.std:.2f}")
         if pd.notna(cell.published_mean):
             assert shown["published"] == [f"{cell.published_mean:.2f} ± {cell.published_std:.2f}"]
             assert f"{cell.difference:+.2f} {cell.verdict}" in shown["grade"][0]
@@ -126,30 +149,33 @@ def test_a_study_begins_with_two_sentences_and_its_verdicts(built: tuple[Report,
     (part,) = built[0].parts
     (section,) = tree.all("section")
     texts = [paragraph["text"] for paragraph in parts(section, "p")]
-    assert tuple(texts[:2]) == part.sentences
+    texts = [text.replace("\xa0", " ") for text in texts]
+    sentences = [sentence.replace("\xa0", " ") for sentence in part.sentences]
+    assert texts[0] == sentences[0]
+    assert sentences[1] not in texts  # the bars say it
     assert "Local" in texts[0]  # 71 against 61, 61.5 and 62
     cells = pd.read_csv(built[1] / "cells.csv")
     counts = cells.query("table in ('Table 1', 'Table 2') and n > 0 and published_mean == published_mean")
     (final, _) = part.scores
     assert final.counts == tuple((name, n) for name in GRADES if (n := (counts["verdict"] == name).sum()))
     assert final.published > 100
-    assert str(final.published) in texts[1]
+    assert f"{final.measured} of {final.published}" in parts(section, "li")[0]["text"]
     marks = [cell for table in parts(section, "table", "map") for cell in parts(table, "td")]
     assert (
         sum(any(part["text"] in GRADES for part in parts(cell, "span")) for cell in marks) == final.measured
     )
 
 
-def test_captions_have_four_lines_and_everything_else_is_folded(
+def test_captions_say_what_they_are_to_and_everything_else_is_folded(
     built: tuple[Report, Path], tree: Tree
 ) -> None:
     for document in built[0].documents:
         inside = article(tree, document.name)
         (caption,) = parts(inside, "div", "caption")
-        assert [line["text"] for line in parts(caption, "p")] == list(document.caption)
+        assert unbroken(caption["text"]) == " ".join(document.caption)
         assert 1 <= len(document.caption) <= 4
         folded = [item for item in parts(inside, "li") if "details" in item["inside"]]
-        assert {item["text"] for item in folded} == {*document.notes, *document.fine_print}
+        assert {unbroken(item["text"]) for item in folded} == {*document.notes, *document.fine_print}
     caption = article(tree, "fedsheafhn_table1")["text"]
     assert "100 rounds, 3 local epochs, split 40/30/30, partition seed 123" in caption
     assert "Seeds: 0-2" in caption
@@ -161,7 +187,45 @@ def test_every_figure_is_there_and_lies_beside_the_page(built: tuple[Report, Pat
     assert {image["src"] for image in images} == drawn
     assert "fedsheafhn/table1/convergence.png" in drawn
     assert {(image["width"], image["height"]) for image in images} == {("96", "96")}  # an inch, undrawn
-    assert [image["alt"] for image in images] == [caption["text"] for caption in tree.all("figcaption")]
+    assert len({image["alt"] for image in images}) == len(images)
+    links = {element["attributes"]["href"] for element in tree.all("a")}
+    assert {path.removesuffix("png") + kind for path in drawn for kind in ("pdf", "csv")} <= links
+
+
+def test_figures_of_a_kind_share_one_caption(wide: tuple[Report, Path]) -> None:
+    tree = Tree((wide[1] / INDEX).read_text(encoding="utf-8"))
+    inside = article(tree, "fedsheafhn_table1")
+    (document,) = [each for each in wide[0].documents if each.name == "fedsheafhn_table1"]
+    captions = [figure.caption for figure in document.figures]
+    texts = [unbroken(paragraph["text"]) for paragraph in parts(inside, "p")]
+    assert len(set(captions)) < len(captions)
+    assert {texts.count(caption) for caption in captions} == {1}
+
+
+def test_a_number_is_not_parted_from_its_percent_sign(built: tuple[Report, Path]) -> None:
+    text = (built[1] / INDEX).read_text(encoding="utf-8")
+    assert re.search(r"\d\xa0%", text)
+    assert not re.search(r"\d\s* %", text)
+
+
+def test_every_number_has_its_interval_margin_and_tolerance(built: tuple[Report, Path], tree: Tree) -> None:
+    cells = pd.read_csv(built[1] / "cells.csv").query("table == 'Table 1' and method == 'local' and n > 0")
+    (cell,) = cells.itertuples()
+    assert cell.margin > 0
+    texts = [[part["text"] for part in parts(row, "td")] for row in parts(article(tree, INSIDE), "tr")]
+    heads = next(row for row in parts(article(tree, INSIDE), "tr") if "Tolerance" in row["text"])
+    names = [unbroken(part["text"]) for part in parts(heads, "th")][1:]
+    rows = [dict(zip(names, row, strict=True)) for row in texts if len(row) == len(names)]
+    row = next(row for row in rows if row["Measured"].startswith(f"{cell.mean:.2f}"))
+    assert row["90 % interval of it"] == f"{cell.low_difference:+.2f} to {cell.high_difference:+.2f}"
+    assert (row["Margin"], row["Tolerance"]) == (f"{cell.margin:.2f}", f"{cell.tolerance:.2f}")
+
+
+def test_a_grade_looks_the_same_in_every_document(tree: Tree) -> None:
+    heads = parts(article(tree, "fedsheafhn_reproduction"), "th")
+    for name in ("reproduced", "above"):
+        chips = [part for head in heads for part in parts(head, "span", GRADES[name].css)]
+        assert {chip["text"].split(" ", 1)[1] for chip in chips} == {name}
 
 
 def test_nothing_outside_the_folder_is_asked_for(built: tuple[Report, Path], tree: Tree) -> None:
@@ -262,17 +326,52 @@ def test_the_page_passes_axe(built: tuple[Report, Path], browser: Any, scheme: s
 
 
 def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
-    built: tuple[Report, Path], browser: Any
+    wide: tuple[Report, Path], browser: Any
 ) -> None:
+    table = next(each for each in wide[0].documents if each.name == INSIDE).views[0]
+    assert len(table.columns) == 7
     for width in (1280, 360):
         opened = browser.new_page(viewport={"width": width, "height": 800})
-        opened.goto((built[1] / INDEX).as_uri())
+        opened.goto((wide[1] / INDEX).as_uri())
         assert opened.evaluate("document.documentElement.scrollWidth") <= width
         cut = opened.evaluate(
             """[...document.querySelectorAll('.scroll')].filter(
                 box => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1).length"""
         )
         assert width < 1280 or cut == 0
+        opened.close()
+
+
+def test_names_of_rows_have_room_for_a_word(wide: tuple[Report, Path], browser: Any) -> None:
+    opened = browser.new_page(viewport={"width": 1280, "height": 800})
+    opened.goto((wide[1] / INDEX).as_uri())
+    heads = "[...document.querySelectorAll('article tbody th')].filter(head => head.checkVisibility())"
+    assert opened.evaluate(f"Math.min(...{heads}.map(head => head.offsetWidth))") >= 8 * 16
+    opened.close()
+
+
+def test_captions_take_four_lines_on_a_wide_screen(wide: tuple[Report, Path], browser: Any) -> None:
+    opened = browser.new_page(viewport={"width": 1280, "height": 800})
+    opened.goto((wide[1] / INDEX).as_uri())
+    lines = opened.evaluate(
+        """[...document.querySelectorAll('.caption')].map(box => [...box.querySelectorAll('p')].reduce(
+            (sum, line) => sum + line.getBoundingClientRect().height / parseFloat(
+                getComputedStyle(line).lineHeight), 0))"""
+    )
+    assert len(lines) == len(wide[0].documents)
+    assert max(map(round, lines)) <= 4
+    opened.close()
+
+
+def test_the_best_methods_dot_is_not_covered_by_its_name(built: tuple[Report, Path], browser: Any) -> None:
+    for width in (1280, 360):
+        opened = browser.new_page(viewport={"width": width, "height": 800})
+        opened.goto((built[1] / INDEX).as_uri())
+        assert opened.evaluate(
+            """(() => {const row = document.querySelector('.ranks tbody tr');
+            return row.querySelector('.dot').getBoundingClientRect().left
+                >= row.querySelector('th').getBoundingClientRect().right})()"""
+        )
         opened.close()
 
 

@@ -46,6 +46,7 @@ def test_few_methods_that_are_first_together_are_named_and_more_are_counted(
     sentence = first_sentence(leaders)
     assert {title for title in TITLES if title in sentence} == named
     assert "1.0 to 2.2" in sentence  # the interval of the best
+    assert "95\N{NO-BREAK SPACE}%" in sentence
     assert "6 methods over 9 federations" in sentence
 
 

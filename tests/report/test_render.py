@@ -4,28 +4,34 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_database import CORA, FakeDatabase
 from pydantic import TypeAdapter
 from rich.console import Console
-from study_cells import report_of
+from study_cells import Ungridded, cells_in, main_tables, plan_of, report_of
 
 from bench.errors import RequestError
 from bench.figures.drawings import Drawings
+from bench.grids import expand, load_grid
 from bench.report import folder
 from bench.report.captions import describe
 from bench.report.render import escape_latex, escape_markdown, latex_table, markdown_table
 from bench.report.report import Report, write
 from bench.report.request import Request
 from bench.report.table import NOWHERE, Entry, SideNote, Table
+from bench.report.tables import verdict_map, views
 from bench.report.terminal import brief, closing, show
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.frame import TYPES
 from bench.studies.planned import usual_cells
+from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.wording import signed, with_std
+
+COLUMNS = (Column("cora", "non-overlapping", 10), Column("cora", "overlapping", 10))
 
 
 def database() -> FakeDatabase:
@@ -118,13 +124,18 @@ def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, 
     assert note.replace("_", r"\_") in text
 
 
-def test_captions_name_every_protocol_of_a_table_the_commonest_first(tmp_path: Path) -> None:
+def test_notes_name_every_protocol_of_a_table_the_commonest_first(tmp_path: Path) -> None:
     source = database()
     source.add("fedper", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 600}))
     source.add("majority", 0, [60, 62], protocol=CORA.model_copy(update={"rounds": 1}))
-    caption = " ".join(report(tmp_path, source=source).documents[0].caption)
+    source.add("fedavg", 0, [60, 62], dataset="photo", protocol=CORA.model_copy(update={"local_epochs": 1}))
+    document = report(tmp_path, source=source).documents[0]
     rest = "3 local epochs, split 40/30/30, partition seed 123"
-    assert f"Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer)." in caption
+    fine_print = " ".join(document.fine_print)
+    assert f"Cora: 100 rounds, {rest}; also 600 rounds, {rest} (FedPer)" in fine_print
+    assert f"Photo: 100 rounds, {rest.replace('3 local epochs', '1 local epoch')}." in fine_print
+    # What all share stands once in the caption.
+    assert f"100 or 600 rounds, 1 or {rest}." in " ".join(document.caption)
 
 
 def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
@@ -135,24 +146,55 @@ def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
         "the model after local training",
         "100 rounds, 3 local epochs, split 40/30/30, partition seed 123",
         "Seeds: 0-1",
-        "FedSheafHN's own defaults",
+        "not tuned",
     ):
         assert part in caption
-    for part in ("Cora 10: abcdef01", "cpu", "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0"):
+    for part in (
+        "Cora, non-overlapping, 10 clients: abcdef01",
+        "cpu",
+        "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0",
+    ):
         assert part in fine_print
     assert "measures every method after local training, FedAvg too" in fine_print
+
+
+def clashes(built: Report, name: str = "fedsheafhn_table1") -> list[str]:
+    """What a document says of runs on other clients: the note, and whether its caption leads there."""
+    (document,) = [document for document in built.documents if document.name == name]
+    notes = [line for line in document.fine_print if line.startswith("Not the same clients")]
+    assert any("other clients" in line for line in document.caption) == bool(notes)
+    return notes
 
 
 def test_captions_warn_of_different_clients_under_one_partition_seed(tmp_path: Path) -> None:
     source, other = database(), CORA.model_copy(update={"partition_seed": 7})
     source.add("fedper", 0, [60, 62], protocol=other, partition="0123456789abcdef")  # as it should be
-    assert "Not the same clients" not in " ".join(report(tmp_path / "a", source=source).documents[0].caption)
+    assert clashes(report(tmp_path / "a", source=source)) == []
     source.add("pfedgraph", 1, [60, 62], partition="fedcba9876543210")
-    caption = report(tmp_path / "b", source=source).documents[0].caption
-    assert (
-        "Not the same clients, and not to be compared, in Cora 10, partition seed 123: abcdef01, fedcba98."
-        in caption
-    )
+    (note,) = clashes(report(tmp_path / "b", source=source))
+    assert "Cora, non-overlapping, 10 clients, partition seed 123: abcdef01, fedcba98" in note
+
+
+def test_other_scenarios_are_on_other_clients_as_they_should_be(tmp_path: Path) -> None:
+    class TwoScenarios(Ungridded):
+        """Cora with ten clients, whose nodes they share or not, in one table."""
+
+        experiments = tuple(
+            replace(table, columns=COLUMNS) if table.name == "table1" else table
+            for table in Ungridded.experiments
+        )
+
+    source = FakeDatabase()
+    for column, partition in zip(COLUMNS, ("a" * 8, "b" * 8), strict=True):
+        for method in ("local", "fedavg"):
+            source.add(method, 0, [60, 62], scenario=column.scenario, partition=partition)
+    built = report_of(source, tmp_path, study=TwoScenarios)
+    (document,) = [document for document in built.documents if document.name == "fedsheafhn_table1"]
+    assert clashes(built) == clashes(built, "fedsheafhn_ranking") == []
+    assert "aaaaaaaa, bbbbbbbb" not in " ".join((*document.caption, *document.fine_print))
+    (partitions,) = [line for line in document.fine_print if line.startswith("Partitions")]
+    assert "a" * 8 in partitions
+    assert "b" * 8 in partitions
 
 
 def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
@@ -161,12 +203,52 @@ def test_captions_know_a_partition_drawn_for_every_seed(tmp_path: Path) -> None:
         drawn = CORA.model_copy(update={"partition_seed": seed})
         source.add("local", seed, [60, 62], protocol=drawn, partition=partition)
         source.add("fedavg", seed, [60, 62], protocol=drawn, partition=partition)
-    assert "Not the same clients" not in " ".join(report(tmp_path / "a", source=source).documents[0].caption)
+    assert clashes(report(tmp_path / "a", source=source)) == []
     source.add(
         "fedper", 1, [60, 62], protocol=CORA.model_copy(update={"partition_seed": 1}), partition="c" * 8
     )
-    caption = " ".join(report(tmp_path / "b", source=source).documents[0].caption)
-    assert "Cora 10, partition seed 1: bbbbbbbb, cccccccc." in caption
+    (note,) = clashes(report(tmp_path / "b", source=source))
+    assert "partition seed 1: bbbbbbbb, cccccccc" in note
+    assert "partition seed 0" not in note
+
+
+def test_markdown_has_the_interval_on_which_a_grade_rests(built: Report, written: Path) -> None:
+    (local,) = [
+        row for row in read(written / "cells.csv") if names_of(row) == ("Table 1", "cora", "10", "local")
+    ]
+    ends = [f"{float(local[name]):+.2f}" for name in ("low_difference", "high_difference")]
+    text = (written / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("| Local |")][:1]
+    assert rf"-0.01 \[{', '.join(ends)}\] ~" in line
+    assert f"Margin: {float(local['margin']):g} points" in text
+
+
+def test_a_map_without_a_comparable_cell_is_left_out() -> None:
+    source = FakeDatabase()
+    for seed in (0, 1):
+        source.add("fedprox", seed, [60, 60])  # the printed value is taken over from another paper
+    study = FedSheafHN()
+    (table, _) = main_tables(study, Results(source, {}))
+    assert {cell.verdict for cell in table.primary_cells if cell.measured} == {"not comparable"}
+    assert verdict_map(table) is None
+    for seed in (0, 1):
+        source.add("local", seed, [72, 70])
+    filled = verdict_map(main_tables(study, Results(source, {}))[0])
+    assert filled is not None
+    assert [label for label, _ in filled.rows] == ["Local", "FedProx"]
+
+
+def test_points_below_each_other_are_named_over_them() -> None:
+    plan = plan_of(FedSheafHN, "new_clients")
+    by_hash = {run.spec.hash: run.spec for run in expand(load_grid("new_clients")) if run.spec}
+    source = FakeDatabase()
+    for (column, _, _), planned in plan.runs.items():
+        if column.dataset == "cora":
+            source.add("", 0, [50] * column.clients, spec=by_hash[planned.hashes[0]])
+    (view,) = views(cells_in(FedSheafHN, "new_clients", Results(source, {})))
+    assert plan.experiment.axis in view.stub
+    labels = {point.label for point in plan.experiment.points}
+    assert {label.rpartition(", ")[2] for label, _ in view.rows} <= labels
 
 
 def test_latex_is_complete_and_escaped(built: Report, written: Path) -> None:
@@ -233,11 +315,11 @@ def test_best_is_bold_and_second_underlined() -> None:
 
 
 def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
-    entry = Entry("90.00 ± 1.00", 1, SideNote("89.50 ± 0.20", "+0.50", "reproduced"))
+    entry = Entry("90.00 ± 1.00", 1, SideNote("89.50 ± 0.20", "+0.50", "reproduced", "[+0.10, +0.90]"))
     lost = Entry("-", 0, SideNote("80.00", "", "failed"))
     table = Table("t", "T", "M", (("", 2),), ("a", "b"), (("A", (entry, lost)), ("B", (NOWHERE, Entry("1")))))
     assert markdown_table(table).splitlines()[2:] == [
-        "| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 =) | - (80.00, failed) |",
+        r"| A | **90.00 ± 1.00** (89.50 ± 0.20, +0.50 \[+0.10, +0.90\] =) | - (80.00, failed) |",
         "| B |  | 1 |",
     ]
     assert latex_table(table).splitlines()[4:7] == [

@@ -25,6 +25,10 @@ PRINTED = {"local": 71.26, "fedavg": 72.38, "fedper": 65.24, "pfedhn": 65.24, "f
 """Table 1 of the final version, Cora, 10 clients."""
 
 
+FINAL, EARLIER = map(FedSheafHN().paper_title, ("fedsheafhn_final", "fedsheafhn_earlier"))
+"""The versions of the paper as readers know them."""
+
+
 def filled() -> FakeDatabase:
     """Cora, 10 clients: local and flow as printed, fedavg above, fggp below, fedper with one seed, oom."""
     database = FakeDatabase()
@@ -53,7 +57,7 @@ def column(found: Document, paper: str) -> dict[str, str]:
 
 
 def test_shares_of_all_published_cells_of_a_paper() -> None:
-    found = column(score(filled()), "fedsheafhn_final")
+    found = column(score(filled()), FINAL)
     # 11 methods times 4 settings of Cora; fedper has one seed, fedprox a value that is no target.
     assert found["published cells"] == "44"
     assert found["reproduced"] == "2 (4.5 %)"
@@ -66,7 +70,7 @@ def test_shares_of_all_published_cells_of_a_paper() -> None:
 
 
 def test_both_versions_have_their_own_score() -> None:
-    found = column(score(filled()), "fedsheafhn_earlier")
+    found = column(score(filled()), EARLIER)
     # The earlier version prints 8 methods; its local and fedper were taken over, 10 clients.
     assert found["published cells"] == "32"
     assert found["Kendall's tau, mean"] == "-"
@@ -87,13 +91,13 @@ def test_placebos_are_graded_in_the_place_of_others() -> None:
         database.add("fedper", seed, [80, 80])
         database.add("pfedhn", seed, [30, 30])
     found = score(database)
-    final = column(found, "fedsheafhn_final")
+    final = column(found, FINAL)
     assert final["placebo: reproduced by Local's runs"] == "2 of 2"  # not beside its own value
     assert final["placebo: reproduced by Majority class's runs"] == "2 of 3"
     grades = other_runs(found, "placebos")
     # reproduced, compatible, uninformative, above, below
-    assert grades["fedsheafhn_final, the method's own"] == ["0", "0", "0", "1", "2"]
-    assert grades["fedsheafhn_final, Majority class's"] == ["2", "0", "0", "0", "1"]
+    assert grades[f"{FINAL}, the method's own"] == ["0", "0", "0", "1", "2"]
+    assert grades[f"{FINAL}, Majority class's"] == ["2", "0", "0", "0", "1"]
 
 
 def test_a_majority_of_other_clients_is_no_placebo() -> None:
@@ -125,13 +129,13 @@ def test_the_earlier_rule_stands_beside_the_grades() -> None:
         database.add("pfedhn", seed, [right])
     # 68 ± 2 beside 65.24 ± 0.21: 2.76 is within 2 * 2.01, and within t * 2 / sqrt(3) = 4.97.
     assert other_runs(score(database), "earlier") == {
-        "fedsheafhn_earlier, reproduced": ["0", "1", "0", "0", "0", "0"],
-        "fedsheafhn_final, reproduced": ["0", "1", "0", "0", "0", "0"],
+        f"{EARLIER}, reproduced": ["0", "1", "0", "0", "0", "0"],
+        f"{FINAL}, reproduced": ["0", "1", "0", "0", "0", "0"],
     }
 
 
 def test_tau_of_measured_and_published_order() -> None:
-    found = column(score(filled()), "fedsheafhn_final")
+    found = column(score(filled()), FINAL)
     # Published: flow > fedavg > local > fggp; measured: fedavg > flow > local > fggp: one pair of six.
     assert found["Kendall's tau, mean"] == f"{(5 - 1) / 6:+.2f}"
     assert found["columns with tau"] == "1"
@@ -194,8 +198,8 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
         label: {name: entry.text for name, entry in zip(table.columns, row, strict=True)}
         for label, row in table.rows
     }
-    assert counts["fedsheafhn_final, drawn"]["below"] == "1"
-    assert counts["fedsheafhn_final, the paper's own"]["reproduced"] == "1"
+    assert counts[f"{FINAL}, drawn"]["below"] == "1"
+    assert counts[f"{FINAL}, the paper's own"]["reproduced"] == "1"
 
 
 def _with_published(results: Results) -> list[Cells]:
@@ -213,7 +217,7 @@ def _local_10(database: FakeDatabase, drawn: bool = False) -> dict[str, Cell]:
 
 
 def test_a_whole_report_counts_what_no_table_shows() -> None:
-    whole = column(score(filled(), Selection()), "fedsheafhn_final")
+    whole = column(score(filled(), Selection()), FINAL)
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
     assert whole["published cells"] == str(accuracies)
     # Without experiments nothing but Tables 1 and 2 is shown.
@@ -235,7 +239,7 @@ def test_values_that_only_experiments_have_are_counted(tmp_path: Path) -> None:
     lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
     heads, rows = (  # in blocks of a few columns
         [part for line in lines if line.startswith(start) for part in line.strip("| ").split(" | ")]
-        for start in ("| Table |", r"| fedsheafhn\_final, Table 4 |")
+        for start in ("| Table |", f"| {FINAL}, Table 4 |")
     )
     counts = dict(zip(heads, rows, strict=True))
     assert heads.count("not run") == 1, "a verdict that several states share is counted once"

@@ -248,11 +248,11 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
         "Paired t test, two-sided",
         "Holm's correction over all pairs of a task",
         "±0.5 points",
-        "Cora 10: 6 tests over 6 clients",
-        "Cora 30: 6 tests over 6 parts",
+        "Cora, non-overlapping, 10 clients: 6 tests over 6 clients",
+        "Cora, overlapping, 30 clients: 6 tests over 6 parts",
         "4 tasks",
         "6 tests over 4 tasks",
-        "Partitions: Cora 10: abcdef01",
+        "Partitions: Cora, non-overlapping, 10 clients: abcdef01",
         "2000 draws, seed 0",
         f"Protocol: Cora: {CORA.rounds} rounds",
     ):
@@ -284,9 +284,8 @@ def test_too_few_units_are_named_and_not_tested() -> None:
     for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
         database.add(method, seed, [70, 80])
     doc = document(database)
-    assert doc.notes[-1] == (
-        "no test in Cora 10 (no common seeds and partitions): Local and FedPer; FedAvg and FedPer"
-    )
+    place = "Cora, non-overlapping, 10 clients (no common seeds and partitions)"
+    assert doc.notes[-1] == f"no test in {place}: Local and FedPer; FedAvg and FedPer"
     table = doc.details[0]
     assert dict(table.rows)["Local"][2].text == "-"
 
