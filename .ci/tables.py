@@ -12,11 +12,11 @@ from pathlib import Path
 Row = tuple[str, ...]
 
 PAPERS = {
-    "FedHGN": ("fedhgn", "fedhgn"),
-    "FedSheafHN, final version": ("fedsheafhn", "fedsheafhn_final"),
-    "FedSheafHN, earlier version": ("fedsheafhn", "fedsheafhn_earlier"),
+    "FedHGN": "fedhgn",
+    "FedSheafHN, final version": "fedsheafhn",
+    "FedSheafHN, earlier version": "fedsheafhn",
 }
-"""Rows of the score in README.md: the study, and the column of its score."""
+"""Rows of the score in README.md, by the titles of columns in the score of a study."""
 
 MEASURED = ("reproduced", "compatible", "uninformative", "above", "below", "not comparable")
 SCORE = ("", "published cells", "measured", *MEASURED)
@@ -47,9 +47,10 @@ def known(report: Path) -> dict[tuple[Row, str], Row]:
                 for paper, text in zip(head[1:], cells[1:], strict=True):
                     number = re.match(r"\d+", text)
                     scores.setdefault((path.parts[-3], paper), {})[cells[0]] = int(number[0]) if number else 0
-    for title, paper in PAPERS.items():
-        counts = [scores[paper].get(verdict, 0) for verdict in MEASURED]
-        numbers = (scores[paper]["published cells"], sum(counts), *counts)
+    for title, study in PAPERS.items():
+        score = scores[study, title]
+        counts = [score.get(verdict, 0) for verdict in MEASURED]
+        numbers = (score["published cells"], sum(counts), *counts)
         every[SCORE, title] = (title, *map(str, numbers))
     return every
 
