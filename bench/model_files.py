@@ -15,18 +15,15 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bench.errors import RequestError
-from bench.grids import Planned
 from bench.replacement import check_folder, replacing_folder
 from bench.spec import RunSpec
-from bench.store import open_store
 from bench.store.bundle_import import run_name
 from bench.studies.source import OWN, Source
 from bench.sweep.execution import execute
 from bench.sweep.order import Order
-from bench.sweep.plan import make_plan
 from bench.sweep.policy import Slots
 from bench.sweep.reporters import Reporter
-from bench.sweep.run import sweep
+from bench.sweep.run import temporary_runs
 from bench.sweep.run_details import rows_of_cell
 
 if TYPE_CHECKING:
@@ -83,12 +80,12 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
     digits = len(str(len(models.rounds) - 1))
     samples = result.samples["test"]
     clients: list[dict[str, Any]] = [
-        {"client": client, "file": f"client-{client:0{digits}}.safetensors", "round": int(round)}
-        for client, round in enumerate(models.rounds)
+        {"client": client, "file": f"client-{client:0{digits}}.safetensors", "round": int(round_index)}
+        for client, round_index in enumerate(models.rounds)
     ]
     tensors = {
-        round: {name: value for name, value in state.items() if isinstance(value, Tensor)}
-        for round, state in sorted(models.method.items())
+        round_index: {name: value for name, value in state.items() if isinstance(value, Tensor)}
+        for round_index, state in sorted(models.method.items())
     }
     manifest = {
         "format": FORMAT,
@@ -100,11 +97,13 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
         "clients": clients,
         "method": [
             {
-                "round": round,
-                "file": f"method-{round}.safetensors" if state else None,
-                "values": {name: value for name, value in models.method[round].items() if name not in state},
+                "round": round_index,
+                "file": f"method-{round_index}.safetensors" if state else None,
+                "values": {
+                    name: value for name, value in models.method[round_index].items() if name not in state
+                },
             }
-            for round, state in tensors.items()
+            for round_index, state in tensors.items()
         ],
     }
     with replacing_folder(folder) as new_folder:
@@ -112,10 +111,10 @@ def write_models(folder: Path, spec: RunSpec, result: RunResult, models: KeptMod
             row = client["client"]
             model = {name: value[row].cpu().contiguous().clone() for name, value in models.stack.items()}
             (new_folder / client["file"]).write_bytes(save(model, {"spec_hash": spec.hash}))
-        for round, state in tensors.items():
+        for round_index, state in tensors.items():
             if state:
                 copies = {name: value.cpu().contiguous().clone() for name, value in state.items()}
-                (new_folder / f"method-{round}.safetensors").write_bytes(save(copies))
+                (new_folder / f"method-{round_index}.safetensors").write_bytes(save(copies))
         _write(new_folder, manifest)
         correct = models.correct(*read_models(new_folder))[TEST]
         for client in clients:
@@ -241,10 +240,6 @@ class Saving:
         Raises:
             RequestError: the folder cannot be written, or a federation cannot be what a spec says.
         """
-        specs = [run.spec for run in runs]
-        planned_runs = [
-            Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec) for spec in specs
-        ]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             scratch = tempfile.TemporaryDirectory(prefix=".", dir=self.folder)
@@ -254,9 +249,7 @@ class Saving:
             ) from None
         with scratch as name:
             saving = Saving(Path(name), self.rule)
-            url = f"sqlite:///{Path(name, 'again.db')}"
-            sweep(make_plan(planned_runs, {}, lambda dataset: ""), url, roots, slots, reporter, saving)
-            with open_store(url, create=False) as store:
+            with temporary_runs((run.spec for run in runs), roots, slots, reporter, saving) as store:
                 outcomes = store.runs().set_index("spec_hash")[["state", "reason"]].to_dict("index")
             for run in runs:
                 folder = saving.folder / run.spec.hash

@@ -110,7 +110,7 @@ def verify(
     /,
     *,
     sample: int = 3,
-    seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
+    draw_seed: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
     filters: options.CellFilters = options.ALL_CELLS,
     db: options.Database = None,
     data_root: options.DataRoot = None,
@@ -131,7 +131,7 @@ def verify(
         The bundle's folder.
     sample
         How many runs; every finished run that the filters leave is as likely as any other.
-    seed
+    draw_seed
         Seed of the draw.
     """
     roots = paths.data_roots(data_root)
@@ -148,7 +148,7 @@ def verify(
     source = Bundle(bundle)
     url = db or paths.default_database()
     is_imported = knows_bundle(url, source.hash, must_exist=db is not None)
-    runs = draw(source, sample, seed, filters.columns)
+    runs = draw(source, sample, draw_seed, filters.columns)
     checks = obstacles(runs, data_at_hand(roots))
     if not checks:
         slots = workers.choose(None, None, None, len(runs))

@@ -6,10 +6,9 @@ import inspect
 import re
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
-from bench.cli.output import console, say, table
+from bench.cli.output import Screen, console, say, table
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 
@@ -94,7 +93,7 @@ def doctor() -> int:
     grid = Table.grid(padding=(0, 2))
     for sign in signs:
         grid.add_row(sign.state, sign.topic, sign.text)
-    Console(markup=False, highlight=False).print(grid)
+    Screen(markup=False, highlight=False).print(grid)
     count = sum(sign.state == "fix" for sign in signs)
     print(f"{count} to fix" if count else "nothing to fix")
     return 1 if count else 0

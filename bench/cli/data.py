@@ -140,7 +140,7 @@ def stats(
 def classes(
     *,
     dataset: Dataset,
-    scenario: Annotated[tuple[str, ...], options.SCENARIO, Parameter(negative="", show_default=False)] = (),
+    scenario: options.Scenarios = (),
     clients: Annotated[int, options.CLIENTS, Parameter(validator=Number(gte=1))] = 20,
     out: Path = Path("report"),
     data_root: options.DataRoot = None,

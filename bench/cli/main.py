@@ -9,6 +9,7 @@ import sys
 import cyclopts
 
 from bench import __version__
+from bench.cli.output import Screen
 from bench.cli.spellings import renamed
 from bench.errors import RequestError
 
@@ -17,6 +18,7 @@ app = cyclopts.App(
     version=__version__,
     help="Benchmark personalised federated learning: published against measured, cell by cell.",
     default_parameter=cyclopts.Parameter(negative=()),
+    console=Screen(),
     suppress_keyboard_interrupt=False,  # main says what an interrupt means
 )
 for name, place, summary in (
@@ -60,6 +62,7 @@ def main(words: list[str] | None = None) -> None:
     try:
         _say_all(words)
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
     except (RequestError, cyclopts.CycloptsError) as error:
         print("bench: " + " ".join(str(error).split()), file=sys.stderr)
         sys.exit(2)
@@ -67,12 +70,17 @@ def main(words: list[str] | None = None) -> None:
         print("bench: interrupted; the next call continues from here", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output went away, for example `bench datasets | head`
-        sys.stderr.close()
+        _drop_output()
         sys.exit(0)
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         sys.stderr.write(f"bench: {error}\n")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nor can the rest be written
+        _drop_output()
         sys.exit(1)
     sys.exit(outcome if isinstance(outcome, int) else 0)
+
+
+def _drop_output() -> None:
+    """Leave out the rest of the output: Python would try to write it at the end, and fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

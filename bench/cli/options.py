@@ -48,6 +48,9 @@ DATASET = Parameter(name=("--dataset", "-d"))
 SCENARIO = Parameter(name=("--scenario", "-s"))
 CLIENTS = Parameter(name=("--clients", "-k"))
 
+Scenarios = Annotated[tuple[str, ...], _several("--scenario", "-s")]
+ClientCounts = Annotated[tuple[int, ...], _several("--clients", "-k")]
+Methods = Annotated[tuple[str, ...], _several("--method", "-m")]
 Seeds = Annotated[tuple[int, ...], _several("--seed"), Parameter(converter=_seeds)]
 Settings = Annotated[tuple[str, ...], _several("--set")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -86,8 +89,8 @@ class FederationFilters:
     """
 
     dataset: Annotated[tuple[str, ...], _several("--dataset", "-d")] = ()
-    scenario: Annotated[tuple[str, ...], _several("--scenario", "-s")] = ()
-    clients: Annotated[tuple[int, ...], _several("--clients", "-k")] = ()
+    scenario: Scenarios = ()
+    clients: ClientCounts = ()
 
     @property
     def columns(self) -> dict[str, tuple[str, ...] | tuple[int, ...]]:
@@ -115,7 +118,7 @@ class CellFilters(FederationFilters):
         Only this method; may be given several times.
     """
 
-    method: Annotated[tuple[str, ...], _several("--method", "-m")] = ()
+    method: Methods = ()
 
 
 @Parameter(name="*")

@@ -39,9 +39,17 @@ def table(
     return grid
 
 
+class Screen(Console):
+    """A console whose reader may go away, as that of any output may: ``main`` says what that means."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise what a plain ``print`` does."""
+        raise BrokenPipeError
+
+
 def console(width: int = 0, errors: bool = False) -> Console:
     """Standard output, or error: as wide as the terminal; where there is none of at least so many columns."""
-    screen = Console(stderr=errors, highlight=False)
+    screen = Screen(stderr=errors, highlight=False)
     if not screen.is_terminal:
         screen.width = max(screen.width, width)
     return screen
@@ -49,4 +57,4 @@ def console(width: int = 0, errors: bool = False) -> Console:
 
 def say(text: str, screen: Console | None = None) -> None:
     """Print a line as it is."""
-    (screen or Console()).print(text, markup=False, highlight=False, soft_wrap=True)
+    (screen or Screen()).print(text, markup=False, highlight=False, soft_wrap=True)

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-from cyclopts import Parameter
 from rich.table import Table
 
 from bench.cli import options
@@ -35,10 +34,8 @@ def speed(
     *,
     dataset: Annotated[str, options.DATASET] = "cora",
     scenario: Annotated[str | None, options.SCENARIO] = None,
-    clients: Annotated[tuple[int, ...], options.CLIENTS, Parameter(negative="", show_default=False)] = (),
-    method: Annotated[
-        tuple[str, ...], Parameter(name=("--method", "-m"), negative="", show_default=False)
-    ] = (),
+    clients: options.ClientCounts = (),
+    method: options.Methods = (),
     rounds: int | None = None,
     settings: options.Settings = (),
     whole: options.Flag = False,

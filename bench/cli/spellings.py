@@ -13,6 +13,7 @@ OPTIONS = {
     ("speed", "--methods"): "--method",
     ("speed", "--json"): "--out",
     ("check-gpu", "--device"): "--devices",
+    ("verify", "--seed"): "--draw-seed",
 }
 """Options that have another name now, by command and old name."""
 

@@ -33,7 +33,7 @@ def run(
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
     total = Stopwatch(torch_device)
-    round = -1
+    round_index = -1
     mask = held_out(spec.newcomers, spec.seed, len(federation)) if spec.newcomers else None
     loop: Run | None = None
     try:
@@ -47,10 +47,10 @@ def run(
                 first_round = 0
             else:
                 first_round, total.seconds["total"] = progress.round + 1, progress.seconds
-            for round in range(first_round, spec.protocol.rounds):
-                loop.step(round)
+            for round_index in range(first_round, spec.protocol.rounds):
+                loop.step(round_index)
                 if checkpoint:
-                    checkpoint.keep(loop, round, total.elapsed("total"))
+                    checkpoint.keep(loop, round_index, total.elapsed("total"))
             correct, samples, artefacts = loop.correct(), loop.evaluator.samples, loop.artefacts()
             if mask is None:
                 confusion, roc_auc = loop.selected.confusion(correct), loop.selected.roc_auc()
@@ -66,7 +66,7 @@ def run(
     except NotApplicableError as error:
         return RunResult("not_applicable", str(error), device=device, partition_hash=federation.hash)
     except DivergedError as error:
-        reason = f"{error} in round {round}" if round >= 0 else f"{error} during warm-up"
+        reason = f"{error} in round {round_index}" if round_index >= 0 else f"{error} during warm-up"
         return RunResult(
             "diverged",
             reason,

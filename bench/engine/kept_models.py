@@ -70,7 +70,7 @@ class KeptModels:
         self.stack = models
         attributes = vars(run.method)  # some are there after the first round alone
         state = {name: deepcopy(attributes[name]) for name in run.method.predicts_with if name in attributes}
-        states = {round: self.method[round] for round in set(self.rounds.tolist()) - {last_round}}
+        states = {index: self.method[index] for index in set(self.rounds.tolist()) - {last_round}}
         self.method = {**states, last_round: state}
 
     def correct(self, stack: Stack, method: Mapping[int, Mapping[str, Any]]) -> NDArray[np.int32]:
@@ -81,12 +81,12 @@ class KeptModels:
         run = self._run
         stack_there = {name: value.to(run.device) for name, value in stack.items()}
         correct = np.zeros((len(SPLITS), len(self.rounds)), np.int32)
-        for round in np.unique(self.rounds):
-            for name, value in method[int(round)].items():
+        for round_index in np.unique(self.rounds):
+            for name, value in method[int(round_index)].items():
                 setattr(run.method, name, value.to(run.device) if isinstance(value, Tensor) else value)
             with run_conditions():
                 counts = run.evaluator.all(run.method, run.clients, stack_there).correct
-            mask = self.rounds == round
+            mask = self.rounds == round_index
             correct[:, mask] = counts[:, mask]
         return correct
 

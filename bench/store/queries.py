@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, String, cast, func, select
 
+from bench.errors import RequestError
 from bench.metric_names import ACCURACY
+from bench.spec import sha256
 from bench.store.arrays import unpack_array, unpack_counts, unpack_matrices
 from bench.store.filters import Readings, wanted_values
 from bench.store.models import (
@@ -88,10 +90,11 @@ def stored(connection: Connection, spec_hash: str) -> Stored | None:
 
 
 class Queries:
-    """The questions to one database."""
+    """The questions to the database at ``url``."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, url: str) -> None:
         self._engine = engine
+        self.url = url
 
     def _frame(self, statement: Select[Any]) -> pd.DataFrame:
         import pandas as pd
@@ -128,6 +131,9 @@ class Queries:
 
         A filter is ``column=value`` or ``column=[values]``, for example
         ``runs(dataset="cora", method=["local", "fedavg"], state="done")``.
+
+        Raises:
+            RequestError: a spec was changed since it was stored.
         """
         statement = (
             select(*(column.label(name) for name, column in RUNS.items()))
@@ -137,8 +143,18 @@ class Queries:
         for name, values in wanted_values(filters, RUNS).items():
             statement = statement.where(RUNS[name].in_(values))
         runs = self._frame(statement)
+        self._check_specs(zip(runs["id"], runs["spec"], runs["spec_hash"], strict=True))
         # Where every value is missing, the driver's type would be that of an empty column.
         return runs.astype({"bundle_checked": "datetime64[ns]"})
+
+    def _check_specs(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Refuse runs, given by id, spec and spec hash, whose spec was changed since it was stored."""
+        for number, spec, digest in rows:
+            if sha256(spec) != digest:
+                raise RequestError(
+                    f"run {number} of {self.url}: its spec is not the one that it was stored with; "
+                    "delete the run, or name another --db"
+                )
 
     def states(self) -> dict[str, Stored]:
         """What is stored of every run, by spec hash."""
@@ -152,8 +168,10 @@ class Queries:
             return stored(connection, spec_hash)
 
     def history(self) -> list[Timing]:
-        """What every run that was taken to its end took, for estimates."""
+        """What every run that was taken to its end took, for estimates; raises as ``runs``."""
         statement = select(
+            Run.id,
+            Run.spec_hash,
             Run.dataset,
             Run.scenario,
             Run.clients,
@@ -164,7 +182,9 @@ class Queries:
             Run.peak_memory,
         ).where(Run.state.in_(COMPLETE))
         with self._engine.connect() as connection:
-            return [Timing(*row) for row in connection.execute(statement)]
+            rows: Sequence[Any] = connection.execute(statement).all()
+        self._check_specs((row.id, row.spec, row.spec_hash) for row in rows)
+        return [Timing(*row[2:]) for row in rows]
 
     def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """Columns run_id, client, stage, split, rule, metric, value, samples; value in 0..1.

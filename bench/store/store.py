@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Engine, delete, func, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from bench.errors import RequestError
@@ -103,10 +103,6 @@ def _rows(
 
 class Store(Queries):
     """A result database. Made by ``open_store``; use as a context manager or call ``close``."""
-
-    def __init__(self, engine: Engine, url: str) -> None:
-        super().__init__(engine)
-        self.url = url
 
     def __enter__(self) -> Store:
         return self

@@ -20,9 +20,9 @@ from bench.errors import RequestError
 from bench.federation.build import build
 from bench.federation.types import Federation
 from bench.nn.models import build_model
-from bench.spec import RunSpec
+from bench.spec import FederationKey, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.federations import FederationCopy, Key
+from bench.sweep.federations import FederationCopy
 from bench.sweep.order import Order, of_run
 
 FEDERATIONS = 2
@@ -98,7 +98,7 @@ def run_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Check
 
 
 @lru_cache(maxsize=FEDERATIONS)
-def _federation(key: Key, roots: tuple[str, ...], copy: FederationCopy | None) -> Federation:
+def _federation(key: FederationKey, roots: tuple[str, ...], copy: FederationCopy | None) -> Federation:
     """The federation that the sweep has built; built here where it cannot be read."""
     if copy is not None:
         with suppress(OSError):

@@ -11,12 +11,11 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from bench.errors import NoDataError
-from bench.spec import RunSpec
+from bench.spec import FederationKey, RunSpec
 
 if TYPE_CHECKING:
     from bench.federation.types import Federation
 
-Key = tuple[str, str, int, int, tuple[float, float, float]]
 Build = Callable[..., "Federation"]
 
 ROOM = 2**30
@@ -78,9 +77,9 @@ class Federations:
     not to be had.
     """
 
-    hashes: dict[Key, str] = field(default_factory=dict)
-    provenance: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
-    copies: dict[Key, FederationCopy | None] = field(default_factory=dict)
+    hashes: dict[FederationKey, str] = field(default_factory=dict)
+    provenance: dict[FederationKey, Mapping[str, Any]] = field(default_factory=dict)
+    copies: dict[FederationKey, FederationCopy | None] = field(default_factory=dict)
     missing_data: dict[str, NoDataError] = field(default_factory=dict)
 
 

@@ -16,11 +16,10 @@ from bench.engine.result import Code
 from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
-from bench.spec import RunSpec
+from bench.spec import FederationKey, RunSpec
 from bench.store import connect
 from bench.store.queries import Stored, Timing
 from bench.sweep import fingerprint
-from bench.sweep.federations import Key as FederationKey
 from bench.sweep.policy import FAILURES, SETTLED, Level, sort_of
 
 Status = Literal[
@@ -35,6 +34,11 @@ MARGIN = 1.25
 def kind_of(spec: RunSpec) -> Kind:
     """Data set, scenario, clients and method: runs of one kind take alike."""
     return (spec.dataset, spec.scenario, spec.clients, spec.method)
+
+
+def planned(spec: RunSpec) -> Planned:
+    """The run of a spec, of no grid."""
+    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec)
 
 
 class Estimator:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 
 from bench.federation.build import build as build_federation
-from bench.grids import Planned
 from bench.spec import RunSpec
-from bench.store import open_store
 from bench.store.queries import Timing
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
-from bench.sweep.plan import Kind, Plan, kind_of, make_plan
+from bench.sweep.plan import Kind, Plan, kind_of
 from bench.sweep.policy import Slots
 from bench.sweep.reporters import Reporter
-from bench.sweep.run import sweep
+from bench.sweep.run import temporary_runs
 
 ROUNDS = 3
 
@@ -47,20 +44,15 @@ def probe(
             kinds.setdefault(kind_of(step.spec), step.spec)
     if not kinds:
         return []
-    runs = [_short_run(spec, rounds) for rounds in (2, 1, ROUNDS) for spec in kinds.values()]
-    short_plan = make_plan(runs, {}, lambda dataset: "")
+    specs = [_shortened(spec, rounds) for rounds in (2, 1, ROUNDS) for spec in kinds.values()]
     one_slot = replace(slots, devices=slots.devices[:1])
-    with tempfile.TemporaryDirectory(prefix="bench-probe-") as folder:
-        url = f"sqlite:///{Path(folder, 'probe.db')}"
-        sweep(short_plan, url, roots, one_slot, reporter, execute, build)
-        with open_store(url, create=False) as store:
-            return steady_timings(store.history())
+    with temporary_runs(specs, roots, one_slot, reporter, execute, build) as store:
+        return steady_timings(store.history())
 
 
-def _short_run(spec: RunSpec, rounds: int) -> Planned:
+def _shortened(spec: RunSpec, rounds: int) -> RunSpec:
     rounds = min(rounds, spec.protocol.rounds)
-    short_spec = spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"rounds": rounds})})
-    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, short_spec)
+    return spec.model_copy(update={"protocol": spec.protocol.model_copy(update={"rounds": rounds})})
 
 
 def steady_timings(history: list[Timing]) -> list[Timing]:

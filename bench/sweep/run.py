@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
+from bench.spec import RunSpec
 from bench.store import Store, open_store
 from bench.store.store import now
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build, FederationFile, build_all
 from bench.sweep.order import Checkpoints, Execute
-from bench.sweep.plan import Estimator, Plan, Step
+from bench.sweep.plan import Estimator, Plan, Step, make_plan, planned
 from bench.sweep.policy import FAILURES, SETTLED, Limits, Placement, Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.schedule import Interrupts, Scheduler, Services
@@ -184,3 +186,25 @@ def opened(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots,
         yield slurm_workers.slurm(home / "slurm", placement, runs)
     else:
         yield choose(placement.devices, placement.jobs, placement.threads, runs), LocalWorkers
+
+
+@contextmanager
+def temporary_runs(
+    specs: Iterable[RunSpec],
+    roots: tuple[Path, ...],
+    slots: Slots,
+    reporter: Reporter,
+    execute: Execute,
+    build: Build = build_federation,
+) -> Iterator[Store]:
+    """A database with the runs of some specs, made as a sweep makes them; it goes with the context.
+
+    Raises:
+        RequestError: a federation cannot be what was asked for.
+    """
+    plan = make_plan(map(planned, specs), {}, lambda dataset: "")
+    with TemporaryDirectory(prefix="bench-") as folder:
+        url = f"sqlite:///{Path(folder, 'runs.db')}"
+        sweep(plan, url, roots, slots, reporter, execute, build)
+        with open_store(url, create=False) as store:
+            yield store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,21 +13,17 @@ from bench import streams
 from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.build import build as build_federation
-from bench.grids import Planned
 from bench.spec import RunSpec
-from bench.store import open_store
 from bench.store.bundle import Bundle
-from bench.store.bundle_import import Finding, check_consistent, run_name
+from bench.store.bundle_import import Finding, Outcome, Reading, check_consistent, outcomes, run_name
 from bench.store.filters import filter_known_runs
-from bench.store.outcome import Outcome, Reading, outcomes
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
-from bench.sweep.plan import make_plan
 from bench.sweep.policy import SETTLED, Slots
 from bench.sweep.reporters import Reporter
-from bench.sweep.run import sweep
+from bench.sweep.run import temporary_runs
 
 TOLERANCE, LOOSE = 0.5, 1.0
 """Points by which the pooled test accuracy may differ: of rule ``best_val``, and of the others, which
@@ -113,27 +108,19 @@ def make_again(
             what the bundle says.
     """
     check_consistent(bundle)
-    planned_runs = [_planned(RunSpec.model_validate_json(text)) for text in sample["spec"]]
-    plan = make_plan(planned_runs, {}, lambda dataset: "")
-    with tempfile.TemporaryDirectory(prefix="bench-verify-") as folder:
-        url = f"sqlite:///{Path(folder, 'again.db')}"
-        sweep(plan, url, roots, slots, reporter, execute, build)
-        with open_store(url, create=False) as store:
-            rows = store.runs().set_index("spec_hash", drop=False)
-            part = sample[sample["spec_hash"].isin(rows.index)]
-            pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
-            findings = {
-                run["spec_hash"]: compare(bundle_outcome, new_outcome, str(new_run["reason"]))
-                for (run, bundle_outcome), (new_run, new_outcome) in pairs
-            }
+    specs = map(RunSpec.model_validate_json, sample["spec"])
+    with temporary_runs(specs, roots, slots, reporter, execute, build) as store:
+        rows = store.runs().set_index("spec_hash", drop=False)
+        part = sample[sample["spec_hash"].isin(rows.index)]
+        pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
+        findings = {
+            run["spec_hash"]: compare(bundle_outcome, new_outcome, str(new_run["reason"]))
+            for (run, bundle_outcome), (new_run, new_outcome) in pairs
+        }
     return [
         Check(run["spec_hash"], run_name(run), *findings.get(run["spec_hash"], (None, NOT_MADE)))
         for run in sample.to_dict("records")
     ]
-
-
-def _planned(spec: RunSpec) -> Planned:
-    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec)
 
 
 def compare(bundle_outcome: Outcome, new_outcome: Outcome, reason: str = "") -> tuple[Finding | None, str]:

@@ -15,7 +15,7 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.spec import RunSpec
 from bench.tune.record import Record, file_name, parse
-from bench.tune.tuning import configured, no_study, numerics
+from bench.tune.tuning import configured, no_search, numerics
 
 NAMED = 5
 """Cells without a configuration that a message names."""
@@ -23,13 +23,13 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Configuration:
-    """The finished study of a cell. ``own``: by the user, not one that comes with the suite."""
+    """The finished search of a cell. ``own``: by the user, not one that comes with the suite."""
 
     record: Record
     own: bool
 
     def fits(self, spec: RunSpec) -> bool:
-        """Whether the study was made for the spec's cell: all settings are the same but the seed and the
+        """Whether the search was made for the spec's cell: all settings are the same but the seed and the
         partition's.
         """
         return self.record.spec.cell_on_any_partition == spec.cell_on_any_partition
@@ -136,7 +136,7 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
     gaps: dict[str, None] = {}
     runs = []
     for run in planned_runs:
-        if run.spec is None or no_study(run):
+        if run.spec is None or no_search(run):
             runs.append(run)
             continue
         winner = winners.of(run.spec)

@@ -1,4 +1,4 @@
-"""The file of a finished study: what was asked, what was used, every trial, and the winner."""
+"""The file of a finished search: what was asked, what was used, every trial, and the winner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EPSILON = 1e-6
 PACKAGES = ("numpy", "optuna", "torch")
 
 State = Literal["complete", "pruned", "cut", "diverged", "oom", "failed"]
-"""``pruned`` by the curve; ``cut`` when the study's client epochs were used up."""
+"""``pruned`` by the curve; ``cut`` when the search's client epochs were used up."""
 
 Accuracy = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -78,12 +78,12 @@ STATED = {
     "default_validation": "the default's validation accuracy is not that of the default configuration's "
     "trial",
 }
-"""Parts of a record that follow from its study and trials, and what is wrong where they do not."""
+"""Parts of a record that follow from its search and trials, and what is wrong where they do not."""
 
 
 class Record(_Part):
-    """A finished study. ``cell`` is the default configuration's spec without its seed, ``clients`` the hash
-    of the federation that the trials were made on.
+    """A finished search, called ``study`` in its file. ``cell`` is the default configuration's spec without
+    its seed, ``clients`` the hash of the federation that the trials were made on.
     """
 
     format: Literal[1] = FORMAT
@@ -133,7 +133,7 @@ class Record(_Part):
 
     @property
     def tuning(self) -> Tuning:
-        """The study."""
+        """What was searched."""
         return Tuning(self.spec, self.space, self.seeds, self.budget.trials)
 
 
@@ -143,8 +143,8 @@ def client_epochs(trials: Sequence[Trial]) -> float:
 
 
 def ended(tuning: Tuning, trials: Sequence[Trial]) -> str:
-    """What of a study's budget is used up: ``trials``, ``client epochs`` (less is left than the dearest trial
-    took), or all of its ``space``; empty where the search goes on.
+    """What of a search's budget is used up: ``trials``, ``client epochs`` (less is left than the dearest
+    trial took), or all of its ``space``; empty where the search goes on.
     """
     if len(trials) >= tuning.trials:
         return "trials"
@@ -165,7 +165,7 @@ def dearest(tuning: Tuning, trials: Sequence[Trial]) -> float:
 
 
 def _outcome(tuning: Tuning, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The parts of a record that follow from its study and trials; the winner is None where there is none."""
+    """The parts of a record that follow from search and trials; the winner is None where there is none."""
     lead = best_of(trials)
     default = (trial.validation for trial in trials if trial.parameters == tuning.default)
     return {
@@ -183,7 +183,7 @@ class NoWinnerError(RequestError):
 
 
 def record(tuning: Tuning, clients: str, trials: Sequence[Trial]) -> Record:
-    """The record of a study on these clients whose budget is used up.
+    """The record of a search on these clients whose budget is used up.
 
     Raises:
         NoWinnerError: no trial gave a number, or the default configuration takes more than the budget.

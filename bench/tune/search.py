@@ -68,6 +68,16 @@ def rungs(spec: RunSpec) -> list[int]:
     return sorted({-(-rounds * part // PARTS) for part in range(first_part, PARTS + 1)})
 
 
+def least_epochs(tuning: Tuning) -> float:
+    """Client epochs that the default configuration takes up to its first rung, with the warm-up that its
+    method declares (``warm_up_epochs``), over the seeds.
+    """
+    spec = tuning.spec
+    share = spec.protocol.participants(spec.clients) / spec.clients
+    warm_up = float(spec.hyper.get("warm_up_epochs", 0))
+    return len(tuning.seeds) * (warm_up + rungs(spec)[0] * spec.protocol.local_epochs * share)
+
+
 def standing(tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], width: int) -> Standing:
     """Where a search stands whose trials come ``width`` at a time.
 

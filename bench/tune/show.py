@@ -135,7 +135,7 @@ def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int
     """A dry run for programs."""
     rows = [
         {
-            "study": entry.tuning.name,
+            "search": entry.tuning.name,
             "method": entry.tuning.spec.method,
             "dataset": entry.tuning.spec.dataset,
             "scenario": entry.tuning.spec.scenario,
@@ -150,14 +150,14 @@ def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int
         }
         for entry in searches
     ]
-    return {"studies": rows, "skipped": dict(skipped), "slots": slots}
+    return {"searches": rows, "skipped": dict(skipped), "slots": slots}
 
 
 def outcome_json(searches: Searches) -> dict[str, Any]:
     """What a request came to, for programs."""
     rows = [
         {
-            "study": record.study,
+            "search": record.study,
             "file": str(path),
             "winner": record.winner.model_dump(),
             "default_validation": record.default_validation,

@@ -7,15 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from bench.errors import RequestError
-from bench.grids import Planned
-from bench.spec import RunSpec
+from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
 from bench.store.queries import Timing
 from bench.store.store import stored_runs
-from bench.sweep.federations import Key
-from bench.sweep.plan import Step
+from bench.sweep.plan import Step, planned
 from bench.tune.record import EPSILON, Trial, client_epochs
-from bench.tune.search import Runs, Standing, TrialRun, standing
+from bench.tune.search import Runs, Standing, TrialRun, least_epochs, standing
 from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, Value
 
@@ -69,11 +67,19 @@ class Search:
         return [trial for trial in self.standing.trials if trial.parameters not in parameters]
 
     def check_total(self) -> None:
-        """Refuse a total that lies below what was done.
+        """Refuse a total that lies below what was done, or that no trial fits into.
 
         Raises:
-            RequestError: more trials are stored than are asked for, or have used more client epochs.
+            RequestError: more trials are stored than are asked for, or have used more client epochs; the
+                default configuration takes more than all of them grant before its first rung.
         """
+        least = least_epochs(self.tuning)
+        if least > self.tuning.budget + EPSILON:
+            raise RequestError(
+                f"{self.tuning.title}: its first trial takes {least:,.0f} client epochs or more, warm-up "
+                f"included, and {self.tuning.trials} grant {self.tuning.budget:,}: expected --trials "
+                f"{math.ceil(least / self.tuning.run_epochs)} or more, or more rounds"
+            )
         count = len(self._runs)
         epochs = client_epochs(self.standing.trials)
         floor = max(count, math.ceil((epochs - EPSILON) / self.tuning.run_epochs))
@@ -89,14 +95,7 @@ class Search:
             return []
         specs = [spec for spec in self.standing.to_run if spec.hash not in self.asked]
         self.asked |= {spec.hash for spec in specs}
-        return [
-            Step(
-                Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec),
-                "missing",
-                to_run=True,
-            )
-            for spec in specs
-        ]
+        return [Step(planned(spec), "missing", to_run=True) for spec in specs]
 
 
 def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | None = None) -> None:
@@ -115,11 +114,6 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
     means = scores.groupby("run_id")["value"].mean()
     for row in frame.to_dict("records"):
         spec = RunSpec.model_validate_json(row["spec"])
-        if spec.hash != row["spec_hash"]:
-            raise RequestError(
-                f"run {row['id']} of {store.url}: its spec is not the one that it was stored with; "
-                "delete the run, or name another --db"
-            )
         numerics = cells.get((spec.method, spec.dataset))
         stored_numerics = {"method": row["method_numerics"], "engine": row["engine_numerics"]}
         if numerics is not None and stored_numerics != numerics:
@@ -138,7 +132,11 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
 
 
 def opened(
-    database: str, home: Path, tunings: Sequence[Tuning], width: int, clients: Mapping[Key, str] | None = None
+    database: str,
+    home: Path,
+    tunings: Sequence[Tuning],
+    width: int,
+    clients: Mapping[FederationKey, str] | None = None,
 ) -> tuple[list[Search], list[Timing]]:
     """The searches as they are stored, and what their runs took.
 
@@ -146,7 +144,7 @@ def opened(
 
     Raises:
         RequestError: as ``read``; the database holds runs that are reported, or cannot be written where there
-            are ``clients``; a total lies below what was done; trials of an older version are at hand.
+            are ``clients``; as ``Search.check_total``; trials of an older version are at hand.
     """
     journal = home / "tuning" / "journal.log"
     if journal.exists():

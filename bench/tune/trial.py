@@ -56,10 +56,10 @@ def rung_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Chec
 
     @dataclass
     class RungCheckpoint(Checkpoint):
-        def keep(self, run: Run, round: int, seconds: float) -> None:
-            if round + 1 == run.spec.protocol.rounds:
+        def keep(self, run: Run, round_index: int, seconds: float) -> None:
+            if round_index + 1 == run.spec.protocol.rounds:
                 self.minutes = 0.0
-            super().keep(run, round, seconds)
+            super().keep(run, round_index, seconds)
 
     checkpoint = execution.run_checkpoint(spec, federation, order)
     if checkpoint is None or order.checkpoints is None or not METHODS.named(spec.method).prolongable:

@@ -42,7 +42,7 @@ REPORT_SEEDS = range(20)
 
 @dataclass(frozen=True)
 class Tuning:
-    """One study. ``spec`` is the cell's default configuration; its seed plays no role.
+    """One search. ``spec`` is the cell's default configuration; its seed plays no role.
 
     ``trials`` is a total. The budget in client epochs (passes of a client over its training items,
     on average over clients) follows from it and from the protocol, so it is the same for all methods.
@@ -61,7 +61,7 @@ class Tuning:
 
     @property
     def budget(self) -> int:
-        """Client epochs of the whole study."""
+        """Client epochs of the whole search."""
         return self.trials * self.run_epochs
 
     @property
@@ -97,7 +97,7 @@ class Tuning:
 
     @cached_property
     def name(self) -> str:
-        """The study's name; it changes with everything that decides a trial's numbers but the budget."""
+        """The search's name; it changes with everything that decides a trial's numbers but the budget."""
         identity = {
             "cell": self.spec.cell_tree(),
             "stage": STAGE,
@@ -181,15 +181,15 @@ def check_request(trials: int, seeds: Sequence[int]) -> tuple[int, ...]:
     """The seeds of the search, the default ones where none are named.
 
     Raises:
-        RequestError: fewer than one trial; a seed that is negative, named twice, or used by reports.
+        RequestError: fewer than one trial; a seed that is negative or used by reports.
     """
     if trials < 1:
         raise RequestError(f"--trials expects at least 1, got {trials}")
     checked_seeds = tuple(seeds) or SEEDS
     for seed in checked_seeds:
-        if seed in REPORT_SEEDS or seed < 0 or checked_seeds.count(seed) > 1:
+        if seed in REPORT_SEEDS or seed < 0:
             raise RequestError(
-                f"--seed expects different seeds that no report uses, {REPORT_SEEDS.stop} or more, "
+                f"--seed expects seeds that no report uses, {REPORT_SEEDS.stop} or more, "
                 f"got {', '.join(map(str, checked_seeds))}"
             )
     return checked_seeds
@@ -198,7 +198,7 @@ def check_request(trials: int, seeds: Sequence[int]) -> tuple[int, ...]:
 def tunings(
     runs: Iterable[Planned], trials: int, seeds: tuple[int, ...]
 ) -> tuple[list[Tuning], dict[str, str]]:
-    """The studies of some planned runs, and the cells that have none with the reason.
+    """The searches of some planned runs, and the cells that have none with the reason.
 
     A method that only reads another one's run is tuned with it.
 
@@ -209,7 +209,7 @@ def tunings(
     reasons: dict[str, str] = {}
     for run in runs:
         name = f"{run.method} {run.dataset} {run.scenario} {run.clients}"
-        reason = no_study(run)
+        reason = no_search(run)
         if reason:
             reasons[name] = reason
             continue
@@ -227,7 +227,7 @@ def tunings(
     return list(by_name.values()), reasons
 
 
-def no_study(run: Planned) -> str:
+def no_search(run: Planned) -> str:
     """Why a planned run cannot be tuned; empty where it can."""
     if run.spec is None:
         return run.reason

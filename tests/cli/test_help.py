@@ -54,7 +54,7 @@ def test_the_list_of_commands_has_a_line_for_each_and_imports_none() -> None:
     text = " ".join(process.stdout.split())
     assert "sweep Run what is not done yet of a grid. " in text.replace("│", "")
     assert "Exit code 0: all agree" not in text
-    assert text.endswith("['bench.cli.spellings', 'bench.cli.main']")
+    assert text.endswith("['bench.cli.output', 'bench.cli.spellings', 'bench.cli.main']")
 
 
 WORK = {
@@ -131,7 +131,7 @@ WRONG = (
     "runs status --watch --json",
     "export -d cora",
     "import",
-    "verify bundle --seed -1",
+    "verify bundle --draw-seed -1",
     "leaderboard serve --out site --own",
     "data stats --data-root /nowhere",
     "db backup",

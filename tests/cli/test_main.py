@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,3 +25,22 @@ def test_a_full_disk_is_one_line_and_exit_code_1() -> None:
     assert process.returncode == 1
     assert process.stderr.startswith("bench: ")
     assert process.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", ["datasets", "methods", "methods local", "grids", "runs status", "--version", "sweep --help"]
+)
+def test_a_reader_that_goes_away_is_no_failure(words: str, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = subprocess.run(
+        [sys.executable, "-c", f"from bench.cli.main import main; main({words.split()})"],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**environment, "BENCH_HOME": str(tmp_path)},
+    )
+    os.close(write_end)
+    assert (process.returncode, process.stderr) == (0, "")

@@ -106,6 +106,28 @@ def test_what_no_run_has_is_refused_in_one_line(
     assert message in error
 
 
+@pytest.mark.parametrize("spec", ["{", '{"a":1}', None], ids=["broken", "of other fields", "of another seed"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sweep -d cora -k 3 -m local --dry-run",
+        "runs show 1",
+        "runs show cora/non-overlapping/3/local",
+        "runs save-models cora/non-overlapping/3/local",
+        "tune -d cora -k 3 -m local --dry-run",
+    ],
+)
+def test_a_spec_that_was_changed_by_hand_is_refused_with_its_runs_number(
+    words: str, spec: str | None, tmp_path: Path, bench: Bench
+) -> None:
+    other_spec = resolve("cora", "non-overlapping", 3, "local", 9, {"protocol.rounds": 1}).canonical()
+    with sqlite3.connect(tmp_path / "bench.db") as database:
+        database.execute("update runs set spec = ? where id = 1", [spec or other_spec])
+    ended = bench(words)
+    assert ended.refused
+    assert "run 1 of " in ended.err
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("safetensors") is None, reason="the extra 'models' is not installed")
 def test_models_are_saved_by_a_sweep_and_again_from_what_is_stored(tmp_path: Path, bench: Bench) -> None:

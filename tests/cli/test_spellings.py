@@ -21,6 +21,7 @@ from .conftest import Bench
             "speed --device cpu --methods all --json rows",
             "speed --devices cpu --method all --out rows",
         ),
+        ("verify bundle --seed 3", "verify bundle --draw-seed 3"),
         ("data list --data-root x", "datasets --data-root x"),
     ],
 )

@@ -30,27 +30,27 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     assert "after 2 of 2 trials and 24 of 24 client epochs" in out  # 2 trials x 2 rounds x 3 epochs x 2 seeds
 
     outcome = json.loads(bench(LOCAL, "--json").out)
-    (study,) = outcome["finished"]
-    assert Path(study["file"]) == home / "tuned" / "local-cora-non-overlapping-3.json"
-    assert study["winner"]["validation"] >= study["default_validation"] > 0
+    (search,) = outcome["finished"]
+    assert Path(search["file"]) == home / "tuned" / "local-cora-non-overlapping-3.json"
+    assert search["winner"]["validation"] >= search["default_validation"] > 0
     assert outcome["failed"] == {}
 
-    (row,) = json.loads(bench(LOCAL, "--dry-run --json").out)["studies"]
+    (row,) = json.loads(bench(LOCAL, "--dry-run --json").out)["searches"]
     assert row["trials"] == {"done": 2, "asked": 2}
     assert row["client_epochs"] == {"used": 24.0, "asked": 24}
     assert row["ended"] == "trials"
-    (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["studies"]
+    (row,) = json.loads(bench(SEARCH, "--trials 6 --dry-run --json").out)["searches"]
     spent = [
         trial.seconds
         for trial in configurations(home).by_file["local-cora-non-overlapping-3.json"][0].record.trials
     ]
-    assert row["seconds"] == pytest.approx(sum(spent) / 24 * 48), "by the study's own trials"
+    assert row["seconds"] == pytest.approx(sum(spent) / 24 * 48), "by the search's own trials"
 
     grid = ad_hoc(Filters(("cora",), (), (3,), ("local",)))
     planned = expand(grid, overrides=parse_overrides(SETTINGS))
     (run,) = tuned(planned, configurations(home))
     assert run.spec is not None
-    assert run.spec.client.learning_rate == study["winner"]["overrides"]["client.learning_rate"]
+    assert run.spec.client.learning_rate == search["winner"]["overrides"]["client.learning_rate"]
     assert run.spec.client.hidden == 8
     assert run.seed == 0
 
@@ -64,6 +64,8 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
         (WHERE, "--grid"),
         (f"-m local {WHERE} --grid tuning_fedsheafn", "did you mean 'tuning_fedsheafhn'"),
         (f"-m local {WHERE} --trials 0", "--trials expects at least 1"),
+        (f"-m fedsheafhn {WHERE} --trials 1", "expected --trials 9 or more"),  # 2 x 53 of 12
+        (f"-m fedsheafhn {WHERE} --trials 8 --dry-run", "expected --trials 9 or more"),
         (f"-m local {WHERE} --trials=-3", "--trials expects at least 1"),
         (f"-m local {WHERE} --seed 3 --seed 1000", "--seed expects"),
         (f"-m local {WHERE} -k 100000", "100000"),

@@ -26,7 +26,7 @@ from bench.spec import RunSpec
 from bench.store import Context, open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
-from bench.store.outcome import Outcome
+from bench.store.bundle_import import Outcome
 from bench.sweep import fingerprint, verify
 from bench.sweep.reporters import PlainLines
 from bench.sweep.verify import compare, draw, obstacles
@@ -251,7 +251,7 @@ def test_wrong_requests(real: Path, home: Path, tmp_path: Path, capsys: pytest.C
     old = database(tmp_path / "a.db", [])
     for arguments, problem in (
         ((str(real), "--sample", "0"), "--sample expects at least 1, got 0"),
-        ((str(real), "--seed", "-1"), "--seed"),
+        ((str(real), "--draw-seed", "-1"), "--draw-seed"),
         ((str(tmp_path / "none"),), "no bundle at"),
         ((str(real), "--db", f"sqlite:///{tmp_path / 'none.db'}"), "no database at"),
         ((str(broken), "--db", old), "curve"),

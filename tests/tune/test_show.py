@@ -1,10 +1,11 @@
 """What searches look like in a dry run."""
 
 import pytest
-from tune_toys import go_on, tuning
 
 from bench.tune.search import Standing
 from bench.tune.show import Progress, cost
+
+from .tune_toys import go_on, tuning
 
 NINE, ONE = tuning(trials=9), tuning(trials=1)
 

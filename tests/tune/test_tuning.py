@@ -1,10 +1,9 @@
-"""What is searched, and what a study's name and budget follow from."""
+"""What is searched, and what a search's name and budget follow from."""
 
 import math
 from dataclasses import replace
 
 import pytest
-from tune_toys import tuning
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
@@ -14,6 +13,8 @@ from bench.hyper import HyperParameters, tunable
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.tune.tuning import REPORT_SEEDS, check_request, configured, search_space, tunings
+
+from .tune_toys import tuning
 
 FAMILIES = {"graph": "cora", "hypergraph": "coraca", "image": "cifar10"}
 
@@ -83,21 +84,21 @@ def test_a_configuration_changes_what_it_names_and_nothing_else() -> None:
 
 
 def test_budget_and_name() -> None:
-    study = tuning("local", 8)
-    assert study.budget == 8 * 6 * 2 * 2  # trials, rounds, local epochs, seeds
-    assert study.size == 4 * 4 * 3
-    assert math.isclose(study.budget, tuning("fedsheafhn", 8).budget)
-    same = replace(study, trials=20, spec=study.spec.model_copy(update={"seed": 3}))
-    assert same.name == study.name, "a study goes on with a larger total"
+    search = tuning("local", 8)
+    assert search.budget == 8 * 6 * 2 * 2  # trials, rounds, local epochs, seeds
+    assert search.size == 4 * 4 * 3
+    assert math.isclose(search.budget, tuning("fedsheafhn", 8).budget)
+    same = replace(search, trials=20, spec=search.spec.model_copy(update={"seed": 3}))
+    assert same.name == search.name, "a search goes on with a larger total"
     others = [
-        replace(study, seeds=(1000, 1002)),
-        replace(study, space={"client.dropout": (0.0, 0.5)}),
-        replace(study, spec=configured(study.spec, {"client.dropout": 0.3})),
+        replace(search, seeds=(1000, 1002)),
+        replace(search, space={"client.dropout": (0.0, 0.5)}),
+        replace(search, spec=configured(search.spec, {"client.dropout": 0.3})),
         tuning("fedavg", 8),
         tuning("local", 8, clients=4),
     ]
-    assert len({study.name, *(study.name for study in others)}) == 6
-    first, second = study.specs({**study.default, "client.dropout": 0.0})
+    assert len({search.name, *(search.name for search in others)}) == 6
+    first, second = search.specs({**search.default, "client.dropout": 0.0})
     assert (first.seed, second.seed, first.client.dropout) == (1000, 1001, 0.0)
 
 
@@ -107,7 +108,6 @@ def test_budget_and_name() -> None:
         (0, (), "--trials expects at least 1, got 0"),
         (5, (1000, 19), "got 1000, 19"),
         (5, (0,), "no report uses, 20 or more, got 0"),
-        (5, (1000, 1000), "got 1000, 1000"),
         (5, (-1,), "got -1"),
     ],
 )
@@ -130,17 +130,17 @@ def planned(method: str, **overrides: object) -> Planned:
     return Planned("cora", "non-overlapping", 10, method, 1000, spec)
 
 
-def test_one_study_serves_a_method_and_those_that_read_its_run() -> None:
-    studies, skipped = tunings(
+def test_one_search_serves_a_method_and_those_that_read_its_run() -> None:
+    searches, skipped = tunings(
         [planned("fedavg"), planned("fedavg_ft"), planned("majority"), planned("local")], 5, (1000,)
     )
-    assert [study.spec.method for study in studies] == ["fedavg", "local"]
+    assert [search.spec.method for search in searches] == ["fedavg", "local"]
     assert skipped == {"majority cora non-overlapping 10": "majority does not train"}
     (alone,), _ = tunings([planned("fedavg_ft")], 5, (1000,))
-    assert alone.name == studies[0].name
+    assert alone.name == searches[0].name
 
 
-def test_what_has_no_study() -> None:
+def test_what_has_no_search() -> None:
     with pytest.raises(RequestError, match="nothing to tune: majority cora"):
         tunings([planned("majority")], 5, (1000,))
     with pytest.raises(RequestError, match="an attack"):
@@ -155,11 +155,11 @@ def test_what_has_no_study() -> None:
 
 def test_the_tuning_grid_gives_every_method_of_the_study_the_same_budget() -> None:
     grid = load_grid("tuning_fedsheafhn")
-    studies, skipped = tunings(expand(grid), 20, (1000, 1001))
+    searches, skipped = tunings(expand(grid), 20, (1000, 1001))
     cells: dict[tuple[str, int], set[str]] = {}
-    for study in studies:
-        cells.setdefault((study.spec.dataset, study.spec.clients), set()).add(study.spec.method)
-        assert study.budget == 20 * study.spec.protocol.rounds * study.spec.protocol.local_epochs * 2
+    for search in searches:
+        cells.setdefault((search.spec.dataset, search.spec.clients), set()).add(search.spec.method)
+        assert search.budget == 20 * search.spec.protocol.rounds * search.spec.protocol.local_epochs * 2
     methods = set(load_grid("paper_tables").methods)
     assert set(cells) == {
         (data, k) for data in load_grid("paper_tables").settings[0].datasets for k in (10, 20)

@@ -7,11 +7,12 @@ import random
 from statistics import median
 
 import pytest
-from tune_toys import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, reached, tuning, warm
 
 from bench.spec import RunSpec
 from bench.tune.record import best_of
 from bench.tune.search import COMPLETED, TrialRun, rungs, standing
+
+from .tune_toys import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, reached, tuning, warm
 
 SMALL = {"client.learning_rate": (0.001, 0.01), "client.dropout": (0.0, 0.5)}
 

@@ -8,10 +8,11 @@ import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from tune_toys import go_on, tuning
 
 from bench.errors import RequestError
 from bench.tune.proposals import export, propose
+
+from .tune_toys import go_on, tuning
 
 
 def test_proposals_follow_from_the_trials_and_are_new() -> None:

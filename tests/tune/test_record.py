@@ -1,4 +1,4 @@
-"""The files of finished studies: what is refused, and which runs they make and explain."""
+"""The files of finished searches: what is refused, and which runs they make and explain."""
 
 import json
 import shutil
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tune_toys import EPOCHS, ROUNDS, finished, room, tuning, warm
 
 from bench.errors import RequestError
 from bench.grids import Planned
@@ -17,6 +16,8 @@ from bench.sweep.plan import make_plan
 from bench.tune import apply
 from bench.tune.apply import configurations, tuned
 from bench.tune.record import Trial, best_of, parse, write
+
+from .tune_toys import EPOCHS, ROUNDS, finished, room, tuning, warm
 
 NAME = "local-cora-non-overlapping-3.json"
 SETTINGS = {"protocol.rounds": ROUNDS, "protocol.local_epochs": EPOCHS}
@@ -90,7 +91,7 @@ def _set(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 def _fewer(tree: dict[str, Any]) -> None:
-    """A study that says it had less to do than it was asked for."""
+    """A search that says it had less to do than it was asked for."""
     tree["trials"].pop()
     tree["used"]["trials"] -= 1
     tree["used"]["client_epochs"] = sum(trial["client_epochs"] for trial in tree["trials"])
@@ -332,7 +333,7 @@ def test_a_damaged_file_among_others_is_named(home: Path, shipped: Path) -> None
         configurations(home)
 
 
-def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shipped: Path) -> None:
+def test_a_search_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shipped: Path) -> None:
     tree = json.loads((home / "tuned" / NAME).read_text())
     tree["cell"]["method"] = "my_own"
     (shipped / "my_own-cora-non-overlapping-3.json").write_text(json.dumps(tree))
@@ -343,7 +344,7 @@ def test_a_study_of_a_method_that_is_not_at_hand_harms_nobody(home: Path, shippe
     assert known.behind(spec.model_copy(update={"method": "my_own"})) is None, "its runs stay as they are"
 
 
-def test_a_costly_study_is_whole_too(tmp_path: Path) -> None:
+def test_a_costly_search_is_whole_too(tmp_path: Path) -> None:
     record = finished(tmp_path, tuning(trials=5), warm)
     assert (record.used.trials, record.used.client_epochs) == (3, 108.0)  # of 120, a trial takes 36
     assert parse((tmp_path / "tuned" / NAME).read_bytes(), NAME) == record
