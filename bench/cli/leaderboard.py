@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(out: Path, db: str | None, own: bool, release: str = "") -> Site:
+def _build(out: Path, db: str | None, own: bool, release: str = "", url: str = "") -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
     from bench.studies.shipped import opened
@@ -27,11 +27,13 @@ def _build(out: Path, db: str | None, own: bool, release: str = "") -> Site:
     folder.check(out)  # before everything is read, which takes longer
     folder.check_release(out, release)
     with opened(db, own) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out, release)
+        return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url)
 
 
 @app.command
-def build(*, out: Path = Path("site"), db: Database = None, own: Own = False, release: str = "") -> None:
+def build(
+    *, out: Path = Path("site"), db: Database = None, own: Own = False, release: str = "", url: str = ""
+) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
     Parameters
@@ -40,8 +42,10 @@ def build(*, out: Path = Path("site"), db: Database = None, own: Own = False, re
         Folder for the site; an earlier site there is replaced, but for its change log and frozen copies.
     release
         Also keep a frozen copy of this site under releases/RELEASE.
+    url
+        Address at which the folder will be published, for the previews that other sites show of its pages.
     """
-    site = _build(out, db, own, release)
+    site = _build(out, db, own, release, url)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bench.metric_names import ACCURACY, METRICS, Metric
+from bench.pages.templating import records
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.spread import MEASURES
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
@@ -115,7 +116,8 @@ class StudyBoards:
         """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
         ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
         that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
-        ``group`` is its group of ties there.
+        ``group`` is its group of ties there. ``heading`` names the table, or the experiment, whose tables may
+        be called like a paper.
         """
         study, group, line = self.study, cell.group, cell.line
         is_usual = cells.experiment.competes and not line.setting
@@ -144,6 +146,7 @@ class StudyBoards:
         return {
             "cell": cell,
             "title": line.title if cells.experiment.main else cell.title,
+            "heading": cell.table if cells.experiment.main else cells.experiment.title,
             "settings": f"{name} ({cell.setting})" if name else cell.setting,
             "usual": is_usual,
             "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
@@ -167,6 +170,16 @@ class Boards:
     studies: tuple[StudyBoards, ...]
 
     @property
+    def method_titles(self) -> dict[str, str]:
+        """Method -> its title in the first ranking that has it."""
+        tables = [entry.ranking.table for entry in self.studies if entry.ranking]
+        return {
+            method: title
+            for table in reversed(tables)
+            for method, title in zip(table["method"], table["title"], strict=True)
+        }
+
+    @property
     def runs_outside_tables(self) -> list[tuple[str, int]]:
         """Columns with runs that no table or experiment of any study has, and how many runs."""
         experiments = (cells for study in self.studies for cells in study.experiments)
@@ -187,12 +200,6 @@ def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
     )
     return Boards(collection.results, tuple(entries))
-
-
-def records(table: pd.DataFrame) -> list[Row]:
-    """The rows of a frame by column, None where a number is missing."""
-    values = table.astype(object).where(table.notna(), None)
-    return [{str(column): value for column, value in row.items()} for row in values.to_dict("records")]
 
 
 def links(runs: Runs) -> tuple[RunLink, ...]:

@@ -10,18 +10,21 @@ from functools import partial
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pandas as pd
 
 from bench import __version__
 from bench.garbage import seldom_collected
 from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
-from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage, records
+from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage
 from bench.leaderboard.methods import MethodDescription, about, other_runs
-from bench.leaderboard.pictures import Scale, scale
+from bench.leaderboard.pictures import Scale, scale, usual_ends
 from bench.pages import templating
 from bench.pages.grades import GRADES
 from bench.report.captions import LEGEND
+from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
 from bench.report.ranking_views import pairs_record
 from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.ranks import DRAWS, LEAST
@@ -54,10 +57,11 @@ def build(
     out: Path,
     release: str = "",
     today: date | None = None,
+    url: str = "",
 ) -> Site:
     """Write the site into ``out``, which is replaced whole, but for its change log and its frozen copies;
     unchanged results give the same bytes. ``release`` names a frozen copy of this one, ``today`` is the day
-    that changes are noted under.
+    that changes are noted under, ``url`` the address that the folder is published at, if that is known.
 
     Raises:
         RequestError: no runs, ``out`` is something else than a site or cannot be written, or there is such
@@ -69,7 +73,7 @@ def build(
     with seldom_collected():
         all_boards = boards(source, studies, suite)
         with folder.replacement(out) as site:
-            writer = _Writer(source, all_boards, methods, site)
+            writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
             writer.write(out, release, today or date.today())
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
     return Site(writer.runs, len(sizes), sum(sizes))
@@ -79,20 +83,22 @@ class _Writer:
     """Writes the pages of one site."""
 
     def __init__(
-        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path
+        self, source: Source, all_boards: Boards, methods: Mapping[str, type[Method]], site: Path, url: str
     ) -> None:
         self._source, self._boards, self._methods, self._site = source, all_boards, methods, site
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._about: dict[str, MethodDescription] = {}
+        self._titles = all_boards.method_titles
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
             {name: getattr(addresses, name) for name in addresses.__dict__ if name.endswith("_page")},
-            records=records,
             verdicts=verdicts,
+            dataset_title=datasets.title,
+            legend=LEGEND_OF_STATISTICS,
+            about=self._about,
+            url=url,
             with_std=with_std,
             signed=signed,
-            scale=scale,
-            Scale=Scale,
             version=__version__,
         )
         self.runs = 0
@@ -130,7 +136,7 @@ class _Writer:
             studies=self._boards.studies,
             headlines=[study.headline for study in self._boards.studies],
             coverage=coverage,
-            methods=list(self._about.values()),
+            methods=[description for _, description in sorted(self._about.items())],
             datasets=descriptions,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
             runs=self.runs,
@@ -150,7 +156,7 @@ class _Writer:
 
     def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Row]) -> None:
         """A board; its rows have an anchor there, and the same one on their methods' pages."""
-        address, title = board_page(study.study.name, dataset), study.study.title_of(dataset)
+        address, title = board_page(study.study.name, dataset), datasets.title(dataset)
         name = Path(address).stem
         rows = [
             {**row, "anchor": f"{name}-{number}", "board": address, "place": title}
@@ -159,14 +165,11 @@ class _Writer:
         for row in rows:
             self._rows[row["method"]].append(row)
             self._describe(row["method"], row["title"] if row["usual"] else "")
-        table = frame.frame(row["cell"] for row in values)
         metrics = [metric for metric in OTHER_METRICS if any(metric in row["by_metric"] for row in values)]
-        table = table.assign(
-            group=[row["group"] for row in values],
-            trust=[row["trust"] for row in values],
-            **{metric: [row["by_metric"].get(metric) for row in values] for metric in metrics},
-        )
-        frame.write(self._site / "data" / f"{name}.csv", table.astype({"group": "Int64"}))
+        types: dict[str, str] = frame.TYPES | {"group": "Int64", "trust": "string"}
+        types |= dict.fromkeys(metrics, "float64")
+        table = pd.DataFrame([row | row["by_metric"] for row in values], columns=list(types)).astype(types)
+        frame.write(self._site / "data" / f"{name}.csv", table)
         self._page(
             address,
             "board.html",
@@ -174,8 +177,8 @@ class _Writer:
             dataset=dataset,
             title=title,
             name=name,
+            rows=rows,
             parts=_parts(rows),
-            about=self._about,
             charts=charts.write(study, dataset, self._site / "data", name),
             waiting=study.waiting_methods,
             metrics=metrics,
@@ -214,8 +217,7 @@ class _Writer:
         unshown_runs = other_runs(runs, shown_hashes)
         for name in sorted({*self._methods, *self._rows, *runs["method"]}):
             self._describe(name)
-        self._about = dict(sorted(self._about.items()))
-        for name, description in self._about.items():
+        for name, description in sorted(self._about.items()):
             self._page(
                 method_page(name),
                 "method.html",
@@ -224,44 +226,65 @@ class _Writer:
                 rows=self._rows[name],
                 beside=unshown_runs.get(name, []),
                 pairs=by_method.get(name, []),
-                about=self._about,
             )
-        return {name: description.title for name, description in self._about.items()}
+        return {name: description.title for name, description in sorted(self._about.items())}
 
     def _describe(self, name: str, title: str = "") -> None:
-        """Know a method, by its own title or that of its row in a study's table."""
+        """Know a method; one that has no title anywhere else goes by that of its row in a table."""
         if name not in self._about or (title and self._about[name].title == name):
-            self._about[name] = about(name, self._methods, title)
+            self._about[name] = about(name, self._methods, self._titles.get(name, ""), title)
 
     def _write_datasets(self) -> list[datasets.DatasetDescription]:
         """The pages of all data sets that a board or a run has."""
         studies = self._boards.studies
         names = {name for study in studies for name in study.boards} | {*self._boards.results.runs["dataset"]}
-        pages = [datasets.about(name, studies) for name in sorted(names)]
+        pages = [datasets.about(name, studies, self._source) for name in sorted(names)]
         for page in pages:
             boards = [study for study in studies if page.name in study.boards]
             self._page(dataset_page(page.name), "dataset.html", about=page, studies=boards, coverage=coverage)
         return pages
 
 
+class Part(NamedTuple):
+    """A ranking of a board: the rows of one task in one kind of settings. Tasks share an axis of accuracy
+    and one of differences.
+    """
+
+    axis: Scale
+    differences: Scale
+    rows: list[Row]
+
+
 def _task(row: Row) -> tuple[Any, ...]:
-    return row["table"], row["scenario"], row["clients"], row["point"]
+    return row["heading"], row["scenario"], row["clients"], row["point"]
 
 
-def _parts(rows: Sequence[Row]) -> list[tuple[Scale, list[Row]]]:
-    """The rows of each ranking of a board: one task in one kind of settings; tasks share an axis."""
+def _parts(rows: Sequence[Row]) -> list[Part]:
+    """The rankings of a board, whose axes leave out what lies far from most of a task's values."""
     parts = []
     for _, task in groupby(rows, _task):
         task_rows = list(task)
-        ends = ("mean", "low", "high", "published_mean")
-        axis = scale((row[end] for row in task_rows for end in ends), min_width=2.0)
-        parts += [(axis, list(part)) for _, part in groupby(task_rows, lambda row: row["tuning"])]
+
+        def usual(centres: Sequence[str], *others: str, rows: Sequence[Row] = task_rows) -> list[float]:
+            values, ends = (
+                [row[name] for row in rows for name in names if row[name] is not None]
+                for names in (centres, (*centres, *others))
+            )
+            return usual_ends(values, ends)
+
+        axis = scale(usual(("mean", "published_mean"), "low", "high"), min_width=2.0)
+        gaps = usual(("difference",), "low_difference", "high_difference")
+        reach = max([1.0, *map(abs, gaps)])
+        parts += [
+            Part(axis, Scale(-reach, reach), list(part))
+            for _, part in groupby(task_rows, lambda row: row["tuning"])
+        ]
     return parts
 
 
-def verdicts(counts: Iterable[Mapping[str, int]]) -> list[str]:
-    """All verdicts that are counted: grades first, best first, then states by name."""
-    names = {name for count in counts for name in count}
+def verdicts(groups: Iterable[Iterable[str]]) -> list[str]:
+    """All verdicts in some groups: grades first, best first, then states by name."""
+    names = {name for group in groups for name in group}
     return [*filter(names.__contains__, GRADES), *sorted(names.difference(GRADES))]
 
 

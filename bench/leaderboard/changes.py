@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -81,37 +81,28 @@ def _read_log(path: Path) -> list[Change]:
 
 def _changes(old_cells: pd.DataFrame, new_cells: pd.DataFrame, today: date) -> Iterator[Change]:
     key = [column for column in KEY if column in old_cells]
-    rows: dict[tuple[str, str, str], list[str]] = {}
-    old, new = _by_key(old_cells, key), _by_key(new_cells, key)
-    for name in dict.fromkeys((*new, *old)):
-        row = (new.get(name) or old[name])[0]
-        kind, detail = _kind(old[name][1] if name in old else None, new[name][1] if name in new else None)
-        if kind:
-            place = f"{row['line']}, {row['scenario']}, {row['clients']} clients"
-            rows.setdefault((row["study"], row["dataset"], kind), []).append(place + detail)
-    for (study, dataset, kind), names in rows.items():
-        count = f"{len(names)} row{'s' if len(names) > 1 else ''}"
-        yield Change(today.isoformat(), kind, study, dataset, KINDS[kind].format(count), tuple(names))
+    old, new = (_by_key(cells, key) for cells in (old_cells, new_cells))
+    table = new.merge(old, "outer", key, suffixes=("", "_old"))
+    is_new, was_there = table["mean"].notna(), table["mean_old"].notna()
+    stayed = is_new & was_there
+    texts = {
+        "measured": (is_new & ~was_there, ": {mean:.2f}, {verdict}"),
+        "removed": (was_there & ~is_new, ""),
+        "verdict": (stayed & (table["verdict"] != table["verdict_old"]), ": {verdict_old}, now {verdict}"),
+        "number": (stayed & (table["mean"] != table["mean_old"]), ": {mean_old:.2f}, now {mean:.2f}"),
+    }
+    table["kind"] = ""
+    for kind, (is_so, _) in reversed(texts.items()):
+        table.loc[is_so, "kind"] = kind
+    for group, rows in table[table["kind"] != ""].groupby(["study", "dataset", "kind"]):
+        study, dataset, kind = map(str, group)
+        text = "{line}, {scenario}, {clients} clients" + texts[kind][1]
+        count = f"{len(rows)} row{'s' if len(rows) > 1 else ''}"
+        names = tuple(text.format_map(row) for row in rows.to_dict("records"))
+        yield Change(today.isoformat(), kind, study, dataset, KINDS[kind].format(count), names)
 
 
-Number = tuple[str, float] | None
-"""Verdict and mean of a row with numbers."""
-
-
-def _by_key(cells: pd.DataFrame, key: list[str]) -> dict[tuple[str, ...], tuple[Mapping[str, str], Number]]:
-    rows_by_key: dict[tuple[str, ...], tuple[Mapping[str, str], Number]] = {}
-    for row in cells.to_dict("records"):
-        text = {str(column): str(value) for column, value in row.items()}
-        number = None if pd.isna(row["mean"]) else (text["verdict"], round(float(row["mean"]), 4))
-        rows_by_key[tuple(text[column] for column in key)] = text, number
-    return rows_by_key
-
-
-def _kind(old: Number, new: Number) -> tuple[str, str]:
-    """A key of ``KINDS`` (or nothing), and the details for the row's name."""
-    if old is None or new is None:
-        kind = "" if old is new else "measured" if new else "removed"
-        return kind, f": {new[1]:.2f}, {new[0]}" if new else ""
-    if old[0] != new[0]:
-        return "verdict", f": {old[0]}, now {new[0]}"
-    return ("number", f": {old[1]:.2f}, now {new[1]:.2f}") if old[1] != new[1] else ("", "")
+def _by_key(cells: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """Verdicts and means of the rows, which texts of their ``key`` name."""
+    table = cells[[*key, "verdict", "mean"]].round({"mean": 4})
+    return table.astype(dict.fromkeys(key, "str")).drop_duplicates(key, keep="last")

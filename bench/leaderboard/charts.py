@@ -18,6 +18,7 @@ from matplotlib import colors
 from matplotlib.markers import MarkerStyle
 from numpy.typing import NDArray
 
+from bench.errors import RequestError
 from bench.figures import style
 from bench.leaderboard.boards import StudyBoards
 from bench.statistics.summary import t_interval
@@ -41,6 +42,11 @@ SYMBOLS = {
 
 PACKAGE = "vl-convert-python"
 
+SHA256 = {"1.9.0.post1": "784d01be3224b8d91d5edd655a041019c90b956b8dd8fbda7f81c690f6fce416"}
+"""Of the library's file, by version of ``PACKAGE``. Another version is added by hand, after a look at what it
+brings: the site's pages run it.
+"""
+
 ESCAPES = tuple((sign, f"\\u{ord(sign):04x}") for sign in "<>&'")
 
 
@@ -57,15 +63,24 @@ class Library:
 
 
 def library() -> Library:
-    """Vega, Vega-Lite and Vega-Embed, which set ``window.vegaEmbed`` and no other global name."""
+    """Vega, Vega-Lite and Vega-Embed, which set ``window.vegaEmbed`` and no other global name.
+
+    Raises:
+        RequestError: it is not what ``SHA256`` says of the installed version.
+    """
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     text = f"(function () {{\n{bundle}\n}})();\n"
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    package_version, digest = version(PACKAGE), hashlib.sha256(text.encode()).hexdigest()
+    if digest != SHA256.get(package_version):
+        raise RequestError(
+            f"{PACKAGE} {package_version}: its JavaScript (SHA-256 {digest}) is not the one that is known: "
+            f"install {PACKAGE} {' or '.join(SHA256)}"
+        )
     release = vl_convert.get_vega_version()
     title = f"Vega {release} with Vega-Embed {vl_convert.get_vega_embed_version()}"
-    return Library(f"vega-{release}-{digest[:12]}.js", text, title, PACKAGE, version(PACKAGE), digest)
+    return Library(f"vega-{release}-{digest[:12]}.js", text, title, PACKAGE, package_version, digest)
 
 
 def script_json(value: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,14 @@ from numpy.typing import NDArray
 from bench.dataset import DATASETS, Dataset
 from bench.federation.build import federate
 from bench.federation.prepared import prepare
+from bench.federation.statistics import class_counts
 from bench.leaderboard.boards import StudyBoards
-from bench.studies.dataset_tables import DatasetTable, DataTable, dataset_tables, published_statistics
-from bench.studies.settings import Column
+from bench.report.dataset_documents import judge_statistic, shipped_statistics
+from bench.studies.dataset_tables import DatasetTable, Statistic, published_statistics
+from bench.studies.results import Results
+from bench.studies.settings import Column, is_special
+from bench.studies.source import Source
+from bench.studies.study import Study
 
 MOST_CLIENTS = 100
 """Clients of a federation whose labels are drawn."""
@@ -21,19 +26,26 @@ MOST_CLIENTS = 100
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """How many items of every class each client holds: ``counts`` ``[clients, classes]``."""
+    """How many items of every class each client holds: ``counts`` ``[clients, classes]``. With a ``run`` (a
+    spec hash) they are the test items alone, as that run counted them.
+    """
 
     column: Column
     counts: NDArray[np.int64]
+    run: str = ""
+
+    @property
+    def most_items(self) -> int:
+        """Items of the largest client."""
+        return int(self.counts.sum(axis=1).max())
 
     @property
     def shares(self) -> list[list[tuple[int, float, float]]]:
         """For each client the classes that it holds, with start and width of their bars in percent of the
         largest client.
         """
-        most_items = self.counts.sum(axis=1).max()
-        ends = 100 * self.counts.cumsum(axis=1) / most_items
-        widths = 100 * self.counts / most_items
+        ends = 100 * self.counts.cumsum(axis=1) / self.most_items
+        widths = 100 * self.counts / self.most_items
         return [
             [
                 (int(label), float(end[label] - width[label]), float(width[label]))
@@ -44,54 +56,105 @@ class Labels:
 
 
 @dataclass(frozen=True, eq=False)
+class JudgedTable:
+    """What a paper prints of a data set beside what was measured: ``verdicts`` by row of the ``table``."""
+
+    paper_title: str
+    table: DatasetTable
+    verdicts: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
 class DatasetDescription:
-    """A data set. ``tables`` are its statistics by study; ``published_numbers`` are the papers' where
-    ours cannot be computed without raw files: a paper, setting, quantity and value each.
-    """
+    """A data set. ``unknown_labels`` are the columns that nothing here has counts by class of."""
 
     name: str
     title: str
     kind: type[Dataset] | None
-    tables: Sequence[DatasetTable] = ()
-    published_numbers: Sequence[tuple[str, str, str, float]] = ()
-    labels: Sequence[Labels] = ()
+    tables: Sequence[JudgedTable]
+    labels: Sequence[Labels]
+    unknown_labels: Sequence[Column]
 
 
-def about(name: str, studies: Sequence[StudyBoards]) -> DatasetDescription:
-    """A data set's description. What depends on its items is computed for those that come with the suite, so
-    that a site does not hang on the files of the machine that builds it.
+def title(name: str) -> str:
+    """A data set's own title, the same on every page; its name where it is not installed."""
+    kind = DATASETS.all().get(name)
+    return kind.title if kind else name
+
+
+def about(name: str, studies: Sequence[StudyBoards], source: Source) -> DatasetDescription:
+    """A data set's description, from what comes with the suite and from stored runs: a site does not hang on
+    the raw files of the machine that builds it.
     """
     kind = DATASETS.all().get(name)
-    title = kind.title if kind else name
-    data_tables = [boards.study.data_table for boards in studies if boards.study.data_table]
-    if kind is None or not kind.embedded:
-        return DatasetDescription(
-            name, title, kind, published_numbers=list(_published_numbers(name, data_tables))
-        )
     columns = {column for boards in studies for cells in boards.experiments for column in cells.columns}
-    dataset_columns = [column for column in sorted(columns) if column.dataset == name]
-    tables = dataset_tables(name, data_tables, roots=())
+    dataset_columns = [
+        column for column in sorted(columns) if column.dataset == name and 1 < column.clients <= MOST_CLIENTS
+    ]
+    known_labels = {
+        column: labels
+        for column in dataset_columns
+        if (
+            labels := _all_labels(kind, column)
+            if kind and kind.embedded
+            else _test_labels(studies[0].results, source, column)
+        )
+    }
     return DatasetDescription(
         name,
-        title,
+        title(name),
         kind,
-        tables=[table for table in tables if not table.missing_reason],
-        labels=[labels(kind, column) for column in dataset_columns if column.clients <= MOST_CLIENTS],
+        [table for boards in studies for table in _judged_tables(name, kind, boards.study)],
+        list(known_labels.values()),
+        [column for column in dataset_columns if column not in known_labels],
     )
 
 
-def labels(kind: type[Dataset], column: Column) -> Labels:
+def _all_labels(kind: type[Dataset], column: Column) -> Labels:
     """The labels of the clients under the data set's own partition seed and split."""
     prepared_data = prepare(column.dataset, roots=(), download=False)
     seed, split = kind.protocol.partition_seed, kind.protocol.split
     clients = federate(prepared_data, column.scenario, column.clients, seed, split).clients
-    counts = [np.bincount(client.labels, minlength=prepared_data.data.classes) for client in clients]
-    return Labels(column, np.stack(counts))
+    return Labels(column, class_counts([client.labels for client in clients], prepared_data.data.classes))
 
 
-def _published_numbers(name: str, tables: Collection[DataTable]) -> Iterator[tuple[str, str, str, float]]:
-    for table in tables:
-        paper_name = table.names.get(name, name)
-        for (dataset, scenario, clients, quantity), value in published_statistics(table.paper).items():
-            if dataset == paper_name:
-                yield table.paper, f"{scenario} {clients}", quantity.replace("_", " "), value
+def _test_labels(results: Results, source: Source, column: Column) -> Labels | None:
+    """The labels of the clients' test items, by the first run that keeps its counts by class."""
+    runs = results.runs
+    runs = runs[(runs["column"] == column) & (runs["state"] == "done") & ~runs["settings"].map(is_special)]
+    confusions = source.confusions(runs["id"])
+    if not confusions:
+        return None
+    key = min(confusions)
+    run = runs.loc[runs["id"] == key[0], "spec_hash"].item()
+    return Labels(column, confusions[key].sum(axis=2, dtype=np.int64), run)
+
+
+def _judged_tables(name: str, kind: type[Dataset] | None, study: Study) -> Iterator[JudgedTable]:
+    """The statistics that a study's paper prints of a data set, and those that come with the suite."""
+    description = study.data_table
+    if description is None:
+        return
+    paper, paper_name = description.paper, description.names.get(name, name)
+    rows = {
+        (row.scenario, row.clients, row.quantity): row
+        for row in shipped_statistics()
+        if (row.paper, row.dataset) == (paper, name)
+    }
+    is_meant = rows or name in description.names or paper_name not in description.names.values()
+    for (dataset, scenario, clients, quantity), value in published_statistics(paper).items():
+        if dataset == paper_name and is_meant:
+            missing_row = Statistic(name, scenario, clients, quantity, None, value, paper=paper)
+            rows.setdefault((scenario, clients, quantity), missing_row)
+    known_rows = [row for row in rows.values() if row.measured is not None or row.published is not None]
+    if known_rows:
+        remarks = description.remarks(kind.family) if kind else ()
+        partitions = getattr(description, "partitions", 1)
+        yield JudgedTable(
+            study.paper_title(paper),
+            DatasetTable(name, title(name), tuple(known_rows), tuple(remarks)),
+            [
+                "" if row.published is None else judge_statistic(row, row.published, partitions)
+                for row in known_rows
+            ],
+        )

@@ -11,7 +11,8 @@ import pandas as pd
 from pydantic import BaseModel, Field, create_model
 
 from bench import __version__
-from bench.leaderboard.boards import Boards, records
+from bench.leaderboard.boards import Boards
+from bench.pages.templating import records
 from bench.studies import frame
 from bench.studies.ranking import TABLE
 

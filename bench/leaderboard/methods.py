@@ -25,8 +25,26 @@ if TYPE_CHECKING:
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
 
-INDEX = re.compile(r"(?<![\w^])([A-Za-z])_(\w{1,3}|\{\w+\})(?!\w)|(?<=[\w)|])\^(\w+|\{[^}]+\})")
-"""A letter with a short index, as in ``a_ij``, or a power."""
+NAMES = (
+    *("alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "kappa", "lambda", "mu", "xi", "rho"),
+    *("sigma", "tau", "phi", "psi", "omega"),
+    *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
+)
+GREEK = dict(zip(NAMES, "αβγδεηθκλμξρστφψωΓΔΘΛΞΣΦΨΩ", strict=True))
+"""Letters by the names that docstrings write."""
+
+OPERATORS = ("sum", "max", "min", "mean", "softmax", "grad", "deg", "bar", "CE")
+"""What else may have an index; set upright."""
+
+SYMBOL = re.compile(
+    rf"""(?<![\w^])
+    (?: (?P<d>d?)(?P<letter>{"|".join(GREEK)}|[A-Za-z](?=[~']?_))
+        | (?P<operator>{"|".join(OPERATORS)})(?=_\w{{1,2}}\b|_\{{) )
+    (?P<mark>[~']?) (?:_(?P<index>\w+|\{{[^}}]+\}}))? (?!\w) (?:\^(?P<raised>[^\W_]+|\{{[^}}]+\}}))?
+    | (?<=[\w)|}}~'])\^(?P<power>[^\W_]+|\{{[^}}]+\}})(?:_(?P<low>\w))?""",
+    re.VERBOSE,
+)
+"""A letter by sign or name, or an operator, with mark, index and power, as in ``theta~_i^2``; or a power."""
 
 _markdown = MarkdownIt("zero", {"html": False}).enable(["list", "backticks", "code", "fence", "blockquote"])
 
@@ -55,11 +73,15 @@ class OtherRuns:
     runs: tuple[RunLink, ...]
 
 
-def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> MethodDescription:
-    """A method's description from its class; one that is not installed has a short one, and this title."""
+def about(
+    name: str, methods: Mapping[str, type[Method]], title: str = "", uninstalled_title: str = ""
+) -> MethodDescription:
+    """A method's description from its class, under ``title`` instead of the class's own where that is given;
+    one that is not installed has a short description.
+    """
     cls = methods.get(name)
     if cls is None:
-        return MethodDescription(name, title or name)
+        return MethodDescription(name, title or uninstalled_title or name)
     names = [vars(base).get("name", "") for base in cls.__mro__]
     ancestors = [
         methods[name] for name, base in zip(names, cls.__mro__, strict=True) if methods.get(name) is base
@@ -70,7 +92,7 @@ def about(name: str, methods: Mapping[str, type[Method]], title: str = "") -> Me
     ]
     return MethodDescription(
         name,
-        cls.title,
+        title or cls.title,
         cls.reference,
         ancestors[1].name if len(ancestors) > 1 else "",
         ancestors[-1].title,
@@ -106,13 +128,19 @@ def html(docstring: str) -> Markup:
     return Markup(_markdown.renderer.render(tokens, _markdown.options, {}))
 
 
-def _formulas(text: str) -> str:
-    """Escaped text in which the indices and powers of formulas are set as such."""
-
-    def piece(match: re.Match[str]) -> str:
-        letter, index, power = match.groups()
-        if power is not None:
-            return f"<sup>{power.strip('{}')}</sup>"
-        return f"<i>{letter}</i><sub>{index.strip('{}')}</sub>"
-
-    return INDEX.sub(piece, str(escape(text)))
+def _formulas(text: str) -> Markup:
+    """Escaped text in which the letters, indices and powers of formulas are set as such."""
+    parts, end = [Markup()], 0
+    for match in SYMBOL.finditer(text):
+        part = {name: (found or "").strip("{}") for name, found in match.groupdict().items()}
+        letter, operator = part["d"] + GREEK.get(part["letter"], part["letter"]), part["operator"]
+        tags = (
+            ("i", letter),
+            ("", operator.replace("sum", "Σ") + part["mark"]),
+            ("sub", part["index"] or part["low"]),
+            ("sup", part["raised"] or part["power"]),
+        )
+        parts.append(escape(text[end : match.start()]))
+        parts += [Markup(f"<{tag}>%s</{tag}>" if tag else "%s") % words for tag, words in tags if words]
+        end = match.end()
+    return Markup().join([*parts, escape(text[end:])])

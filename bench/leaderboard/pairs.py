@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.leaderboard.boards import StudyBoards
+from bench.leaderboard.datasets import title
 from bench.statistics.paired import Comparison, Scores, side_by_side
 from bench.studies.ranking import Task, scores
 from bench.studies.wording import signed
@@ -97,7 +98,7 @@ def _difference(boards: StudyBoards, task: Task, test: Comparison, table: Scores
     has_partitions = test.unit == "partition"
     by_client = difference[runs][:, clients]
     return Difference(
-        task.label(boards.study),
+        ", ".join(filter(None, (task.column.description(title(task.column.dataset)), task.point))),
         task.column.dataset,
         test,
         np.zeros(0) if has_partitions else np.nanmean(by_client, axis=0),

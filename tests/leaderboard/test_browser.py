@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -338,6 +339,93 @@ def test_charts_show_every_method_and_follow_the_task(site: Path, tab: Tab) -> N
     tab.locator("#task").select_option("non-overlapping, 20 clients")
     tab.wait_for_selector(".chart[data-kind=clients][aria-label*='20 clients']")
     assert clients.locator(".mark-symbol path").count() == 20 * 2
+
+
+NARROW = {"viewport": {"width": 360, "height": 740}}
+
+
+@pytest.mark.parametrize(
+    ("tab", "is_open"),
+    [(NARROW, False), ({"viewport": {"width": 1280, "height": 900}}, True)],
+    indirect=["tab"],
+)
+def test_filters_are_closed_on_a_narrow_screen(site: Path, tab: Tab, is_open: bool) -> None:
+    tab.goto(address(site, BOARD))
+    ready(tab)
+    assert tab.locator("#filters .chip").first.is_visible() == is_open
+    assert tab.get_by_label("Find").is_visible()
+
+
+@pytest.mark.parametrize("tab", [NARROW], indirect=True)
+def test_the_head_of_a_ranking_stays_when_a_narrow_board_scrolls(site: Path, tab: Tab) -> None:
+    tab.goto(address(site, BOARD))
+    ready(tab)
+    head = tab.locator("#board tr.head th > *").first
+    for place in (0, 200):
+        tab.evaluate(f"document.querySelector('[aria-label=Leaderboard]').scrollLeft = {place}")
+        box = head.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+
+
+@pytest.mark.parametrize("tab", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True)
+def test_every_method_can_be_seen_in_the_charts(site: Path, tab: Tab) -> None:
+    """WCAG 1.4.11 asks for a contrast of 3 : 1; the light hues of every figure have less on white paper."""
+    tab.goto(address(site, BOARD))
+    tab.evaluate(
+        """() => {
+          document.getElementById("task").replaceChildren();
+          const hues = ["#1A1A1A", "#332288", "#882255", "#0072B2", "#009E73", "#D55E00", "#7A7A7A"];
+          window.benchCharts({ all: hues.map((colour, i) => ({ label: colour, colour, dashes: [1, 0],
+            symbol: "circle", clients: [[0, i], [1, i + 1]], mean: i, low: i, high: i, n: 2,
+            seconds: 1 + i, megabytes: 1 + i, x: [1, 2], curve: [i, i + 1] })) });
+        }"""
+    )
+    tab.wait_for_selector(".chart[aria-label*='#332288'] .mark-symbol path")
+    fills = set(
+        tab.locator(".chart[data-kind=clients] .mark-symbol path").evaluate_all(
+            "all => all.map(one => getComputedStyle(one).fill)"
+        )
+    )
+    ground = luminance(tab.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert len(fills) == 7
+    for colour in fills:
+        dark, light = sorted((ground, luminance(colour)))
+        assert (light + 0.05) / (dark + 0.05) >= 3, colour
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of ``rgb(r, g, b)``, by WCAG's formula."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_names_beside_the_front_do_not_overlap(site: Path, tab: Tab) -> None:
+    tab.goto(address(site, BOARD))
+    tab.evaluate(
+        """() => {
+          document.getElementById("task").replaceChildren();
+          const places = [[10, 80], [10.2, 80.05], [10.5, 80.1], [30, 84], [31, 84.05]];
+          window.benchCharts({ near: places.map(([cost, mean], i) => ({ label: `A method with a name ${i}`,
+            colour: "#0072b2", dashes: [1, 0], symbol: "circle", clients: [[0, mean]], mean, low: mean,
+            high: mean, n: 1, seconds: cost, megabytes: cost, x: [1], curve: [mean] })) });
+        }"""
+    )
+    chart = tab.locator(".chart[data-kind=seconds][aria-label*='near']")
+    chart.locator(".mark-text text").last.wait_for()
+    names = [
+        one
+        for one in chart.locator(".role-mark.mark-text text").all()
+        if "name" in (one.text_content() or "")
+    ]
+    boxes = [one.bounding_box() for one in names]
+    assert len(boxes) == 5
+    for place, one in enumerate(boxes):
+        for other in boxes[:place]:
+            beside = one["x"] >= other["x"] + other["width"] or other["x"] >= one["x"] + one["width"]
+            below = one["y"] >= other["y"] + other["height"] - 2 or other["y"] >= one["y"] + one["height"] - 2
+            assert beside or below
 
 
 def test_a_run_that_is_not_there_is_said(site: Path, tab: Tab) -> None:

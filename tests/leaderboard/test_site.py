@@ -6,6 +6,7 @@ import base64
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import zlib
@@ -43,7 +44,7 @@ from bench.leaderboard.addresses import board_page, dataset_page, file_name, met
 from bench.leaderboard.build import build
 from bench.leaderboard.charts import call, script_json
 from bench.leaderboard.methods import about
-from bench.leaderboard.pictures import Scale
+from bench.leaderboard.pictures import Scale, usual_ends
 from bench.store import open_store
 from bench.studies.source import MergedSource
 
@@ -153,6 +154,33 @@ def test_a_picture_holds_every_number_in_its_place() -> None:
     assert 0 < first < last < 100
     strokes = axis.ticks(np.array([60.0, 65.0, 500.0]))
     assert [float(part.split()[0]) for part in strokes.split("M")[1:]] == [first, axis.at(65), last]
+
+
+def test_an_axis_leaves_room_to_most_values_and_points_to_the_others() -> None:
+    most = [80.0, 81.0, 82.0, 83.0, 84.0]
+    low, high = np.quantile([39.0, *most], (0.25, 0.75))
+    ends = usual_ends([39.0, *most], [39.0, *most, 86.0, 99.0])
+    assert ends == [end for end in (39.0, *most, 86.0, 99.0) if 2 * low - high <= end <= 2 * high - low]
+    assert ends[0] == 80.0
+    assert 99.0 not in ends
+    axis = Scale(min(ends), max(ends))
+    assert [axis.beyond(value) for value in (39.0, 81.0, 99.0)] == [-1, 0, 1]
+    assert (axis.end(39.0), axis.end(81.0), axis.end(99.0)) == (0.0, axis.at(81.0), 100.0)
+
+
+def test_a_difference_is_a_bar_as_long_as_it_is_large(site: Path) -> None:
+    text = (site / BOARD).read_text(encoding="utf-8")
+    lengths = {}
+    for row in re.findall(r'<tr id="[^"]+" class="row".*?</tr>', text, re.DOTALL):
+        number = re.search(r">([+-][\d.]+)<svg", row)
+        bar = re.search(r'class="bar" x1="([\d.]+)%" x2="([\d.]+)%"', row)
+        assert bool(number) == bool(bar)
+        if number and bar and 'class="tip"' not in row:
+            lengths[float(number[1])] = float(bar[2]) - float(bar[1])
+    assert len(lengths) > 1
+    by_task = {round(length / difference, 1) for difference, length in lengths.items()}
+    assert len(by_task) < len(lengths)  # one factor a task
+    assert min(by_task) > 0
 
 
 def test_groups_of_ties_are_those_of_the_paired_tests(site: Path) -> None:
@@ -371,6 +399,23 @@ def test_docstrings_become_paragraphs_lists_code_and_formulas() -> None:
     assert "best_val &lt;b&gt;" in shown
 
 
+def test_formulas_have_letters_and_indices() -> None:
+    shown = methods.html("sum_j alpha_ij Theta'_g softmax_j dW_i max_{i, j} ||w||^2_k theta~_i^l <mu>")
+    for part in ("<sub>j</sub>", "<i>α</i><sub>ij</sub>", "softmax<sub>j</sub>", "max<sub>i, j</sub>"):
+        assert part in shown
+    assert "<i>θ</i>~<sub>i</sub><sup>l</sup>" in shown
+    assert "&lt;<i>μ</i>&gt;" in shown
+    assert "_" not in shown
+    assert "best_val, max_degree" in methods.html("best_val, max_degree")
+
+
+def test_no_description_keeps_a_raw_index() -> None:
+    names = "|".join((*methods.GREEK, *methods.OPERATORS))
+    for name in COMPETITORS:
+        text = re.sub(r"<(code|pre)>.*?</\1>", "", about(name, COMPETITORS).description, flags=re.DOTALL)
+        assert not re.search(rf"\b({names}|[A-Za-z])[~']?_\w", text), name
+
+
 def test_a_pair_shows_differences_by_task_client_and_seed(site: Path) -> None:
     page = Page(site / pair_page("tiny", "local", "fedavg"))
     first = page.links.index("../" + method_page("fedavg")) < page.links.index("../" + method_page("local"))
@@ -378,10 +423,10 @@ def test_a_pair_shows_differences_by_task_client_and_seed(site: Path) -> None:
     rows = {row["Task"]: row for row in records(page.tables[0])}
     # seeds that both have: 70 - 60 and 71 - 62 at every client; 40 - 50 and 47 - 51
     ten, twenty = (70 - 60 + 71 - 62) / 2, (40 - 50 + 47 - 51) / 2
-    assert rows["Cora 10"]["Difference"] == f"{ten:+.2f}"
-    assert rows["Cora 20"]["Difference"] == f"{twenty:+.2f}"
-    assert rows["Cora 10"]["Better for"] == "10 of 10 clients, 2 of 2 runs"
-    assert rows["Cora 20"]["Better for"] == "0 of 20 clients, 0 of 2 runs"
+    assert rows[f"Cora, {TEN.scenario}, 10 clients"]["Difference"] == f"{ten:+.2f}"
+    assert rows[f"Cora, {TEN.scenario}, 20 clients"]["Difference"] == f"{twenty:+.2f}"
+    assert rows[f"Cora, {TEN.scenario}, 10 clients"]["Better for"] == "10 of 10 clients, 2 of 2 runs"
+    assert rows[f"Cora, {TEN.scenario}, 20 clients"]["Better for"] == "0 of 20 clients, 0 of 2 runs"
     assert "By seed: +10.00, +9.00." in page.text
     table = pd.read_csv(site / "data" / "tiny-pairs.csv").set_index(["clients", "first", "second"])
     assert table.loc[(20, "local", "fedavg"), "difference"] == pytest.approx(-twenty)
@@ -476,6 +521,17 @@ def test_the_library_is_named_by_version_and_hash(site: Path) -> None:
     assert (site / "assets" / library.file).read_text(encoding="utf-8") == library.text
     assert "window.vegaEmbed" in library.text
     assert library.sha256 in (site / "about.html").read_text()
+
+
+@pytest.mark.parametrize("changed", ["script", "version"])
+def test_a_script_that_is_not_known_is_refused(changed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if changed == "script":
+        monkeypatch.setattr("vl_convert.javascript_bundle", lambda: "window.vegaEmbed = 1")
+    else:
+        monkeypatch.setattr(charts, "version", lambda package: "0.0.1")
+    with pytest.raises(RequestError, match="SHA-256") as refused:
+        charts.library()
+    assert "\n" not in str(refused.value)
 
 
 def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@
       draw();
     }
     form.hidden = false;
+    form.querySelector("details").open = window.matchMedia("(min-width: 40rem)").matches;
     form.addEventListener("input", draw);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", () => { order = null; setTimeout(draw); });
@@ -168,9 +169,22 @@
     });
   }
 
-  /* Black is drawn in the ink of the page. */
+  /* A colour on the page's ground: where that is dark, near-black is drawn in the ink of the page, and a dark hue
+     lighter, up to a contrast of 3 : 1 or more. */
   function ink(colour) {
-    return colour === "#000000" ? theme().ink : colour;
+    if (!dark.matches) return colour;
+    const parts = [1, 3, 5].map((start) => parseInt(colour.slice(start, start + 2), 16) / 255);
+    if (Math.max(...parts) < 0.2) return theme().ink;
+    const luminance = (rgb) => rgb.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, part, i) => sum + part * [0.2126, 0.7152, 0.0722][i], 0);
+    const [most, least] = [Math.max(...parts), Math.min(...parts)];
+    const lightness = (most + least) / 2;
+    const saturation = most === least ? 0 : (most - least) / (1 - Math.abs(2 * lightness - 1));
+    /* The hue stays: every part keeps its place between the least and the most. */
+    const at = (light) => parts.map((part) => light + saturation * (1 - Math.abs(2 * light - 1)) * (most === least ? 0 : (part - least) / (most - least) - 0.5));
+    let light = lightness;
+    while (luminance(at(light)) < 0.17) light += 0.02;
+    return "#" + at(light).map((part) => Math.round(255 * part).toString(16).padStart(2, "0")).join("");
   }
 
   /* Colour, dashes and symbol by label. */
@@ -193,7 +207,28 @@
     return sorted.filter((one) => one.mean > best && (best = one.mean) === one.mean);
   }
 
-  function costs(methods, cost) {
+  /* Places labels beside their points, in pixels: each where it lies on the fewest of all points and labels before it. */
+  function beside(labelled, points, width) {
+    const boxes = points.map(({ px, py }) => [px - 6, py - 6, px + 6, py + 6]);
+    const overlap = ([l, t, r, b]) => boxes.reduce((sum, [left, top, right, bottom]) =>
+      sum + Math.max(0, Math.min(r, right) - Math.max(l, left)) * Math.max(0, Math.min(b, bottom) - Math.max(t, top)), 0);
+    return labelled.map((one) => {
+      const long = 7 * one.label.length;
+      const choices = [-5, 14, -19, 28, -33, 42].flatMap((dy) => [8, -8].map((dx) => {
+        const left = one.px + (dx > 0 ? dx : dx - long);
+        const box = [left, one.py + dy - 11, left + long, one.py + dy + 3];
+        const outside = Math.max(0, -left) + Math.max(0, left + long - width) + (one.py + dy < 11 ? 99 : 0);
+        return { dx, dy, box, cost: overlap(box) + 40 * outside + Math.abs(dy) / 10 };
+      }));
+      const best = choices.reduce((a, b) => (b.cost < a.cost ? b : a));
+      boxes.push(best.box);
+      return { label: one, dx: best.dx, dy: best.dy };
+    });
+  }
+
+  const HEIGHT = 320;
+
+  function costs(methods, cost, place) {
     const { ink } = theme();
     const rows = methods.filter((one) => !one.reference).map((one) => ({ ...one, cost: one[cost], low: one.low ?? one.mean, high: one.high ?? one.mean }));
     const best = front(rows, "cost");
@@ -209,16 +244,32 @@
     const x = { field: "cost", type: "quantitative", title: AXES[cost],
                 scale: { type: "symlog", constant: least / 4, domain, nice: false },
                 axis: { values: values.filter((value) => value === 0 || (value >= least / 2 && value <= domain[1])) } };
-    const y = { field: "mean", type: "quantitative", title: ACCURACY, scale: { zero: false } };
+    const [bottom, top] = [Math.min(...rows.map((row) => row.low)), Math.max(...rows.map((row) => row.high))];
+    const room = 0.05 * (top - bottom || 1);
+    const range = [bottom - room, top + room];
+    const y = { field: "mean", type: "quantitative", title: ACCURACY, scale: { zero: false, domain: range, nice: false } };
+    const width = Math.min(900, place.clientWidth) - 60;
+    const depth = (value) => Math.log1p(Math.max(0, value) / (least / 4));
+    const points = rows.map((row) => ({ ...row,
+      px: (width * (depth(row.cost) - depth(domain[0]))) / (depth(domain[1]) - depth(domain[0])),
+      py: (HEIGHT * (range[1] - row.mean)) / (range[1] - range[0]) }));
+    const labels = beside(points.filter((row) => row.front).sort((a, b) => b.px - a.px), points, width);
+    /* A label that is not next to its point is led to it by a line. */
+    const leaders = labels.filter(({ dy }) => Math.abs(dy) > 14).map(({ label, dx, dy }) => ({
+      cost: label.cost, mean: label.mean, to: label.mean - ((dy - 4) * (range[1] - range[0])) / HEIGHT,
+      at: (least / 4) * Math.expm1(depth(domain[0]) + ((label.px + dx) * (depth(domain[1]) - depth(domain[0]))) / width) }));
     const tooltip = [{ field: "label", title: "Method" }, { field: "cost", title: AXES[cost], type: "quantitative", format: ",.2f" },
                      { field: "mean", title: "Accuracy", type: "quantitative", format: ".2f" }, { field: "n", title: "Seeds" }];
     return {
-      data: { values: rows }, height: 320,
+      data: { values: rows }, height: HEIGHT,
       layer: [
         { data: { values: best }, mark: { type: "line", color: ink, opacity: 0.55, strokeWidth: 1.2, interpolate: "step-after" }, encoding: { x, y } },
         { mark: { type: "rule", opacity: 0.55 }, encoding: { x, color: { ...color, legend: null }, y: { ...y, field: "low" }, y2: { field: "high" } } },
         { mark: { type: "point", filled: true, size: 80, opacity: 1 }, encoding: { x, y, color: { ...color, legend: null }, shape: { ...shape, legend: null }, tooltip } },
-        { transform: [{ filter: "datum.front" }], mark: { type: "text", align: "left", baseline: "bottom", dx: 6, dy: -5, fontSize: 12, color: ink }, encoding: { x, y, text: { field: "label" } } },
+        ...leaders.map((leader) => (
+          { data: { values: [leader] }, mark: { type: "rule", color: ink, opacity: 0.6, strokeWidth: 0.8 }, encoding: { x, y, x2: { field: "at" }, y2: { field: "to" } } })),
+        ...labels.map(({ label, dx, dy }) => (
+          { data: { values: [label] }, mark: { type: "text", align: dx > 0 ? "left" : "right", baseline: "alphabetic", dx, dy, fontSize: 12, color: ink }, encoding: { x, y, text: { field: "label" } } })),
       ],
     };
   }
@@ -228,8 +279,8 @@
   }
 
   const kinds = {
-    seconds: (methods) => costs(methods, "seconds"),
-    megabytes: (methods) => costs(methods, "megabytes"),
+    seconds: (methods, place) => costs(methods, "seconds", place),
+    megabytes: (methods, place) => costs(methods, "megabytes", place),
     clients(methods) {
       const labels = methods.map((one) => one.label);
       const rows = methods.flatMap(({ label, clients }) => clients.map(([client, value]) => ({ label, client, value })));
@@ -281,7 +332,7 @@
     run(curves) {
       const rows = curves.flatMap(({ label, x, mean }) => x.map((round, i) => ({ label, x: round, mean: mean[i] })));
       const { color, strokeDash } = scales(curves.map((one) => one.label), looks(curves));
-      return { data: { values: rows }, height: 320, mark: { type: "line", strokeWidth: 1.8 },
+      return { data: { values: rows }, height: HEIGHT, mark: { type: "line", strokeWidth: 1.8 },
                encoding: { x: { field: "x", type: "quantitative", title: "Round" }, y: { field: "mean", type: "quantitative", title: ACCURACY, scale: { zero: false } }, color, strokeDash } };
     },
   };
