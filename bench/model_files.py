@@ -168,14 +168,13 @@ class SavedModels:
 def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], rule: str) -> list[StoredRun]:
     """The finished runs of some cells (``DATASET/SCENARIO/CLIENTS/METHOD``) or with some ids.
 
-    Raises:
-        RequestError: there is no such cell or id, none of its runs is done, or models of one are not kept.
-    """
-    from bench.engine.kept_models import refuse
-    from bench.errors import NotApplicableError
+    Runs of a cell whose models are not kept, as those with newcomers, are left out as long as others remain.
 
+    Raises:
+        RequestError: there is no such cell or id, none of its runs is done, or no models are kept of them.
+    """
     runs = source.runs()
-    frames = []
+    chosen_runs: dict[str, StoredRun] = {}
     for cell in cells:
         if cell.isdecimal():
             rows = runs[(runs["id"].astype(str) == cell) & (runs["origin"] == OWN)]
@@ -184,23 +183,35 @@ def stored_runs(source: Source, cells: Collection[str], seeds: Collection[int], 
         if rows.empty:
             raise RequestError(f"no run {cell}: 'bench runs list' prints the ids")
         rows = rows[rows["seed"].isin(seeds)] if seeds else rows
-        done_rows = rows[rows["state"] == "done"]
+        done_rows = rows[rows["state"] == "done"].drop_duplicates("spec_hash")
         if done_rows.empty:
             states = ", ".join(f"{count} {state}" for state, count in Counter(rows["state"]).items())
             raise RequestError(f"{cell}: expected a finished run, got {states or 'none of these seeds'}")
-        frames.append(done_rows)
-    chosen_runs = []
-    for run in pd.concat(frames).drop_duplicates("spec_hash").to_dict("records"):
+        chosen_runs |= _runs_with_models(source, done_rows, rule)
+    return list(chosen_runs.values())
+
+
+def _runs_with_models(source: Source, rows: pd.DataFrame, rule: str) -> dict[str, StoredRun]:
+    """By spec hash, those of some runs whose models can be kept; raises ``RequestError`` if there is none."""
+    from bench.engine.kept_models import refuse
+    from bench.errors import NotApplicableError
+
+    kept_runs: dict[str, StoredRun] = {}
+    reasons = []
+    for run in rows.to_dict("records"):
         spec = RunSpec.model_validate_json(run["spec"])
         try:
             refuse(spec)
         except NotApplicableError as error:
-            raise RequestError(f"{run_name(run)}: {error}") from None
+            reasons.append(f"{run_name(run)}: {error}")
+            continue
         results = source.client_results([run["id"]], stage="trained", split="test", rule=rule)
         values = zip(results["client"], results["value"], results["samples"], strict=True)
         counts = {int(client): (round(value * samples), int(samples)) for client, value, samples in values}
-        chosen_runs.append(StoredRun(run_name(run), spec, run["partition_hash"], counts))
-    return chosen_runs
+        kept_runs[spec.hash] = StoredRun(run_name(run), spec, run["partition_hash"], counts)
+    if not kept_runs:
+        raise RequestError(reasons[0])
+    return kept_runs
 
 
 @dataclass(frozen=True)

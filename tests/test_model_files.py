@@ -118,14 +118,15 @@ def test_finished_runs_are_found_by_cell_seed_and_id(tmp_path: Path) -> None:
             stored_runs(merged, [cell], (7,), "best_val")
 
 
-def test_runs_whose_models_are_not_kept_are_refused(tmp_path: Path) -> None:
+def test_runs_whose_models_are_not_kept_are_left_out_of_a_cell_and_refused_alone(tmp_path: Path) -> None:
     spec = spec_of()
     every_epoch = spec.with_settings({"protocol.evaluate": "epoch"})
-    with (
-        source(tmp_path, (every_epoch, done())) as store,
-        pytest.raises(RequestError, match="models are not kept"),
-    ):
-        stored_runs(MergedSource(store, []), ["1"], (), "best_val")
+    cell = "cora/non-overlapping/2/local"
+    with source(tmp_path, (every_epoch, done()), (spec, done())) as store:
+        merged = MergedSource(store, [])
+        assert [stored_run.spec for stored_run in stored_runs(merged, [cell], (), "best_val")] == [spec]
+        with pytest.raises(RequestError, match="models are not kept"):
+            stored_runs(merged, ["1"], (), "best_val")
 
 
 def test_without_the_extra_the_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
