@@ -10,6 +10,7 @@ from bench import registry
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids import Filters, Grid, Planned, expand, load_grid
+from bench.grids.experiment import Line
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
 from bench.report.standing import Standing, standings
@@ -17,7 +18,6 @@ from bench.resolve import Overrides
 from bench.spec import RunSpec
 from bench.studies.cells import Selection
 from bench.studies.collect import selected_cells
-from bench.studies.experiment import Line
 from bench.studies.experiment import Plan as Experiments
 from bench.studies.metric import check_kept, client_values
 from bench.studies.planned import PlannedCell, UsualCells, usual_cells

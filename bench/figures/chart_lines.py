@@ -14,9 +14,9 @@ import pandas as pd
 from bench.figures import style
 from bench.figures.layout import Figure
 from bench.figures.panels import Mark, Panel
+from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cell, Cells
-from bench.studies.experiment import Line
 from bench.studies.groups import Aggregate, Group
 from bench.studies.measures import Measure
 from bench.studies.settings import Column

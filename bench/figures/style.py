@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from matplotlib import colors
 
 if TYPE_CHECKING:
-    from bench.studies.experiment import Line
+    from bench.grids.experiment import Line
     from bench.studies.study import Study
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from itertools import groupby
 from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
 
-from bench.grids.grid import ColumnMatch, Counts, Grid, Names, Part, Setting
+from bench.grids.grid import ColumnMatch, Counts, Grid, Names, OptionalNames, Part, Setting
 
 
 class Columns(Part):
@@ -19,29 +21,49 @@ class Columns(Part):
     clients: Counts
 
 
-class LinePart(Part):
-    """A line of an experiment: a method with settings of its own; ``reads`` names the method whose runs it
-    shows, where that is another.
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
+class Line:
+    """A row: a method with settings as in ``--set``. Without a title it is named by method and settings.
 
-    ``only`` are the columns that it stands in, ``points`` the labels of its points; without them it has all.
-    The rest is for the reader of a table: see ``bench.studies.experiment.Line``.
+    ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
+    the stage of every measure. ``published`` is the method's name in the published numbers where that
+    differs, ``printed`` are the settings under which they have it (any of them), ``printed_stages`` the
+    stages of which the paper may have printed any, where it does not say which. ``ranked`` False keeps a
+    reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
+    points of these labels, without them in all.
+
+    ``setting`` is what runs that were found in the database have other than the usual ones; ``is_own`` False
+    says that the line's method was found there, too. No file has these two.
     """
 
     method: str
     title: str = ""
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    printed: Names = ("",)
+    printed_stages: OptionalNames = ()
     stage: str = ""
     reads: str = ""
     published: str = ""
-    printed: Names = ("",)
     ranked: bool = True
-    only: ColumnMatch = ColumnMatch()
+    only: ColumnMatch = field(default_factory=ColumnMatch)
     points: Names | None = None
+    setting: str = ""
+    is_own: bool = True
 
     @property
     def runs(self) -> str:
-        """The method whose runs it shows."""
+        """The method whose runs the line shows."""
         return self.reads or self.method
+
+    @property
+    def published_name(self) -> str:
+        """The method's name in the published numbers."""
+        return self.published or self.method
+
+    @property
+    def competes(self) -> bool:
+        """Whether the line can be best or second best, as it can have a rank."""
+        return self.is_own and self.ranked and not self.setting
 
 
 class Point(Part):
@@ -74,7 +96,7 @@ class ExperimentFile(Grid):
 
     settings: tuple[Setting, ...] = ()
     columns: tuple[Columns, ...] = ()
-    lines: tuple[str | LinePart, ...] = ()
+    lines: tuple[str | Line, ...] = ()
     points: Annotated[tuple[Point, ...], Field(min_length=1)] = (Point(),)
     tables: tuple[dict[str, Any], ...] = ()
 
@@ -83,7 +105,7 @@ class ExperimentFile(Grid):
         """Either columns and lines, or settings with methods.
 
         Raises:
-            ValueError: one without the other, or both ways, or a line twice.
+            ValueError: one without the other, or both ways, a line twice, or one that only a database has.
         """
         if bool(self.columns) != bool(self.lines) or bool(self.lines) == bool(self.settings):
             raise ValueError("expected columns and lines, or settings and methods")
@@ -92,12 +114,16 @@ class ExperimentFile(Grid):
         for place, line in enumerate(self.parts):
             if line in self.parts[:place]:
                 raise ValueError(f"a line stands twice: {line.title or line.method}")
+            if line.setting or not line.is_own:
+                raise ValueError(
+                    f"line {line.title or line.method}: setting and is_own are for what a database holds"
+                )
         return self
 
     @property
-    def parts(self) -> tuple[LinePart, ...]:
+    def parts(self) -> tuple[Line, ...]:
         """The lines; of one that is a name nothing else is known here."""
-        return tuple(LinePart(method=line) if isinstance(line, str) else line for line in self.lines)
+        return tuple(Line(line) if isinstance(line, str) else line for line in self.lines)
 
     def grid(self, study: str) -> Grid:
         """What a sweep runs, of the study of that name."""
@@ -107,7 +133,7 @@ class ExperimentFile(Grid):
         grid_fields = {name: getattr(self, name) for name in Grid.model_fields}
         return Grid(**{**grid_fields, "settings": settings, "study": self.study or study})
 
-    def _settings(self, columns: Columns, line: LinePart) -> Iterator[Setting]:
+    def _settings(self, columns: Columns, line: Line) -> Iterator[Setting]:
         """The runs of a line in some columns: points that stand in the same columns share a setting."""
         line_points = [
             point

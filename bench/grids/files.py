@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from importlib.resources import files
@@ -9,25 +10,28 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from bench.dataset import DATASETS
 from bench.errors import RequestError, unknown
-from bench.grids.experiment import Columns, ExperimentFile, LinePart, Point
+from bench.grids.experiment import Columns, ExperimentFile, Line, Point
 from bench.grids.grid import MODEL, ColumnMatch, Grid, Match, Override, Setting
 
 FOLDER = "experiments"
 """Where a study, a package, keeps the files of its experiments."""
 
-PARTS: dict[str, type[BaseModel]] = {
+PARTS: dict[str, Any] = {
     "settings": Setting,
     "override": Override,
     "match": Match,
     "columns": Columns,
-    "lines": LinePart,
+    "lines": Line,
     "points": Point,
     "only": ColumnMatch,
 }
+
+UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+"""What pydantic calls an unknown key, of a model and of a data class."""
 
 
 class _NamedFile(NamedTuple):
@@ -95,30 +99,22 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
     except tomllib.TOMLDecodeError as error:
         raise RequestError(f"grid {name} is not valid TOML: {error}") from None
     try:
-        return ExperimentFile.model_validate(_tuples(tree))
+        # By way of JSON, whose lists and tables a strict model takes for tuples and data classes.
+        return ExperimentFile.model_validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
         raise _explain(error, name) from None
 
 
-def _tuples(value: Any) -> Any:
-    """TOML's lists as tuples, for a strict model."""
-    if isinstance(value, list):
-        return tuple(_tuples(part) for part in value)
-    if isinstance(value, dict):
-        return {key: _tuples(part) for key, part in value.items()}
-    return value
-
-
 def _explain(error: ValidationError, name: str) -> RequestError:
     # A key that is unknown is often one that is missing, misspelt: it is named first.
-    first_error = min(error.errors(), key=lambda detail: detail["type"] != "extra_forbidden")
+    first_error = min(error.errors(), key=lambda detail: detail["type"] not in UNKNOWN_KEY)
     place = ".".join(str(part) for part in first_error["loc"])
-    if first_error["type"] == "extra_forbidden":
+    if first_error["type"] in UNKNOWN_KEY:
         *parents, key = first_error["loc"]
-        model: type[BaseModel] = ExperimentFile
+        model: Any = ExperimentFile
         for part in parents:
             model = PARTS.get(str(part), model)
-        return unknown(f"key '{place}' of grid {name}:", str(key), model.model_fields)
+        return unknown(f"key '{place}' of grid {name}:", str(key), model.__pydantic_fields__)
     if first_error["type"] == "missing":
         return RequestError(f"grid {name}: the key '{place}' is missing")
     if not place:

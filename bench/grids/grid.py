@@ -16,7 +16,7 @@ MODEL = "client.model"
 
 def _as_tuple(value: Any) -> Any:
     """A single value stands for a list of one."""
-    return value if isinstance(value, tuple) else (value,)
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 def _without_repeats(values: tuple[int, ...]) -> tuple[int, ...]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pandas as pd
 
-from bench.grids.experiment import Point
+from bench.grids.experiment import Line, Point
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
 from bench.report.table import NOWHERE, Document, Entry, Row, SideNote, Table, listing
 from bench.studies.cells import Cell, Cells
-from bench.studies.experiment import Comparison, Line
+from bench.studies.experiment import Comparison
 from bench.studies.frame import frame
 from bench.studies.measures import Measure
 from bench.studies.results import Results

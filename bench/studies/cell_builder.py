@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import product
 
-from bench.grids.experiment import Point
+from bench.grids.experiment import Line, Point
 from bench.studies.cells import Cell, Cells, Key, Selection, reading_of_line
-from bench.studies.experiment import Comparison, Line, Plan
+from bench.studies.experiment import Comparison, Plan
 from bench.studies.grading import Grading, grade, margin_of
 from bench.studies.groups import Group
 from bench.studies.measures import CellReading, Measure, measure_of_metric

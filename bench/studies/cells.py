@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from bench.grids.experiment import Point
-from bench.studies.experiment import Comparison, Experiment, Line
+from bench.grids.experiment import Line, Point
+from bench.studies.experiment import Comparison, Experiment
 from bench.studies.groups import Aggregate, Average, Group
 from bench.studies.measures import CellReading, Measure
 from bench.studies.published import Published

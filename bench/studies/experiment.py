@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any
 
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
-from bench.grids.experiment import Point
-from bench.grids.grid import ColumnMatch
+from bench.grids.experiment import Line, Point
 from bench.studies.measures import Measure
 from bench.studies.planned import PlannedCell, hashes, planned_cell
 from bench.studies.settings import Column, difference
@@ -35,51 +34,6 @@ class Comparison:
 
     label: str
     targets: tuple[Target, ...] = ()
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row: a method with settings as in ``--set``. Without a title it is named by method and settings.
-
-    ``reads`` names the method whose runs it shows, where that is not ``method`` itself; ``stage`` replaces
-    the stage of every measure. ``published`` is the method's name in the published numbers where that
-    differs, ``printed`` are the settings under which they have it (any of them), ``printed_stages`` the
-    stages of which the paper may have printed any, where it does not say which. ``ranked`` False keeps a
-    reference that is no competitor out of best and second best. It stands in the columns ``only`` and at the
-    points of these labels, without them in all.
-
-    ``setting`` is what runs that were found in the database have other than the usual ones; ``is_own`` False
-    says that the line's method was found there, too.
-    """
-
-    method: str
-    title: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    printed: tuple[str, ...] = ("",)
-    printed_stages: tuple[str, ...] = ()
-    stage: str = ""
-    reads: str = ""
-    published: str = ""
-    ranked: bool = True
-    only: ColumnMatch = field(default_factory=ColumnMatch)
-    points: tuple[str, ...] | None = None
-    setting: str = ""
-    is_own: bool = True
-
-    @property
-    def runs(self) -> str:
-        """The method whose runs the line shows."""
-        return self.reads or self.method
-
-    @property
-    def published_name(self) -> str:
-        """The method's name in the published numbers."""
-        return self.published or self.method
-
-    @property
-    def competes(self) -> bool:
-        """Whether the line can be best or second best, as it can have a rank."""
-        return self.is_own and self.ranked and not self.setting
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,10 @@ from importlib.resources.abc import Traversable
 from pydantic import Field, ValidationError
 
 from bench.errors import RequestError, first_problem, unknown
-from bench.grids.experiment import ExperimentFile, LinePart
+from bench.grids.experiment import ExperimentFile, Line
 from bench.grids.files import grid_name, parse_experiment
 from bench.grids.grid import ColumnMatch, Part
-from bench.studies.experiment import Comparison, Experiment, Line
+from bench.studies.experiment import Comparison, Experiment
 from bench.studies.measures import MEASURES, Measure
 from bench.studies.settings import Column
 
@@ -80,16 +80,14 @@ def _tables(
                 "measures": tuple(measures[measure] for measure in table.measures),
                 "grid": grid_name(place),
                 "columns": _columns(file, table) if table.main or table.ranked else (),
-                "lines": () if table.main else tuple(_line(line, rows) for line in file.lines),
+                "lines": ()
+                if table.main
+                else tuple(
+                    rows.get(line, Line(line)) if isinstance(line, str) else line for line in file.lines
+                ),
                 "points": file.points,
             }
         )
-
-
-def _line(line: str | LinePart, rows: Mapping[str, Line]) -> Line:
-    if isinstance(line, str):
-        return rows.get(line, Line(line))
-    return Line(**dict(line))
 
 
 def _columns(file: ExperimentFile, table: TablePart) -> tuple[Column, ...]:

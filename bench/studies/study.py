@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from bench.engine.methods import METHODS
+from bench.grids.experiment import Line
 from bench.registry import Kind
 from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
-from bench.studies.experiment import Experiment, Line, Target
+from bench.studies.experiment import Experiment, Target
 from bench.studies.groups import Average
 from bench.studies.measures import TEST, Measure, accuracy_under
 from bench.studies.published import FOLDER, Key, Published

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
+from bench.grids.experiment import Line
 from bench.studies.dataset_tables import ImageClients
-from bench.studies.experiment import Line
 from bench.studies.experiment_files import read
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, ClassVar
 
+from bench.grids.experiment import Line
 from bench.studies.dataset_tables import PartitionCounts
-from bench.studies.experiment import Line, Target
+from bench.studies.experiment import Target
 from bench.studies.experiment_files import read
 from bench.studies.published import Key, Published
 from bench.studies.settings import Column, Reading, Settings
