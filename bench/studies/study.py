@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.grids.experiment import Line
 from bench.registry import Kind
@@ -31,9 +32,9 @@ class Study:
     ``control`` the one that learns nothing; ``cost_reference`` the one beside whose megabytes another
     method's are printed, if any; ``references`` are methods that compete with no other and have no rank.
     ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
-    ``scenarios`` map the suite's names to the published ones, ``titles`` and ``paper_titles`` to those that
-    readers know. ``remarks`` go into every caption, as does
-    ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
+    ``scenarios`` map the suite's names to the published ones, ``paper_titles`` papers to names that readers
+    know, ``titles`` data sets and methods to others than their own. ``remarks`` go into every caption, as
+    does ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
     the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
     statistics of its data sets. ``proposed`` is the method that the paper proposes: figures show it in a
     colour of its own. ``shared_protocol`` says that most papers of the field report on its clients, so that
@@ -115,11 +116,10 @@ class Study:
         return {}
 
     def title_of(self, name: str) -> str:
-        """A data set's or method's name as tables print it."""
+        """A data set's or method's name as tables print it: the study's for it, or its own."""
         titles = {**{line.method: line.title for line in self.lines}, **self.titles}
-        if name not in titles and name in METHODS.all():
-            return METHODS.named(name).title
-        return titles.get(name, name)
+        known_class = METHODS.all().get(name) or DATASETS.all().get(name)
+        return titles.get(name) or (known_class.title if known_class else name)
 
     def paper_title(self, paper: str) -> str:
         """A paper as readers know it; it may be called like one of its methods."""

@@ -88,11 +88,8 @@ class FedAGHN(Study):
     }
     paper_titles: ClassVar[Mapping[str, str]] = {"fedaghn": "FedAGHN"}
     titles: ClassVar[Mapping[str, str]] = {
-        "cifar10": "CIFAR-10",
         "cifar10-sample": "CIFAR-10 sample",
-        "cifar100": "CIFAR-100",
         "cifar100-sample": "CIFAR-100 sample",
-        "tiny-imagenet": "Tiny-ImageNet",
         "tiny-imagenet-sample": "Tiny-ImageNet sample",
     }
     remarks = (

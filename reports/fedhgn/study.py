@@ -92,14 +92,9 @@ class FedHGN(Study):
     datasets: ClassVar[Mapping[str, str]] = NAMES
     paper_titles: ClassVar[Mapping[str, str]] = {"fedhgn": "FedHGN"}
     titles: ClassVar[Mapping[str, str]] = {
-        "coraca": "CoraCA",
-        "dblp4k": "DBLP4k",
         "dblp4k-repeats": "DBLP4k, members repeated",
-        "imdb4k": "IMDB4k",
-        "news20": "20News",
         "cora-whole": "Cora",
         "citeseer-whole": "CiteSeer",
-        "facebook": "Facebook",
     }
     data_table = PartitionCounts(
         "fedhgn",

@@ -91,13 +91,7 @@ class FedPubProtocol(Study):
     cost_reference = "fedavg"
     scenarios: ClassVar[Mapping[str, str]] = {"published": "non-overlapping"}
     paper_titles: ClassVar[Mapping[str, str]] = {"fedaux": "FedAux", "fediih": "FedIIH"}
-    titles: ClassVar[Mapping[str, str]] = {
-        "cora": "Cora",
-        "citeseer": "CiteSeer",
-        "pubmed": "PubMed",
-        "computers": "Computer",
-        "photo": "Photo",
-    }
+    titles: ClassVar[Mapping[str, str]] = {"computers": "Computer"}
     remarks = (
         "Cora without overlap is on the clients and the split that papers share; other clients are drawn.",
         "FedAux's table is known from a reading note of the paper, not from the paper itself.",

@@ -136,12 +136,7 @@ class FedSheafHN(Study):
         "fedsheafhn_final": "FedSheafHN, final version",
     }
     titles: ClassVar[Mapping[str, str]] = {
-        "cora": "Cora",
-        "citeseer": "CiteSeer",
-        "pubmed": "PubMed",
         "computers": "Computer",
-        "photo": "Photo",
-        "ogbn-arxiv": "ogbn-arxiv",
         "fedpub_gradient": "FED-PUB with gradient",
         "fedsheafhn_papersign": "FedSheafHN paper sign",
         "fedsheafhn_printed": "FedSheafHN printed",
@@ -150,7 +145,6 @@ class FedSheafHN(Study):
         "flow_released": "Flow released",
         "flow_stateful": "Flow stateful",
         "pfedgraph_released": "pFedGraph released sign",
-        "pfedhn_one": "pFedHN, one client a step",
         "pfedhn_pc": "pFedHN, local heads",
     }
     remarks = (

@@ -139,8 +139,8 @@ def test_columns_of_two_client_models_stand_beside_their_own_published_values(tm
     assert ("citeseer", "GCN", "FedProx") not in beside
     measured = document(found, Results(filled(study), {})).views[0]
     assert measured.groups == (
-        ("cora, non-overlapping, 10 clients", 2),
-        ("citeseer, non-overlapping, 10 clients", 2),
+        ("Cora, non-overlapping, 10 clients", 2),
+        ("CiteSeer, non-overlapping, 10 clients", 2),
     )
     assert measured.columns == ("GCN", "GraphSAGE") * 2
 
