@@ -20,7 +20,7 @@ from bench.studies.groups import Group
 from bench.studies.ranking import Ranking, Task, cell_groups
 from bench.studies.results import Results
 from bench.studies.study import Study
-from bench.studies.wording import gap, read_as, signed
+from bench.studies.wording import gap, interval, number, read_as, signed
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""
@@ -33,9 +33,9 @@ def ranking_table(study: Study, ranking: Ranking) -> Table:
         (
             row["title"],
             (
-                "-" if pd.isna(row["group"]) else str(row["group"]),
+                number(row["group"], "d"),
                 Entry(f"{row['rank']:.2f}", 1 if row["group"] == 1 else 0),
-                "-" if pd.isna(row["low"]) else f"{row['low']:.2f} to {row['high']:.2f}",
+                interval(row["low"], row["high"]),
                 f"{row['tasks']}/{ranking.planned_tasks[row['method']]}",
                 "-" if pd.isna(row["minus_baseline"]) else gap(row["minus_baseline"]),
             ),
@@ -91,10 +91,9 @@ def _pairs_table(
 
 
 def _task_pairs(study: Study, ranking: Ranking, task: Task) -> Table:
-    place = study.column_title(task.column)
     return _pairs_table(
         "_".join(map(str, filter(None, ("pairs", *astuple(task.column), task.point)))),
-        ", ".join(filter(None, ("Row minus column in points", place, task.point))),
+        f"Row minus column in points, {task.label(study)}",
         ranking,
         list(task.means),
         task.comparisons,

@@ -49,8 +49,8 @@ def _side_text(side_note: SideNote, interval: str = "") -> str:
     return ", ".join(filter(None, (side_note.published, judgement)))
 
 
-def _marks(tables: Iterable[Table]) -> str:
-    """What the marks of these tables mean; empty where there are none."""
+def _legend(tables: Iterable[Table], difference: str) -> tuple[str, ...]:
+    """What stands in brackets in these tables, and what its marks mean; nothing where nothing does."""
     verdicts = {
         entry.beside.verdict
         for table in tables
@@ -58,11 +58,7 @@ def _marks(tables: Iterable[Table]) -> str:
         for entry in entries
         if entry.beside
     }
-    return ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
-
-
-def _legend(tables: Iterable[Table], difference: str) -> tuple[str, ...]:
-    marks = _marks(tables)
+    marks = ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
     return (f"In brackets: published value, {difference}, and verdict ({marks}).",) * bool(marks)
 
 

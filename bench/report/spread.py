@@ -18,7 +18,7 @@ from bench.studies.cells import Cell, Cells
 from bench.studies.measures import BELOW_LOCAL, STD_OVER_CLIENTS, CellReading, Measure, Values
 from bench.studies.results import Results
 from bench.studies.study import Study
-from bench.studies.wording import read_as
+from bench.studies.wording import interval, number, read_as
 
 ACROSS = 4
 """Columns side by side on a terminal."""
@@ -74,14 +74,11 @@ def _below_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> 
 
 def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
     """Every number, a row a method and federation."""
-    interval = [
-        "-" if pd.isna(low) else f"{low:.2f} to {high:.2f}"
-        for low, high in zip(numbers["low"], numbers["high"], strict=True)
-    ]
+    intervals = list(map(interval, numbers["low"], numbers["high"]))
     titles = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
     titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
     titles[BELOW_LOCAL.name] = f"Below {study.title_of(study.baseline)}"
-    rows = numbers.assign(interval=interval)[list(titles)].map(_text).itertuples(index=False)
+    rows = numbers.assign(interval=intervals)[list(titles)].map(_text).itertuples(index=False)
     places = [study.column_title(cell.column) for cell in cells]
     labels = [f"{cell.title}, {place}" for cell, place in zip(cells, places, strict=True)]
     title = "Spread over clients and seeds"
@@ -89,9 +86,7 @@ def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -
 
 
 def _text(value: object) -> str:
-    if value is None or value != value:
-        return "-"
-    return f"{value:.2f}" if isinstance(value, float) else str(value)
+    return number(value) if value is None or isinstance(value, float) else str(value)
 
 
 def spread(board: Cells, results: Results) -> Document | None:

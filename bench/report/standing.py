@@ -94,8 +94,7 @@ def sentences(study: Study, ranking: Ranking, method: str, all_standings: list[S
     """
     lines = []
     for standing in all_standings:
-        column = standing.task.column
-        place = ", ".join(filter(None, (study.column_title(column), standing.task.point)))
+        place = standing.task.label(study)
         lines.append(f"{place}: {_against_best(standing, ranking)}.")
         verdicts: tuple[Verdict, ...] = ("better", "worse")
         for verdict in verdicts:

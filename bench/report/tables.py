@@ -21,7 +21,7 @@ from bench.studies.measures import Measure
 from bench.studies.results import Results
 from bench.studies.settings import PARTITION, Column
 from bench.studies.verdicts import NOT_COMPARABLE, STATES
-from bench.studies.wording import published_text, signed, with_std
+from bench.studies.wording import interval, number, published_text, signed, with_std
 
 if TYPE_CHECKING:
     from bench.figures.layout import Figure
@@ -251,26 +251,19 @@ def every_number(cells: Cells) -> Table:
 def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
     """A row of the frame as text."""
     place = f"{row['dataset']} {row['scenario']} {row['clients']}"
-
-    def number(name: str, form: str) -> str:
-        return f"{row[name]:{form}}" if pd.notna(row[name]) else "-"
-
-    def interval(low: str, high: str, form: str) -> str:
-        return f"{row[low]:{form}} to {row[high]:{form}}" if pd.notna(row[low]) else "-"
-
     texts = [
         f"{place}, {row['point']}" if row["point"] else place,
         f"{row['table']}: {row['measure']}",
         f"{row['stage']}, {row['rule']}",
         f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
         with_std(row["mean"], row["std"] if pd.notna(row["std"]) else None),
-        interval("low", "high", ".2f"),
-        number("s_d", ".2f"),
-        number("partitions", "d"),
-        number("difference", "+.2f"),
-        interval("low_difference", "high_difference", "+.2f"),
-        number("margin", ".2f"),
-        number("tolerance", ".2f"),
+        interval(row["low"], row["high"]),
+        number(row["s_d"]),
+        number(row["partitions"], "d"),
+        number(row["difference"], "+.2f"),
+        interval(row["low_difference"], row["high_difference"], "+.2f"),
+        number(row["margin"]),
+        number(row["tolerance"]),
         row["verdict"],
     ]
     return row["line"], texts

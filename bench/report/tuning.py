@@ -21,7 +21,7 @@ from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.tuned import Search
-from bench.studies.wording import gap, label, read_as, with_std
+from bench.studies.wording import gap, label, number, read_as, with_std
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +139,7 @@ def _table(study: Study, pairs: Pairs) -> Table:
                     if cell.measured is not None
                 ),
                 Entry(_difference(pair)),
-                Entry("-" if p is None else f"{p:.2g}"),
+                Entry(number(p, ".2g")),
             ]
     return pivot(
         "tuned",
@@ -162,7 +162,7 @@ def _searches(study: Study, pairs: Pairs) -> Table:
             texts = (
                 f"{record.used.trials} of {record.budget.trials}",
                 f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
-                "-" if default is None else f"{100 * default:.2f}",
+                number(default and 100 * default),
                 f"{100 * winner:.2f}",
                 "the default's" if pair.default_won else ", ".join(pair.search.changes),
             )

@@ -44,6 +44,10 @@ class CellReading:
         starts = np.flatnonzero(np.diff(self.rows["seed"].to_numpy())) + 1
         return np.split(100.0 * self.rows["value"].to_numpy(np.float64), starts) if len(self.rows) else []
 
+    def artefacts(self, name: str) -> Iterator[NDArray[Any] | None]:
+        """An array kept with every run that has numbers; None where there is none."""
+        return (self.results.artefact(int(run), name) for run in self.group.done["id"])
+
 
 Values = tuple[float, ...]
 
@@ -117,13 +121,10 @@ def _by_run(value_of: Callable[[Runs], NDArray[np.float64]]) -> Callable[[CellRe
 _total_megabytes = _by_run(lambda runs: (runs["bytes_up"] + runs["bytes_down"]) / 1e6)
 
 
-def _exchanges(cell: CellReading) -> Iterator[NDArray[Any] | None]:
-    return (cell.results.artefact(int(run), EXCHANGED) for run in cell.group.done["id"])
-
-
 def _total_megabytes_coded(cell: CellReading) -> Values:
     savings = [
-        0.0 if rows is None else float((rows[:, 0] - rows[:, 1]).sum()) / 1e6 for rows in _exchanges(cell)
+        0.0 if rows is None else float((rows[:, 0] - rows[:, 1]).sum()) / 1e6
+        for rows in cell.artefacts(EXCHANGED)
     ]
     return tuple(dense - saving for dense, saving in zip(_total_megabytes(cell), savings, strict=True))
 
@@ -137,7 +138,7 @@ def exchanged_megabytes(layer: int, coding: int) -> Callable[[CellReading], Valu
     def run_megabytes(rows: NDArray[Any] | None) -> float:
         return 0.0 if rows is None or len(rows) <= layer else float(rows[layer, coding].sum()) / 1e6
 
-    return lambda cell: tuple(map(run_megabytes, _exchanges(cell)))
+    return lambda cell: tuple(map(run_megabytes, cell.artefacts(EXCHANGED)))
 
 
 TEST = Measure("accuracy", "Test", "test accuracy in percent", _accuracy("test"), ranked=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pandas as pd
+
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
@@ -28,9 +30,19 @@ def with_std(mean: float, std: float | None, digits: int = 2) -> str:
     return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
+def number(value: float | None, form: str = ".2f") -> str:
+    """A number as text; ``-`` where there is none."""
+    return "-" if value is None or pd.isna(value) else f"{value:{form}}"
+
+
+def interval(low: float | None, high: float | None, form: str = ".2f") -> str:
+    """``1.20 to 1.34``; ``-`` where there is none."""
+    return "-" if low is None or pd.isna(low) else f"{low:{form}} to {high:{form}}"
+
+
 def signed(difference: float | None, digits: int = 2) -> str:
     """``+1.23``; ``-`` where there is none."""
-    return "-" if difference is None else f"{difference:+.{digits}f}"
+    return number(difference, f"+.{digits}f")
 
 
 def gap(difference: float) -> str:

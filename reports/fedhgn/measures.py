@@ -35,8 +35,7 @@ EXPOSURE = (
 
 def _exposures(cell: CellReading, name: str) -> Iterator[tuple[float, float]]:
     """A number of every audited run that has it, and its border nodes."""
-    for run in cell.group.done["id"]:
-        counts = cell.results.artefact(int(run), "exposure")
+    for counts in cell.artefacts("exposure"):
         if counts is not None and len(counts) > EXPOSURE.index(name):
             yield float(counts[EXPOSURE.index(name)]), float(counts[EXPOSURE.index("border")])
 

@@ -80,7 +80,7 @@ TRAINED_CLIENTS = "trained_clients"
 
 
 def _of_trained_clients(cell: CellReading) -> Values:
-    artefacts = (cell.results.artefact(int(run), TRAINED_CLIENTS) for run in cell.group.done["id"])
+    artefacts = cell.artefacts(TRAINED_CLIENTS)
     return tuple(100.0 * float(np.nanmean(shares)) for shares in artefacts if shares is not None)
 
 
