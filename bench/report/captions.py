@@ -44,7 +44,7 @@ Protocol = tuple[int, int, str, str]
 def caption(cells: Cells) -> tuple[str, ...]:
     """A table's caption: what is measured and how it is selected, protocol, seeds, tuning."""
     study = cells.study
-    measures = [measure for measure in cells.measures if not measure.is_extra]
+    measures = cells.primary_measures
     reading = measures[0].reading or study.primary
     by_reading = any(measure.by_reading for measure in measures)
     note = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if by_reading else ""
@@ -59,7 +59,7 @@ def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
     """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
     study, experiment = cells.study, cells.experiment
     lines = [PLACES] if any(measure.ranked for measure in cells.measures) else []
-    measures = [measure for measure in cells.measures if not measure.is_extra]
+    measures = cells.primary_measures
     lines += [f"{_meanings(measures)}."] if len(measures) > IN_CAPTION else []
     lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
     if any(comparison.targets for comparison in experiment.comparisons):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +11,9 @@ from numpy.typing import NDArray
 
 from bench.report.captions import conditions, origins
 from bench.report.table import Document, Entry, Table, listing, pivot
-from bench.statistics.summary import bottom_tenth, t_interval
+from bench.statistics.summary import bottom_tenth
 from bench.studies.cells import Cell, Cells
+from bench.studies.frame import frame
 from bench.studies.measures import BELOW_LOCAL, STD_OVER_CLIENTS, CellReading, Measure, Values
 from bench.studies.results import Results
 from bench.studies.study import Study
@@ -43,19 +42,21 @@ BOTTOM = Measure(
     "mean over the worst tenth of the clients, one at least",
     _over_clients(bottom_tenth),
 )
+FROM_CELLS = ["dataset", "scenario", "clients", "method", "n", "mean", "std", "low", "high"]
+"""Columns of ``bench.studies.frame`` that stand before the measures."""
+
 MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
-def _numbers(study: Study, cell: Cell, results: Results) -> dict[str, Any]:
+def _numbers(study: Study, cells: Sequence[Cell], results: Results) -> pd.DataFrame:
     """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
-    assert cell.measured is not None
-    low, high = t_interval(cell.measured.values) or (None, None)
-    accuracy = {"n": cell.measured.n, "mean": cell.measured.mean, "std": cell.measured.std}
-    cell_reading = cell.read(results, study.average)
-    values = {measure.name: measure.of(cell_reading) for measure in MEASURES}
-    means = {name: fmean(numbers) if numbers else None for name, numbers in values.items()}
-    return {**asdict(cell.column), "method": cell.method, **accuracy, "low": low, "high": high, **means}
+    readings = [cell.read(results, study.average) for cell in cells]
+    means = {
+        measure.name: [fmean(values) if (values := measure.of(reading)) else np.nan for reading in readings]
+        for measure in MEASURES
+    }
+    return frame(cells)[FROM_CELLS].assign(**means)
 
 
 def _below_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
@@ -96,7 +97,7 @@ def spread(board: Cells, results: Results) -> Document | None:
     cells.sort(key=lambda cell: board.columns.index(cell.column))
     if len({cell.line for cell in cells}) < 2:
         return None
-    numbers = pd.DataFrame([_numbers(study, cell, results) for cell in cells])
+    numbers = _numbers(study, cells, results)
     below_table = _below_table(study, cells, numbers)
     groups = [cell.group for cell in cells if cell.group]
     return Document(

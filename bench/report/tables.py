@@ -102,6 +102,7 @@ def _table(
     ``by_point`` gives every point of a line a row of its own; what the points are stands over them.
     """
     entries: dict[tuple[Line, Head], Entry] = {}
+    lines_with_content: set[Line] = set()
     for head in heads:
         column, point, measure = head
         column_cells = {
@@ -109,9 +110,11 @@ def _table(
             for line in cells.lines
             if (cell := cells.at(column, line, point, measure, comparison)) is not None
         }
-        if any(cell.group or cell.target for cell in column_cells.values()):
+        lines = {line for line, cell in column_cells.items() if cell.group or cell.target}
+        if lines:
             entries.update({(line, head): entry for line, entry in _entries(column_cells).items()})
-    shown_lines = [line for line in cells.lines if _has_content(cells, line, heads, comparison)]
+        lines_with_content |= lines
+    shown_lines = [line for line in cells.lines if line in lines_with_content]
     points = list(dict.fromkeys(point for _, point, _ in heads))
     filled_heads = [head for head in heads if any((line, head) in entries for line in shown_lines)]
     head_columns = list(
@@ -138,12 +141,6 @@ def _table(
         frozenset(cells.title(line) for line in shown_lines if _is_reference(cells, line)),
         len(points) if by_point else 0,
     )
-
-
-def _has_content(cells: Cells, line: Line, heads: Iterable[Head], comparison: Comparison) -> bool:
-    """Whether anything of a line was run or published."""
-    line_cells = (cells.at(column, line, point, measure, comparison) for column, point, measure in heads)
-    return any(cell is not None and (cell.group or cell.target) for cell in line_cells)
 
 
 def _is_reference(cells: Cells, line: Line) -> bool:
@@ -183,13 +180,12 @@ def _place(cells: Cells, column: Column) -> str:
 
 
 def _heads(cells: Cells, columns: Iterable[Column]) -> list[Head]:
-    measures = [measure for measure in cells.measures if not measure.is_extra]
-    return list(product(columns, cells.experiment.points, measures))
+    return list(product(columns, cells.experiment.points, cells.primary_measures))
 
 
 def _is_apart(cells: Cells) -> bool:
     """Whether points stand below each other: where there are several of them and several measures."""
-    return len(cells.experiment.points) > 1 and sum(not measure.is_extra for measure in cells.measures) > 1
+    return len(cells.experiment.points) > 1 and len(cells.primary_measures) > 1
 
 
 def views(cells: Cells) -> tuple[Table, ...]:

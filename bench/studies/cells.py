@@ -170,6 +170,11 @@ class Cells:
         return [cell for cell in self.own_cells if not cell.measure.is_extra]
 
     @property
+    def primary_measures(self) -> list[Measure]:
+        """The measures that are no other reading of the first one."""
+        return [measure for measure in self.measures if not measure.is_extra]
+
+    @property
     def groups(self) -> list[Group]:
         """The groups of runs behind the cells, each once."""
         return list({id(cell.group): cell.group for cell in self if cell.group}.values())
