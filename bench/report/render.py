@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from bench.figures.layout import Figure
 from bench.pages.grades import GRADES, grade_look
@@ -40,17 +42,19 @@ def escape_markdown(text: str) -> str:
     return " ".join(text.split())
 
 
-def _side_text(side_note: SideNote, interval: str = "") -> str:
-    """``83.49 ± 0.22, +0.71 [+0.12, +1.30] =``: published, difference with its ``interval`` and the
-    verdict's mark, or the word of a state.
-    """
+def _judgement(side_note: SideNote) -> str:
+    """``+0.71 [+0.12, +1.30] =``: difference, its interval and the verdict's mark, or the word of a state."""
     verdict = grade_look(side_note.verdict).mark if side_note.verdict in GRADES else side_note.verdict
-    judgement = " ".join(filter(None, (side_note.difference, interval, verdict)))
-    return ", ".join(filter(None, (side_note.published, judgement)))
+    return " ".join(filter(None, (side_note.difference, side_note.interval, verdict)))
 
 
-def _legend(tables: Iterable[Table], difference: str) -> tuple[str, ...]:
-    """What stands in brackets in these tables, and what its marks mean; nothing where nothing does."""
+def _side_text(side_note: SideNote) -> str:
+    """``83.49 ± 0.22, +0.71 [+0.12, +1.30] =``: published and judgement."""
+    return ", ".join(filter(None, (side_note.published, _judgement(side_note))))
+
+
+def _legend(tables: Iterable[Table], place: str) -> tuple[str, ...]:
+    """What stands at a place beside numbers, and what its marks mean; nothing where nothing does."""
     verdicts = {
         entry.beside.verdict
         for table in tables
@@ -59,7 +63,9 @@ def _legend(tables: Iterable[Table], difference: str) -> tuple[str, ...]:
         if entry.beside
     }
     marks = ", ".join(f"{look.mark} {name}" for name, look in GRADES.items() if name in verdicts)
-    return (f"In brackets: published value, {difference}, and verdict ({marks}).",) * bool(marks)
+    return (
+        f"{place}: published value, measured minus published with its 90 % interval, and verdict ({marks}).",
+    ) * bool(marks)
 
 
 def markdown_table(table: Table) -> str:
@@ -68,7 +74,7 @@ def markdown_table(table: Table) -> str:
     def text(entry: Entry) -> str:
         number = escape_markdown(entry.text)
         number = {1: f"**{number}**", 2: f"<u>{number}</u>"}.get(entry.place, number)
-        beside = entry.beside and escape_markdown(_side_text(entry.beside, entry.beside.interval))
+        beside = entry.beside and escape_markdown(_side_text(entry.beside))
         return f"{number} ({beside})" if beside else number
 
     lines = [[table.stub, *map(escape_markdown, table.headings)]]
@@ -79,8 +85,7 @@ def markdown_table(table: Table) -> str:
 
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
-    difference = "measured minus published with its 90 % interval"
-    caption = (*document.caption, *_legend(document.views, difference))
+    caption = (*document.caption, *_legend(document.views, "In brackets"))
     parts = [f"# {escape_markdown(document.title)}", *map(escape_markdown, caption)]
     for view in document.views:
         parts.append(f"## {escape_markdown(view.title)}")
@@ -93,21 +98,29 @@ def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _number(text: str) -> str:
-    """A LaTeX entry; a number's minus sign becomes a real one."""
-    is_negative = len(text) > 1 and text[0] == "-" and text[1].isdigit()
-    return "$-$" + escape_latex(text[1:]) if is_negative else escape_latex(text)
+def _numbers(text: str) -> str:
+    """A LaTeX entry; minus signs of numbers become real ones."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "$-$", escape_latex(text))
+
+
+def _below(row: Sequence[Entry]) -> Iterator[list[str]]:
+    """The lines below a row's numbers: published values, and judgements, which stand on a line of their own
+    where they have intervals, so that columns stay as narrow as they are without.
+    """
+    notes = [entry.beside or SideNote(published="") for entry in row]
+    has_intervals = any(note.interval for note in notes)
+    for text_of in (attrgetter("published"), _judgement) if has_intervals else (_side_text,):
+        texts = [_numbers(text_of(note)) for note in notes]
+        if any(texts):
+            yield [rf"{{\scriptsize {text}}}" if text else "" for text in texts]
 
 
 def latex_table(table: Table) -> str:
     """A booktabs ``tabular``; best bold, second best underlined, what stands beside numbers is below them."""
 
     def text(entry: Entry) -> str:
-        number = _number(entry.text)
+        number = _numbers(entry.text)
         return {1: rf"\textbf{{{number}}}", 2: rf"\underline{{{number}}}"}.get(entry.place, number)
-
-    def published_text(entry: Entry) -> str:
-        return rf"{{\scriptsize {escape_latex(_side_text(entry.beside))}}}" if entry.beside else ""
 
     lines = [rf"\begin{{tabular}}{{l{'r' * len(table.columns)}}}", r"\toprule"]
     if any(heading for heading, _ in table.groups):
@@ -122,8 +135,7 @@ def latex_table(table: Table) -> str:
     lines += [" & ".join([escape_latex(table.stub), *map(escape_latex, table.columns)]) + r" \\", r"\midrule"]
     for label, entries in table.rows:
         lines.append(" & ".join([escape_latex(label), *map(text, entries)]) + r" \\")
-        if any(entry.beside for entry in entries):
-            lines.append(" & ".join(["", *map(published_text, entries)]) + r" \\")
+        lines += [" & ".join(["", *texts]) + r" \\" for texts in _below(entries)]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
 
@@ -135,7 +147,7 @@ def latex(document: Document) -> str:
         caption = (
             f"{document.title}. {view.title}.",
             *document.caption,
-            *_legend([view], "measured minus published"),
+            *_legend([view], "Below numbers"),
         )
         parts.append(
             "\n".join(

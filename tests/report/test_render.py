@@ -257,7 +257,8 @@ def test_latex_is_complete_and_escaped(built: Report, written: Path) -> None:
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= text.count(r"\begin{table*}")
     assert r"\textbf{71.25 $\pm$ 0.35}" in text
     assert r"\underline{61.00 $\pm$ 0.00}" in text
-    assert r"{\scriptsize 71.26 $\pm$ 0.29, -0.01 " in text
+    assert r"{\scriptsize 71.26 $\pm$ 0.29}" in text
+    assert r"{\scriptsize $-$0.01 [" in text
     assert re.findall(r"\\usepackage\{([^}]*)\}", text) == ["booktabs"]
     assert "resizebox" not in text  # which would need graphicx
     body = [line for line in text.splitlines() if not line.startswith(("%", r"\label"))]
@@ -324,9 +325,27 @@ def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
     ]
     assert latex_table(table).splitlines()[4:7] == [
         r"A & \textbf{90.00 $\pm$ 1.00} & - \\",
-        r" & {\scriptsize 89.50 $\pm$ 0.20, +0.50 =} & {\scriptsize 80.00, failed} \\",
-        r"B &  & 1 \\",
+        r" & {\scriptsize 89.50 $\pm$ 0.20} & {\scriptsize 80.00} \\",
+        r" & {\scriptsize +0.50 [+0.10, +0.90] =} & {\scriptsize failed} \\",
     ]
+    # Without an interval what stands below a number fits one line.
+    ungraded = Table("t", "T", "M", (("", 1),), ("a",), (("A", (lost,)), ("B", (Entry("1"),))))
+    assert latex_table(ungraded).splitlines()[4:7] == [
+        r"A & - \\",
+        r" & {\scriptsize 80.00, failed} \\",
+        r"B & 1 \\",
+    ]
+
+
+def test_latex_has_the_intervals_of_grades_that_markdown_and_csv_have(written: Path) -> None:
+    folder = written / "fedsheafhn" / "table1"
+    latex = (folder / "table.tex").read_text(encoding="utf-8").replace("$-$", "-")
+    markdown = (folder / "table.md").read_text(encoding="utf-8").replace("\\", "")
+    tables = [re.findall(r"\[([+-]\d+\.\d\d), ([+-]\d+\.\d\d)\]", text) for text in (latex, markdown)]
+    rows = csv.DictReader(io.StringIO((folder / "table.csv").read_text(encoding="utf-8")))
+    ends = [(row["low_difference"], row["high_difference"]) for row in rows if row["low_difference"]]
+    assert tables[0] == tables[1] != []
+    assert set(tables[0]) <= {(f"{float(low):+.2f}", f"{float(high):+.2f}") for low, high in ends}
 
 
 def test_wide_tables_are_cut_between_groups_and_within_wider_ones() -> None:
