@@ -1,13 +1,14 @@
-"""A sweep of slow runs of two methods as a process: python sweep_script.py DATABASE LOG SECONDS SEEDS."""
+"""A sweep of slow runs of two methods as a process: sweep_script.py DATABASE LOG SECONDS SEEDS SILENCE."""
 
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from fake_execute import logged
 
 
-def main(database: str, log: str, seconds: str, seeds: str) -> None:
+def main(database: str, log: str, seconds: str, seeds: str, silence: str) -> None:
     # Imported here: worker processes import this file, too.
     from fake_runs import any_federation, cpu, grid, plan_for
     from rich.console import Console
@@ -15,6 +16,7 @@ def main(database: str, log: str, seconds: str, seeds: str) -> None:
     from bench.grids import expand
     from bench.sweep.reporters import PlainLines
     from bench.sweep.run import sweep
+    from bench.sweep.workers import LocalWorkers
 
     plan = plan_for(database, expand(grid(seeds=tuple(range(int(seeds))))))
     outcome = sweep(
@@ -26,6 +28,7 @@ def main(database: str, log: str, seconds: str, seeds: str) -> None:
         logged,
         any_federation,
         home=Path(log).parent,
+        make_workers=partial(LocalWorkers, silence=float(silence)),
     )
     print(outcome.counts, outcome.ran)
 

@@ -17,14 +17,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import torch
-from processes import wait_for, workers_below
+from fake_runs import stored_numbers
+from processes import Folder, wait_for, workers_below
+from wall_clock import WallClock, clock
+
+__all__ = ["clock"]
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +51,7 @@ class Home:
     """A ``BENCH_HOME`` of its own, the sweeps that are started in it and what they leave."""
 
     folder: Path
+    more_environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def database(self) -> Path:
@@ -53,7 +59,8 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "BENCH_HOME": str(self.folder), "BENCH_PLUGINS": str(METHODS)}
+        own = {"BENCH_HOME": str(self.folder), "BENCH_PLUGINS": str(METHODS)}
+        return {**os.environ, **own, **self.more_environment}
 
     def start(self, *more: str) -> subprocess.Popen[str]:
         self.folder.mkdir(exist_ok=True)
@@ -317,6 +324,53 @@ def test_a_damaged_checkpoint(tmp_path: Path, settled: Callable[..., None]) -> N
     assert home.sweep() == 0, home.output
     assert not home.checkpoints()
     settled("checkpoint with one bit flipped", damaged, [home])
+
+
+def test_a_clock_that_is_set_back(tmp_path: Path, clock: WallClock, settled: Callable[..., None]) -> None:
+    """By hours: while two sweeps share the runs, while a killed worker's run is tried again, and while a
+    method hangs for longer than a run may take.
+    """
+    home = Home(tmp_path / "home", clock.environment)
+    sweeps = [home.start("-m", "hangs", "--timeout-seconds", "30") for _ in range(2)]
+    wait_for(home.stored)
+    clock.set_back(3.0)
+    workers_below(sweeps[0].pid)[0].kill()
+    clock.set_back(5.0)
+    wait_for(lambda: "trying again" in home.output)
+    wait_for(lambda: "hangs" in run_now(home), 300)
+    clock.set_back(7.0)
+    for sweep in sweeps:
+        sweep.wait(timeout=200)
+    assert states(home.database, "hangs") == {"failed": 4}, home.output
+    with sqlite3.connect(home.database) as raw:
+        starts = [datetime.fromisoformat(row[0]) for row in raw.execute("SELECT started FROM runs")]
+    assert max(starts) - min(starts) > timedelta(hours=7), "the sweeps have read the clock"
+    settled("clock set back by 3, 5 and 7 h", 3, [home])
+
+
+def run_now(home: Home) -> str:
+    """What the sweeps of a home say that they are at."""
+    return "".join(path.read_text() for path in (home.folder / "sweeps").glob("*.json"))
+
+
+def test_a_clock_that_is_set_back_while_a_worker_is_silent(tmp_path: Path, clock: WallClock) -> None:
+    """It is stopped before it has taken up its run, and given up after as long as ever."""
+    quiet, folder = Folder(tmp_path / "undisturbed"), Folder(tmp_path / "folder", clock.environment)
+    quiet.path.mkdir()
+    folder.path.mkdir()
+    assert quiet.start().wait(timeout=120) == 0
+    process = folder.start(silence=30.0)
+    wait_for(lambda: workers_below(process.pid))
+    worker = workers_below(process.pid)[0]
+    worker.suspend()
+    wait_for(folder.starts)  # the other slot's
+    clock.set_back(6.0)
+    output = process.communicate(timeout=180)[0]
+    assert "did not take it up within 30 s; trying again" in output
+    assert "{'done': 12} 12" in output
+    assert folder.starts() == 12
+    assert stored_numbers(folder.database) == stored_numbers(quiet.database)
+    assert not worker.is_running()
 
 
 def test_methods_that_go_wrong(tmp_path: Path, settled: Callable[..., None]) -> None:
