@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from bench.engine.result import RunResult
 from bench.environment import describe
-from bench.errors import RequestError
 from bench.sweep import fingerprint
 from bench.sweep.order import Execute, Order
 from bench.sweep.workers import LocalWorkers, Lost, thread_variables
@@ -22,53 +21,22 @@ class NodeResult(RunResult):
     environment: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class NodeOrder(Order):
-    """An order for another machine, and the hash over the sources that are to make it."""
-
-    source: str = ""
-
-
-@dataclass(frozen=True)
-class WithSameSources:
-    """Executes orders, unless the machine has other sources than the sweep: its numbers would be
-    stored as made by code that did not make them.
-    """
-
-    execute: Execute
-
-    def __call__(self, order: Order) -> RunResult:
-        """The order's outcome.
-
-        Raises:
-            RequestError: the sources differ.
-        """
-        assert isinstance(order, NodeOrder)
-        if _source(order) != order.source:
-            raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
-        return self.execute(order)
-
-
-def order_for_node(order: Order) -> NodeOrder:
+def order_for_node(order: Order) -> Order:
     """The order with the sources that this machine has; its folders no longer depend on where it is read."""
     roots = tuple(str(Path(root).absolute()) for root in order.roots)
-    return NodeOrder(**vars(order) | {"roots": roots}, source=_source(order))
-
-
-def _source(order: Order) -> str:
-    """The sources by which this machine would make the order's run."""
-    return fingerprint.code(order.spec.method, order.spec.client.model).source
+    source = fingerprint.code(order.spec.method, order.spec.client.model).source
+    return replace(order, roots=roots, source=source)
 
 
 def attempt(
-    execute: Execute, order: NodeOrder, log: Path | None, fresh: bool, timeout: float | None, keep: bool
+    execute: Execute, order: Order, log: Path | None, fresh: bool, timeout: float | None, keep: bool
 ) -> NodeResult | Lost:
     """Execute an order on this machine as a sweep on it would, within so many seconds.
 
     The run's process dies, hangs and runs out of memory alone. To ``keep`` it is to give it the
     next order, too, which then finds libraries and federation loaded.
     """
-    workers = (_shared_workers if keep else LocalWorkers)(1, WithSameSources(execute), timeout)
+    workers = (_shared_workers if keep else LocalWorkers)(1, execute, timeout)
     try:
         with thread_variables(order.threads):
             result = workers.start(0, order, log, fresh).result()

@@ -50,13 +50,15 @@ def execute(
     Raises:
         NoDataError: the data set is not to be had.
         NotApplicableError: the method cannot do what the spec asks.
-        RequestError: the data here make other clients than the order says.
+        RequestError: the sources here, or the clients that the data make, are others than the order says.
     """
     if parent_process() is not None:  # elsewhere the process is not the worker's own
         _set_aside()
     torch.set_num_threads(order.threads)
     spec = order.spec
     code = fingerprint.code(spec.method, spec.client.model)
+    if order.source and code.source != order.source:
+        raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
     federation = _federation(spec.federation_key, order.roots, order.federation)
     if order.clients and federation.hash != order.clients:
         raise RequestError(

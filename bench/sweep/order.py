@@ -46,7 +46,8 @@ class Checkpoints:
 class Order:
     """What a worker is to run: a spec, folders of raw files, a device, threads, and how many times smaller
     than usual the blocks of clients are; where it is saved, if it is; the hash over the clients that it is to
-    be made on, where that is known; and where these can be read, if they can.
+    be made on, where that is known; where these can be read, if they can; and, for another machine, the hash
+    over the sources that are to make it.
     """
 
     spec: RunSpec
@@ -57,6 +58,7 @@ class Order:
     checkpoints: Checkpoints | None = None
     clients: str = ""
     federation: FederationCopy | None = None
+    source: str = ""
 
 
 Execute = Callable[[Order], RunResult]

@@ -27,7 +27,7 @@ def spec(seed: int) -> RunSpec:
     return run_spec
 
 
-def order(seed: int) -> cluster.NodeOrder:
+def order(seed: int) -> Order:
     return cluster.order_for_node(Order(spec(seed), (), "cpu", 1))
 
 
@@ -55,15 +55,8 @@ def test_a_kill_is_lost_and_an_exit_has_failed() -> None:
     assert (ended.state, ended.reason) == ("failed", "the worker process died (exit code 3)")
 
 
-def test_other_sources_make_no_run() -> None:
-    mine = order(0)
-    assert mine.source == fingerprint.code("local").source
-    assert cluster.WithSameSources(instant)(mine).state == "done"
-    other = cluster.NodeOrder(mine.spec, (), "cpu", 1, source="0" * 64)
-    ended = cluster.attempt(instant, other, None, True, 60, False)
-    assert isinstance(ended, cluster.NodeResult)
-    assert (ended.state, ended.raised) == ("failed", False)
-    assert "expected the sweep's sources of bench on every machine" in ended.reason
+def test_a_node_is_told_the_sources_of_this_machine() -> None:
+    assert order(0).source == fingerprint.code("local").source
 
 
 def test_the_node_is_stored_and_never_this_machine_for_one_that_is_unknown(tmp_path: Path) -> None:

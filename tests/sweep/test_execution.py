@@ -79,6 +79,16 @@ def test_no_run_is_made_on_other_clients() -> None:
     assert not results[1].raised
 
 
+def test_no_run_is_made_by_other_sources_than_the_sweeps() -> None:
+    here = fingerprint.code("majority").source
+    results = [
+        attempt(execute, Order(majority(), (), "cpu", 1, source=source), None, True)
+        for source in (here, "0" * 64)
+    ]
+    assert [(result.state, result.raised) for result in results] == [("done", False), ("failed", False)]
+    assert "sources" in results[1].reason
+
+
 def test_what_cannot_be_read_now_stays_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fails for a moment fails the run, and costs none of the rounds that it holds."""
     spec = resolve("cora", "non-overlapping", 3, "local", 0, {"protocol.rounds": 2})
