@@ -125,7 +125,7 @@ def resolve(
     data = DATASETS.named(dataset)
     kind = METHODS.named(method)
     hyper = _section(kind.Hyper, default_hyper(data, kind), "method", overrides)
-    protocol = _section(Protocol, data.protocol.model_dump(), "protocol", overrides)
+    protocol = _section(Protocol, {**data.protocol.model_dump(), **kind.protocol}, "protocol", overrides)
     if not kind.trains:
         protocol = protocol.model_copy(update={"rounds": 1})
     if not 1 <= clients <= MOST:

@@ -6,6 +6,7 @@ Li et al., ICML 2021, Algorithm 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import Field
 from torch import Tensor
@@ -31,7 +32,8 @@ class Ditto(FedAvg):
     2. trains w from w^t on F_i for the protocol's local epochs and sends it; the server averages.
 
     v_i predicts, never leaves the client, and is not replaced by what comes: *received* is the client's
-    own last model. Both models have running statistics and an optimiser of their own.
+    own last model. Both models have running statistics and an optimiser of their own. v_i starts as w^0
+    (Algorithm 1), which is the same for all.
 
     What is open, and what is done here: the paper takes s steps on v_i after the step on w; its
     released code alternates the two batch by batch, PFLlib and pFedGraph train v_i first for whole
@@ -43,6 +45,7 @@ class Ditto(FedAvg):
     title = "Ditto"
     reference = "Li et al., ICML 2021"
     stage = "trained"
+    protocol: ClassVar[dict[str, str]] = {"initial": "common"}
     onboard = Method.onboard  # the paper has no newcomers, who would predict with a random model at first
 
     class Hyper(SampleWeights):

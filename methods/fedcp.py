@@ -6,6 +6,7 @@ Zhang et al., KDD 2023, Algorithm 1.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -58,6 +59,7 @@ class FedCP(FedAvg):
     reference = "Zhang et al., KDD 2023"
     predicts_with = ("round",)
     stage = "trained"
+    protocol: ClassVar[dict[str, str]] = {"initial": "common"}
     onboard = Method.onboard  # newcomers have no head that a context could be read from
 
     class Hyper(SampleWeights):

@@ -6,6 +6,7 @@ Arivazhagan et al., arXiv 1912.00818.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from .fedavg import FedAvg
 
@@ -14,12 +15,17 @@ class FedPer(FedAvg):
     """The backbone is averaged as in FedAvg; every client keeps a head of its own.
 
     With the studies' GCN the personal layer is the linear head after both graph convolutions.
+
+    The paper's clients draw their heads each for itself; public code, FED-PUB's among it, copies one model
+    to all, as here: on every graph where both were measured heads that start alike are better by
+    validation, too (the document ``weight_decay``). ``protocol.initial = "own"`` is the paper's wording.
     """
 
     name = "fedper"
     title = "FedPer"
     reference = "Arivazhagan et al., 2019"
     stage = "trained"
+    protocol: ClassVar[dict[str, str]] = {"initial": "common"}
 
     def shared(self) -> Collection[str]:
         """All but the head."""

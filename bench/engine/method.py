@@ -35,9 +35,9 @@ class Method:
     """A federated algorithm. A subclass with a ``name`` of its own is found by the registry.
 
     Class attributes: ``title`` for tables; ``reference`` the paper; ``families`` of data it runs
-    on; ``client_models`` those whose layers it works on, where not any will do; ``client`` the
-    client settings that are part of the algorithm (a GraphSAGE), which replace the data set's but
-    not the request's; ``numerics`` is raised when a change alters the method's numbers, so that
+    on; ``client_models`` those whose layers it works on, where not any will do; ``client`` and
+    ``protocol`` the settings that are part of the algorithm (a GraphSAGE, one initial model for all), which
+    replace the data set's but not the request's; ``numerics`` is raised when a change alters the method's numbers, so that
     older runs show as stale; ``trains`` False ends a run after one round; ``reads`` names the method
     whose run this one reports another stage of; ``stage`` is the model that the method deploys;
     ``derived`` names attributes that a run which is set up anew has again without a checkpoint;
@@ -54,6 +54,7 @@ class Method:
     families: ClassVar[tuple[Family, ...]] = FAMILIES
     client_models: ClassVar[tuple[str, ...]] = ()
     client: ClassVar[Mapping[str, Any]] = {}
+    protocol: ClassVar[Mapping[str, Any]] = {}
     numerics: ClassVar[int] = 1
     trains: ClassVar[bool] = True
     reads: ClassVar[str | None] = None
