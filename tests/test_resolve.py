@@ -38,6 +38,16 @@ def test_defaults_come_from_the_data_set() -> None:
         assert (spec.dataset, spec.clients, spec.seed) == (name, 2, 3)
 
 
+def test_settings_that_are_part_of_a_method_stand_between_the_data_sets_and_the_requests() -> None:
+    wanted = {"protocol.initial": "own"}
+    assert DATASETS.named("cora").protocol.initial == "own"
+    assert resolve("cora", "non-overlapping", 10, "fedavg", 0).protocol.initial == "own"
+    assert resolve("cora", "non-overlapping", 10, "fedper", 0).protocol.initial == "common"
+    assert resolve("cora", "non-overlapping", 10, "fedper", 0, wanted).protocol.initial == "own"
+    rest = resolve("cora", "non-overlapping", 10, "fedper", 0).protocol.model_dump(exclude={"initial"})
+    assert rest == DATASETS.named("cora").protocol.model_dump(exclude={"initial"})
+
+
 def test_hyper_parameters_have_the_values_of_the_data_set_s_study() -> None:
     def on_images(dataset: str, method: str, **overrides: Any) -> Any:
         return resolve(dataset, "dirichlet0.1", 20, method, 0, overrides).hyper

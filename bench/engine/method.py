@@ -37,9 +37,10 @@ class Method:
     Class attributes: ``title`` for tables; ``reference`` the paper; ``families`` of data it runs
     on; ``client_models`` those whose layers it works on, where not any will do; ``client`` and
     ``protocol`` the settings that are part of the algorithm (a GraphSAGE, one initial model for all), which
-    replace the data set's but not the request's; ``numerics`` is raised when a change alters the method's numbers, so that
-    older runs show as stale; ``trains`` False ends a run after one round; ``reads`` names the method
-    whose run this one reports another stage of; ``stage`` is the model that the method deploys;
+    replace the data set's but not the request's; ``numerics`` is raised when a change alters the
+    method's numbers, so that older runs show as stale; ``trains`` False ends a run after one round;
+    ``reads`` names the method whose run this one reports another stage of; ``stage`` is the model that
+    the method deploys;
     ``derived`` names attributes that a run which is set up anew has again without a checkpoint;
     ``predicts_with`` those that ``logits`` reads beside the models, and that change over rounds.
     ``prolongable``: the first rounds of a run are those of one of more rounds, which can go on from its end.

@@ -232,9 +232,9 @@ CLAIMS = (
         "What client settings change",
         SETTINGS,
         (
-            "One factor at a time against weight decay 5e-4, own initial models and an optimiser that is kept "
-            "over rounds: the settings of the main tables, where FedPer alone has a common initial model. These are questions of ours and no claims of the "
-            "paper.",
+            "One factor at a time against weight decay 5e-4, own initial models and an optimiser that is "
+            "kept over rounds. These are the settings of the main tables but for FedPer, which has one "
+            "common initial model there. They are questions of ours and no claims of the paper.",
         ),
     ),
 )
