@@ -96,6 +96,7 @@ EXPERIMENTS = (
     "fedpub_split",
     "fedpub_factors",
     "weight_decay",
+    "initial_models",
     "released_variants",
     "variance",
     "ablation",
