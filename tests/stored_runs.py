@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import ArrayLike, NDArray
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
 
+from bench.engine import NUMERICS
+from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
 from bench.selection import RULES
 from bench.spec import STAGES, Protocol, RunSpec
 from bench.store import Context, Store, open_store
+from bench.store.models import Base, ImportedBundle, Run
 
 SPLITS = ("train", "val", "test")
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678901)
+CORA = Protocol(rounds=100, local_epochs=3)
+"""Of most papers' runs on Cora."""
+
+Counts = Sequence[int] | Sequence[Sequence[int]] | NDArray[Any]
+"""Correct predictions by client at the only evaluation, or by evaluation and client."""
+
+CONTEXT = frozenset(field.name for field in fields(Context))
 
 
 def spec_of(clients: int = 2, seed: int = 0, method: str = "local", **protocol: int) -> RunSpec:
@@ -54,23 +67,148 @@ def done(clients: int = 2, shift: int = 0, **values: Any) -> RunResult:
 
     All test items are of the first of two classes. ``values`` stand in the place of the usual ones.
     """
-    rows = np.arange(3, dtype=np.int32)[:, None] + np.zeros((1, clients), np.int32) + np.int32(shift)
-    samples = np.arange(10, 10 + clients, dtype=np.int32)
-    confusion = np.zeros((clients, 2, 2), np.int32)
+    rows = np.arange(3)[:, None] + np.zeros((1, clients), int) + shift
+    samples = np.arange(10, 10 + clients)
+    confusion = np.zeros((clients, 2, 2))
     confusion[:, 0, 0] = 2 + shift
     confusion[:, 0, 1] = samples - confusion[:, 0, 0]
-    usual = RunResult(
-        "done",
-        correct={(stage, split): rows for stage in ("received", "trained") for split in SPLITS},
-        samples=dict.fromkeys(SPLITS, samples),
-        confusion={(stage, rule): confusion for stage in STAGES for rule in RULES},
+    usual = result_of(
+        rows,
+        validation=rows,
+        samples=samples,
+        confusion=confusion,
         loss=np.array([1.0, 0.5, 0.25], np.float32),
-        artefacts={"malicious": np.zeros(clients, np.float32), "large": np.zeros((40, 40), np.float32)},
+        artefacts={"malicious": np.zeros(clients), "large": np.zeros((40, 40))},
         seconds={"total": 0.1, "client": 0.07},
         bytes_up=123,
         partition_hash=f"p{clients}",
     )
     return replace(usual, **values)
+
+
+def result_of(
+    correct: Counts,
+    *,
+    received: Counts | None = None,
+    validation: Counts | None = None,
+    samples: ArrayLike = 100,
+    confusion: ArrayLike | None = None,
+    artefacts: Mapping[str, ArrayLike] | None = None,
+    **values: Any,
+) -> RunResult:
+    """A run whose clients have so many of their ``samples`` right, of each split alike.
+
+    ``received`` are those before local training, as many as ``correct`` unless given. The last evaluation
+    is the best on validation unless ``validation`` says otherwise. ``confusion`` are the test items by
+    client, true and predicted class, of every reading; ``values`` are further ones of the result.
+    """
+    trained = np.atleast_2d(np.array(correct, np.int32))
+    sizes = np.broadcast_to(np.array(samples, np.int32), trained.shape[1])
+    best_last = np.zeros_like(trained)
+    best_last[-1] = sizes
+    counts = {
+        "received": trained if received is None else np.atleast_2d(np.array(received, np.int32)),
+        "trained": trained,
+    }
+    chosen = best_last if validation is None else np.atleast_2d(np.array(validation, np.int32))
+    matrices = None if confusion is None else np.array(confusion, np.int32)
+    return RunResult(
+        "done",
+        correct={
+            (stage, split): chosen if split == "val" else rows
+            for stage, rows in counts.items()
+            for split in SPLITS
+        },
+        samples=dict.fromkeys(SPLITS, sizes),
+        confusion={} if matrices is None else {(stage, rule): matrices for stage in STAGES for rule in RULES},
+        artefacts={name: np.array(array, np.float32) for name, array in (artefacts or {}).items()},
+        **values,
+    )
+
+
+class MemoryStore(Store):
+    """A result database in memory, to which runs are added by hand."""
+
+    def __init__(self) -> None:
+        engine = create_engine("sqlite://", poolclass=StaticPool)
+        Base.metadata.create_all(engine)
+        super().__init__(engine, "sqlite://")
+
+    def add(
+        self,
+        method: str,
+        seed: int,
+        correct: Counts | None,
+        *,
+        dataset: str = "cora",
+        scenario: str = "non-overlapping",
+        clients: int = 10,
+        protocol: Protocol = CORA,
+        hyper: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> int:
+        """Add a run on Cora; ``correct`` and ``values`` as of ``add_run``. Returns its id."""
+        spec = RunSpec(
+            dataset=dataset,
+            scenario=scenario,
+            clients=clients,
+            method=method,
+            seed=seed,
+            protocol=protocol,
+            hyper=dict(hyper or {}),
+        )
+        return self.add_run(spec, correct, **values)
+
+    def add_run(
+        self,
+        spec: RunSpec,
+        correct: Counts | None,
+        *,
+        bundle: str = "",
+        **values: Any,
+    ) -> int:
+        """Add a run of a spec that is not stored yet; returns its id.
+
+        ``correct`` are counts as of ``result_of``, None of a run that did not end well, whose ``state`` is
+        named. ``bundle`` is the one that it was imported with; ``values`` are those of the result or of its
+        context.
+        """
+
+        def refuse(old_run: object) -> bool:
+            raise ValueError(f"the spec is stored already: {old_run}")
+
+        kind = METHODS.all().get(spec.method)
+        context = {
+            "environment": {
+                "processor": "A_CPU",
+                "threads": 1,
+                "python": "3.11.0",
+                "packages": {"torch": "2.13.0"},
+            },
+            "method_numerics": kind.numerics if kind else 1,
+            "engine_numerics": NUMERICS,
+            **{name: values.pop(name) for name in CONTEXT & values.keys()},
+        }
+        if correct is None:
+            result = RunResult(**values)
+        else:
+            result = result_of(correct, **{"partition_hash": "abcdef0123456789", **values})
+        run = self.save(spec, result, context_of(**context), refuse)
+        if bundle:
+            self._import(run, bundle)
+        return run
+
+    def _import(self, run: int, bundle: str) -> None:
+        """Say of a run that it came with a bundle that nobody verified."""
+        with self.transaction() as session:
+            row = session.query(ImportedBundle).filter_by(name=bundle).one_or_none()
+            if row is None:
+                row = ImportedBundle(
+                    name=bundle, source="", hash=bundle, imported=STARTED, state="unverified", sample="{}"
+                )
+                session.add(row)
+                session.flush()
+            session.get_one(Run, run).bundle_id = row.id
 
 
 def database(path: Path, runs: list[tuple[RunSpec, RunResult]]) -> str:

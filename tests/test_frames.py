@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 
 import bench
 from bench import frames
@@ -27,15 +27,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def database() -> FakeDatabase:
+def database() -> MemoryStore:
     """Two clients of a hundred test samples each."""
-    found = FakeDatabase()
+    found = MemoryStore()
     for seed, correct in ((0, [70, 80]), (1, [72, 82])):
         spec = resolve("cora", "non-overlapping", 10, "local", seed)
-        found.add("", 0, correct, spec=spec, curve=[[10, 30], correct])
-    found.add(
-        "", 0, None, spec=resolve("cora", "non-overlapping", 10, "fedavg", 0), state="failed", reason="x"
-    )
+        found.add_run(spec, [[10, 30], correct])
+    found.add_run(resolve("cora", "non-overlapping", 10, "fedavg", 0), None, state="failed", reason="x")
     return found
 
 
@@ -78,7 +76,7 @@ def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]
 def test_ranks_are_those_of_the_studies(every: dict[str, pd.DataFrame]) -> None:
     found = database()
     for seed, correct in ((0, [60, 61]), (1, [63, 60])):
-        found.add("", 0, correct, spec=resolve("cora", "non-overlapping", 10, "fedper", seed))
+        found.add_run(resolve("cora", "non-overlapping", 10, "fedper", seed), correct)
     table = whole_frame("ranks", found).set_index("method")
     assert set(table["study"]) == {"fedsheafhn"}
     assert table["rank"].to_dict() == {"local": 1, "fedper": 2}

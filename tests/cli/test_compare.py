@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 
 from bench import engine
 from bench.cli.main import main
@@ -49,18 +49,18 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert [(run.names, run.spec and run.spec.hyper) for run in runs] == [
         (("cora", "non-overlapping", 10, "clustered", seed), {"temperature": 0.2}) for seed in (0, 1)
     ]
-    database = FakeDatabase()
+    database = MemoryStore()
     for run in runs:
         assert run.spec
-        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds_total": 2.0 + run.seed}
-        database.add("", 0, [70 + run.seed] * 10, spec=run.spec, **cost)
+        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds": {"total": 2.0 + run.seed}}
+        database.add_run(run.spec, [70 + run.seed] * 10, **cost)
         database.add("local", run.seed, [60 + run.seed] * 9 + [59])
         correct = [75 + run.seed] * 9 + [20]
         database.add("fedavg", run.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
     assert other
-    database.add("", 0, [1] * 10, spec=other.model_copy(update={"hyper": {"temperature": 1.0}}))
+    database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
     ranking, places = compare(database, study, method, runs)
     (standing,) = places
     assert (standing.accuracy.mean, standing.accuracy.n) == (70.5, 2)
@@ -85,11 +85,10 @@ def test_the_standing_is_what_the_numbers_say() -> None:
 def test_runs_on_other_partitions_are_not_paired() -> None:
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
-    database = FakeDatabase()
+    database = MemoryStore()
     for planned_run in runs:
         assert planned_run.spec
-        run = database.add("", 0, [70] * 10, spec=planned_run.spec)
-        database._runs[run - 1]["partition_hash"] = "another"
+        database.add_run(planned_run.spec, [70] * 10, partition_hash="another")
         database.add("local", planned_run.seed, [60] * 10)
     ranking, places = compare(database, study, method, runs)
     (standing,) = places
@@ -125,10 +124,10 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     """The command with made-up results: one of two runs is stored, made by other code."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
-    database = FakeDatabase()
+    database = MemoryStore()
     for run in runs:
         assert run.spec
-        database.add("", 0, [90] * 10, spec=run.spec)
+        database.add_run(run.spec, [90] * 10)
         for other, correct in (("local", 60), ("fedavg", 70)):
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
             database.add(other, run.seed, [correct] * 9 + [correct - 5], hyper=hyper)
@@ -177,11 +176,11 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     places = {(column, point) for column, line, point in planned.runs if line is lines[method]}
     assert places == {(column, point) for column, line, point in planned.runs if line is lines["local"]}
 
-    database = FakeDatabase()
+    database = MemoryStore()
     local = [resolve_like(spec, "local") for spec in specs]
     for right, those in ((80, specs), (60, local)):
         for number, spec in enumerate(those):
-            database.add("", 0, [right + client % 3 - number for client in range(20)], spec=spec)
+            database.add_run(spec, [right + client % 3 - number for client in range(20)])
     _, outcome = compare(database, guest, method, runs)
     assert [(standing.task.point, standing.rank, standing.against("better")) for standing in outcome] == [
         (point, 1, ["local"]) for point in ("CNN", "ResNet-18")
@@ -207,9 +206,9 @@ def test_the_study_is_the_first_with_the_data_set() -> None:
 def test_a_method_alone_is_compared_with_nothing() -> None:
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
-    database = FakeDatabase()
+    database = MemoryStore()
     assert runs[0].spec
-    database.add("", 0, [70] * 10, spec=runs[0].spec)
+    database.add_run(runs[0].spec, [70] * 10)
     with pytest.raises(RequestError, match="nothing to compare"):
         compare(database, study, method, runs)
 
@@ -218,10 +217,10 @@ def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
     """Runs of the method itself, of other cells and protocols, and unfinished runs do not count."""
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
-    database = FakeDatabase()
+    database = MemoryStore()
     assert runs[0].spec
     counts = np.full((10, 2, 2), 25)
-    database.add("", 0, [50] * 10, spec=runs[0].spec, confusion=counts)
+    database.add_run(runs[0].spec, [50] * 10, confusion=counts)
     database.add("local", 0, [50] * 20, clients=20, confusion=np.full((20, 2, 2), 25))
     database.add("local", 0, None, state="diverged")
     with pytest.raises(RequestError, match="nothing to compare with"):
@@ -231,7 +230,7 @@ def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
     with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
         check_others(database, study, method, runs, "macro_f1")
     few = resolve("cora", "non-overlapping", 10, "fedper", 0, {"protocol.participation": 0.5})
-    database.add("", 0, [50] * 10, spec=few, confusion=counts)
+    database.add_run(few, [50] * 10, confusion=counts)
     with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
         check_others(database, study, method, runs, "macro_f1")
     database.add("fedprox", 0, [50] * 10, confusion=counts)

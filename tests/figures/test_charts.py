@@ -2,13 +2,12 @@
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import Tables, Ungridded, report_of
 
 from bench.figures.charts import pareto_front
@@ -23,35 +22,27 @@ LOOKS_AT_FIGURES = True
 Rows = list[dict[str, str]]
 
 
-class Partitioned(FakeDatabase):
-    """Every seed has a partition of its own."""
-
-    def runs(self, **filters: Any) -> pd.DataFrame:
-        runs = super().runs(**filters)
-        return runs.assign(partition_hash=[f"{seed:064d}" for seed in runs["seed"]])
-
-
-def database(kind: type[FakeDatabase] = FakeDatabase) -> FakeDatabase:
+def database() -> MemoryStore:
     """Local and two more methods on Cora with 10 and 20 clients, hand-made."""
-    made = kind()
+    made = MemoryStore()
     for seed in (0, 1):
-        made.add("local", seed, [70, 80], seconds_total=4.0, shift={("received", "best_val"): 0})
+        made.add("local", seed, [70, 80], seconds={"total": 4.0})
         made.add(
             "fedavg",
             seed,
             [60, 90 + seed],
-            seconds_total=2.0 + 4 * seed,
             bytes_up=3_000_000,
             bytes_down=5_000_000,
-            shift={("received", "best_val"): -10 - 2 * seed},
+            received=[50 - 2 * seed, 80 - seed],
+            seconds={"total": 2.0 + 4 * seed},
         )
         made.add(
             "fedpub",
             seed,
             [50, 60],
-            seconds_total=8.0,
             bytes_up=8_000_000,
             artefacts={"collaboration": np.full((10, 10), 0.1 + 0.2 * seed)},
+            seconds={"total": 8.0},
         )
     made.add("fedavg", 2, [10, 20], bytes_up=9_000_000, bytes_down=5_000_000)  # no Local of this seed
     made.add("local", 0, [50, 60], clients=20)
@@ -129,13 +120,15 @@ def test_differences_are_paired_by_seed_and_client_and_sorted(folder: Path) -> N
 
 
 def test_clients_of_other_partitions_are_not_averaged(tmp_path: Path) -> None:
-    made = Partitioned()
+    made = MemoryStore()
     for seed, (alone, other) in enumerate([(70, 60), (50, 80)]):
         for method, right in (("local", alone), ("fedpub", other)):
             planned = plan(load_grid("robust"), *("cora", "non-overlapping", 10), method, {}, seed)
             assert planned.spec is not None
             weights = np.full((10, 10), 0.1 + seed)
-            made.add("", 0, [right], spec=planned.spec, artefacts={"collaboration": weights})
+            made.add_run(
+                planned.spec, [right], artefacts={"collaboration": weights}, partition_hash=f"{seed:064d}"
+            )
     request = Request(grid="robust", methods=("local", "fedpub"))
     report_of(made, tmp_path, request, Tables)
     rows = [(row["client"], row["difference"]) for row in read(tmp_path, "differences")]
@@ -167,22 +160,23 @@ def test_captions_name_stage_rule_average_and_seeds(folder: Path) -> None:
 
 
 def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path) -> None:
-    made = FakeDatabase()
-    made.add("fedavg", 0, [50])  # one seed, one client, no curve, no cost
+    made = MemoryStore()
+    made.add("fedavg", 0, [50])  # one seed, one client, one evaluation, no cost
     report_of(made, tmp_path, Request(methods=("fedavg",)))
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")} == {
         "fedsheafhn/table1/clients.png",
+        "fedsheafhn/table1/convergence.png",
         "fedsheafhn/table1/stages.png",
     }
 
 
 def test_lines_of_an_experiment_stand_beside_the_published_ones(tmp_path: Path) -> None:
-    made = FakeDatabase()
+    made = MemoryStore()
     for seed in (0, 1):
         for where in (("cora", "non-overlapping", 20), ("ogbn-arxiv", "overlapping", 30)):
             spec = plan(load_grid("ablation"), *where, "fedsheafhn", {}, seed).spec
             assert spec is not None
-            made.add("", 0, [70 + seed], spec=spec)
+            made.add_run(spec, [70 + seed])
     report_of(made, tmp_path, Request(grid="ablation"), FedSheafHN)
     with (tmp_path / "fedsheafhn/ablation/lines.csv").open(encoding="utf-8", newline="") as file:
         rows = {

@@ -7,7 +7,7 @@ from itertools import product
 
 import pandas as pd
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import cells_in
 
 from bench.figures import style
@@ -80,20 +80,17 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
         proposed = "fedpub"
 
     Toy.name = "toy"
-    database = FakeDatabase()
+    database = MemoryStore()
     for clients, (label, method, settings), seed in product(CLIENTS, VARIANTS, (0, 1)):
         place = ("cora", "non-overlapping", clients, method)
         spec = plan(load_grid(str(path)), *place, settings, seed).spec
         assert spec is not None
         steps = [accuracy(clients, label, seed, step) for step in range(3)]
-        database.add(
-            "",
-            seed,
-            [steps[-1]] * clients,
-            spec=spec,
-            curve=[[step] * clients for step in steps],
+        database.add_run(
+            spec,
+            [[step] * clients for step in steps],
             bytes_up=1_000_000 * steps[-1],
-            seconds_total=float(steps[-1]),
+            seconds={"total": float(steps[-1])},
         )
     results = Results(database, {})
     cells = cells_of(Toy(), Plan(experiment, LINES), results, Selection())
@@ -160,11 +157,11 @@ def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_p
 
 def test_a_title_says_of_published_values_where_there_are_some_and_of_which_experiment_it_is() -> None:
     def title(*datasets: str) -> str:
-        database = FakeDatabase()
+        database = MemoryStore()
         for seed in (0, 1):
             spec = plan(load_grid("ablation"), "cora", "non-overlapping", 20, "fedsheafhn", {}, seed).spec
             assert spec is not None
-            database.add("", 0, [70 + seed], spec=spec)
+            database.add_run(spec, [70 + seed])
         results = Results(database, {})
         cells = cells_in(FedSheafHN, "ablation", results, Selection(datasets=frozenset(datasets)))
         (figure,) = figures(cells, results)

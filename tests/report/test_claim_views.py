@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from fake_database import FakeDatabase
 from scipy import stats
+from stored_runs import MemoryStore
 from study_cells import cells_in, plan_of
 
 from bench.grids import expand, load_grid
@@ -40,15 +40,13 @@ def tables(
     **more: int,
 ) -> tuple[dict[str, Cells], Results]:
     """An experiment in which the methods of one place have these counts of 100 by client."""
-    database = FakeDatabase()
+    database = MemoryStore()
     for (column, line, point), planned in plan_of(FedAGHN, name).runs.items():
         if (column.dataset, column.scenario, point.label) == place and line.runs in scores and not line.reads:
             for seed in range(seeds):
-                database.add(
-                    line.runs,
-                    seed,
+                database.add_run(
+                    spec_of(planned.hashes[seed], name),
                     list(scores[line.runs]),
-                    spec=spec_of(planned.hashes[seed], name),
                     bytes_up=more.get(line.runs, 0),
                 )
     results = Results(database, {})
@@ -186,13 +184,13 @@ def test_an_interval_within_the_range_holds_and_one_outside_does_not(
 
 def server_seconds(by_clients: Mapping[int, Sequence[float]]) -> tuple[dict[str, Cells], Results]:
     """FedSheafHN's runs on Cora whose server takes so many seconds a round, one a seed."""
-    database = FakeDatabase()
+    database = MemoryStore()
     for (column, line, _), planned in plan_of(FedSheafHN, "server_cost").runs.items():
         if (column.dataset, line.title) == ("cora", "FedSheafHN") and column.clients in by_clients:
             for digest, seconds in zip(planned.hashes, by_clients[column.clients], strict=True):
                 spec = specs("server_cost")[digest]
                 total = seconds * spec.protocol.rounds
-                database.add("", 0, [50] * column.clients, spec=spec, seconds_server=total)
+                database.add_run(spec, [50] * column.clients, seconds={"server": total})
     results = Results(database, {})
     return {"server_cost": cells_in(FedSheafHN, "server_cost", results)}, results
 
@@ -261,13 +259,13 @@ def test_a_document_lists_every_claim_and_there_is_none_without_runs() -> None:
 
 
 def test_a_claim_at_several_places_has_the_interval_of_one_of_them() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     plan = plan_of(FedAGHN, REDUCED).runs
     for number, ((_, line, point), planned) in enumerate(plan.items()):
         if point.label == PLACE[2] and line.runs in ("ditto", "local") and not line.reads:
             wave = number * WAVE if line.runs == "ditto" else 0 * WAVE
             scores = (70 + wave if line.runs == "ditto" else 50 + wave).tolist()
-            database.add(line.runs, 0, scores, spec=spec_of(planned.hashes[0], REDUCED))
+            database.add_run(spec_of(planned.hashes[0], REDUCED), scores)
     results = Results(database, {})
     here = {name: cells_in(FedAGHN, name, results) for name in (REDUCED, WHOLE)}
     document = claims(

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_database import FakeDatabase
 from matplotlib.figure import Figure as Canvas
+from stored_runs import MemoryStore
 from study_cells import Ungridded
 
 from bench import frames
@@ -20,12 +20,12 @@ from bench.figures import layout
 def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Names of what is done, in order: ``open`` a database, ``draw`` a figure."""
     done: list[str] = []
-    source = FakeDatabase()
+    source = MemoryStore()
     for seed in (0, 1):
         source.add("local", seed, [72, 70 + seed])
 
     @contextmanager
-    def opened(url: str | None, own: bool) -> Iterator[FakeDatabase]:
+    def opened(url: str | None, own: bool) -> Iterator[MemoryStore]:
         done.append("open")
         yield source
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from fake_database import CORA, FakeDatabase
+from stored_runs import CORA, MemoryStore
 from study_cells import report_of
 
 from bench.pages.grades import GRADES
@@ -25,16 +25,16 @@ VOID = {"meta", "img", "br", "link", "input", "path", "circle", "line"}
 INSIDE = "fedsheafhn_table1"
 
 
-def database(name: str = "fedavg") -> FakeDatabase:
-    source = FakeDatabase()
+def database(name: str = "fedavg") -> MemoryStore:
+    source = MemoryStore()
     for seed in (0, 1, 2):
-        source.add("local", seed, [72, 70], curve=[[50, 60], [72, 70]], seconds_total=2.0)
-        source.add(name, seed, [60, 62 + seed], seconds_total=3.0, bytes_up=10**6)
+        source.add("local", seed, [[50, 60], [72, 70]], seconds={"total": 2.0})
+        source.add(name, seed, [60, 62 + seed], bytes_up=10**6, seconds={"total": 3.0})
     source.add("flow", 0, None, state="failed", reason=f"broken {name}")
     return source
 
 
-def report(out: Path, source: FakeDatabase | None = None) -> Report:
+def report(out: Path, source: MemoryStore | None = None) -> Report:
     return report_of(source or database(), out)
 
 
@@ -88,16 +88,20 @@ def article(tree: Tree, name: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     """As many columns, protocols, settings and long words as the shipped results have."""
-    source = FakeDatabase()
+    source = MemoryStore()
     columns = [("cora", 10), ("cora", 20), ("citeseer", 10), ("citeseer", 20)]
     columns += [("pubmed", 10), ("computers", 10), ("photo", 10)]
     for place, (dataset, clients) in enumerate(columns):
         protocol = CORA.model_copy(update={"rounds": 100 + 10 * place, "local_epochs": 1 + place})
         for seed, method in product((0, 1, 2), ("local", "fedavg", "fedprox", "flow")):
-            where = {"dataset": dataset, "clients": clients, "partition": f"{place:08d}{method == 'flow'}"}
+            where = {
+                "dataset": dataset,
+                "clients": clients,
+                "partition_hash": f"{place:08d}{method == 'flow'}",
+            }
             part = protocol.model_copy(update={"participation": 0.2})
             for used in (protocol, part) if dataset == "cora" else (protocol,):
-                source.add(method, seed, [97, 93 + seed], curve=[[50, 60], [97, 93]], protocol=used, **where)
+                source.add(method, seed, [[50, 60], [97, 93]], protocol=used, **where)
     out = tmp_path_factory.mktemp("wide")
     return report(out, source), out
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import Tables
 
 from bench.errors import RequestError
@@ -14,7 +14,7 @@ from bench.resolve import resolve
 
 
 def test_the_study_of_which_most_was_measured_comes_first() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for method in ("local", "fedavg"):
         database.add(method, 0, [70, 80])
     studies = {"fedhgn": FedHGN, "fedsheafhn": Tables}
@@ -26,8 +26,8 @@ def test_the_study_of_which_most_was_measured_comes_first() -> None:
 
 
 def test_runs_of_another_study_are_said_to_be_there() -> None:
-    database = FakeDatabase()
-    database.add("", 0, [70] * 10, spec=resolve("photo", "non-overlapping", 10, "local", 0))
+    database = MemoryStore()
+    database.add_run(resolve("photo", "non-overlapping", 10, "local", 0), [70] * 10)
     studies = {FedHGN.name: FedHGN, Tables.name: Tables}
     with pytest.raises(RequestError, match=f"--study {Tables.name}"):
         compose(database, Request(studies=(FedHGN.name,), datasets=("photo",)), studies)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import cells_in, main_tables, plan_of, report_of
 
 from bench.grids import expand, load_grid
@@ -29,9 +29,15 @@ FINAL, EARLIER = map(FedSheafHN().paper_title, ("fedsheafhn_final", "fedsheafhn_
 """The versions of the paper as readers know them."""
 
 
-def filled() -> FakeDatabase:
+@pytest.fixture(scope="module")
+def cora() -> MemoryStore:
+    """The runs of ``filled``, to be read alone."""
+    return filled()
+
+
+def filled() -> MemoryStore:
     """Cora, 10 clients: local and flow as printed, fedavg above, fggp below, fedper with one seed, oom."""
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
         database.add("local", seed, [71, 71 + seed % 2])  # 71.17
         database.add("fedavg", seed, [90, 92])
@@ -43,7 +49,7 @@ def filled() -> FakeDatabase:
     return database
 
 
-def score(database: FakeDatabase, selection: Selection = CORA) -> Document:
+def score(database: MemoryStore, selection: Selection = CORA) -> Document:
     study, results = FedSheafHN(), Results(database, {})
     found = reproduction(study, main_tables(study, results, selection), results, selection)
     assert found is not None
@@ -56,8 +62,8 @@ def column(found: Document, paper: str) -> dict[str, str]:
     return {label: entries[place].text for label, entries in table.rows}
 
 
-def test_shares_of_all_published_cells_of_a_paper() -> None:
-    found = column(score(filled()), FINAL)
+def test_shares_of_all_published_cells_of_a_paper(cora: MemoryStore) -> None:
+    found = column(score(cora), FINAL)
     # 11 methods times 4 settings of Cora; fedper has one seed, fedprox a value that is no target.
     assert found["published cells"] == "44"
     assert found["reproduced"] == "2 (4.5 %)"
@@ -69,8 +75,8 @@ def test_shares_of_all_published_cells_of_a_paper() -> None:
     assert "no table here" not in found
 
 
-def test_both_versions_have_their_own_score() -> None:
-    found = column(score(filled()), EARLIER)
+def test_both_versions_have_their_own_score(cora: MemoryStore) -> None:
+    found = column(score(cora), EARLIER)
     # The earlier version prints 8 methods; its local and fedper were taken over, 10 clients.
     assert found["published cells"] == "32"
     assert found["Kendall's tau, mean"] == "-"
@@ -84,7 +90,7 @@ def other_runs(found: Document, name: str) -> dict[str, list[str]]:
 def test_placebos_are_graded_in_the_place_of_others() -> None:
     # Published: Local 71.26 ± 0.29, FedPer 65.24 ± 1.19, pFedHN 65.24 ± 0.21. Placebos reach 65 every time,
     # so that the interval of the difference is that of the published mean: -0.24 ± 2.13 s_p / sqrt(5).
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
         database.add("local", seed, [65, 65])
         database.add("majority", seed, [65, 65])
@@ -101,10 +107,10 @@ def test_placebos_are_graded_in_the_place_of_others() -> None:
 
 
 def test_a_majority_of_other_clients_is_no_placebo() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
         database.add("pfedhn", seed, [80, 80])
-        database.add("majority", seed, [65, 65], partition="others")
+        database.add("majority", seed, [65, 65], partition_hash="others")
     found = score(database)
     assert all(runs.endswith("the method's own") for runs in other_runs(found, "placebos"))
 
@@ -124,7 +130,7 @@ def test_signs_are_tested_by_data_set_over_graded_cells() -> None:
 
 
 def test_the_earlier_rule_stands_beside_the_grades() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, right in enumerate((66, 68, 70)):
         database.add("pfedhn", seed, [right])
     # 68 ± 2 beside 65.24 ± 0.21: 2.76 is within 2 * 2.01, and within t * 2 / sqrt(3) = 4.97.
@@ -134,15 +140,15 @@ def test_the_earlier_rule_stands_beside_the_grades() -> None:
     }
 
 
-def test_tau_of_measured_and_published_order() -> None:
-    found = column(score(filled()), FINAL)
+def test_tau_of_measured_and_published_order(cora: MemoryStore) -> None:
+    found = column(score(cora), FINAL)
     # Published: flow > fedavg > local > fggp; measured: fedavg > flow > local > fggp: one pair of six.
     assert found["Kendall's tau, mean"] == f"{(5 - 1) / 6:+.2f}"
     assert found["columns with tau"] == "1"
 
 
-def test_only_comparable_methods_have_an_order() -> None:
-    study, results = FedSheafHN(), Results(filled(), {})
+def test_only_comparable_methods_have_an_order(cora: MemoryStore) -> None:
+    study, results = FedSheafHN(), Results(cora, {})
     taus = agreements(main_tables(study, results, CORA))
     here = taus[(taus["clients"] == 10) & (taus["beside"] == "Table 1")].iloc[0]
     assert here["methods"] == 4  # without fedprox, fedper and pfedhn
@@ -152,7 +158,6 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
     database = filled()
     for seed in (0, 1):  # a second setting of one cell, with fewer runs: not the usual one
         database.add("local", seed, [20], hyper={"rate": 0.5})
-    database.add("local", 2, [71, 71])
     study, results = FedSheafHN(), Results(database, {})
     found = judged_cells(main_tables(study, results, Selection()))
     (local,) = [
@@ -174,13 +179,13 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
 
 def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     """Local, 71.26 ± 0.29 of five runs: far below on drawn clients, just so on the paper's own."""
-    database = FakeDatabase()
+    database = MemoryStore()
     by_hash = {run.spec.hash: run.spec for run in expand(load_grid("main_published")) if run.spec}
     plan = plan_of(FedSheafHN, "table1_published")
     for (place, line, _), planned in plan.runs.items():
         if (place.clients, line.method) == (10, "local"):
             for place_of_seed, digest in enumerate(planned.hashes):
-                database.add("", 0, [71, 71 + place_of_seed % 2], spec=by_hash[digest])
+                database.add_run(by_hash[digest], [71, 71 + place_of_seed % 2])
     own = _local_10(database)
     assert own["fedsheafhn_final"].verdict == "reproduced"
     assert own["fedsheafhn_earlier"].verdict == "not comparable"  # another protocol's value
@@ -207,7 +212,7 @@ def _with_published(results: Results) -> list[Cells]:
     return [*main, cells_in(FedSheafHN, "table1_published", results, CORA)]
 
 
-def _local_10(database: FakeDatabase, drawn: bool = False) -> dict[str, Cell]:
+def _local_10(database: MemoryStore, drawn: bool = False) -> dict[str, Cell]:
     """The cell that each version's value of Local, Cora, 10 clients, is judged by."""
     return {
         value.paper: cell
@@ -216,16 +221,16 @@ def _local_10(database: FakeDatabase, drawn: bool = False) -> dict[str, Cell]:
     }
 
 
-def test_a_whole_report_counts_what_no_table_shows() -> None:
-    whole = column(score(filled(), Selection()), FINAL)
+def test_a_whole_report_counts_what_no_table_shows(cora: MemoryStore) -> None:
+    whole = column(score(cora, Selection()), FINAL)
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
     assert whole["published cells"] == str(accuracies)
     # Without experiments nothing but Tables 1 and 2 is shown.
     assert whole["no table here"].startswith(f"{accuracies - 2 * 132} ")
 
 
-def test_experiments_are_counted_and_never_twice(tmp_path: Path) -> None:
-    report_of(filled(), tmp_path, Request(datasets=("cora",)), FedSheafHN)
+def test_experiments_are_counted_and_never_twice(cora: MemoryStore, tmp_path: Path) -> None:
+    report_of(cora, tmp_path, Request(datasets=("cora",)), FedSheafHN)
     with (tmp_path / "fedsheafhn/reproduction/score.csv").open(encoding="utf-8") as file:
         rows = {(row["paper"], row["verdict"]): int(row["cells"]) for row in csv.DictReader(file)}
     # 'robust' shows Tables 1 and 2 again; the other experiments print numbers of ogbn-arxiv alone.
@@ -234,8 +239,8 @@ def test_experiments_are_counted_and_never_twice(tmp_path: Path) -> None:
     assert rows["fedsheafhn_final", "reproduced"] == 1
 
 
-def test_values_that_only_experiments_have_are_counted(tmp_path: Path) -> None:
-    report_of(filled(), tmp_path, study=FedSheafHN)
+def test_values_that_only_experiments_have_are_counted(cora: MemoryStore, tmp_path: Path) -> None:
+    report_of(cora, tmp_path, study=FedSheafHN)
     lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
     heads, rows = (  # in blocks of a few columns
         [part for line in lines if line.startswith(start) for part in line.strip("| ").split(" | ")]
@@ -247,15 +252,15 @@ def test_values_that_only_experiments_have_are_counted(tmp_path: Path) -> None:
 
 
 def test_one_published_cell_has_no_score() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("local", 0, [70])
     one = Selection(datasets=frozenset({"citeseer"}), clients=frozenset({10}), methods=frozenset({"fedprox"}))
     study, results = FedSheafHN(), Results(database, {})
     assert reproduction(study, main_tables(study, results, one), results, one) is None
 
 
-def test_the_caption_says_what_was_counted() -> None:
-    found = score(filled())
+def test_the_caption_says_what_was_counted(cora: MemoryStore) -> None:
+    found = score(cora)
     caption = " ".join((*found.caption, *found.fine_print))
     for part in (
         "stage trained, rule best_val",
@@ -265,4 +270,4 @@ def test_the_caption_says_what_was_counted() -> None:
         "at least 3",
     ):
         assert part in caption
-    assert "filters leave" not in " ".join(score(filled(), Selection()).caption)
+    assert "filters leave" not in " ".join(score(cora, Selection()).caption)

@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 
 import pytest
-from fake_database import FakeDatabase
 from rich.console import Console
+from stored_runs import MemoryStore
 from study_cells import Tables, report_of
 from tuned_studies import CELL, on_partition, study, tuned_run
 
@@ -34,11 +34,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def filled(home: Path) -> FakeDatabase:
+def filled(home: Path) -> MemoryStore:
     """Two seeds, three clients. FedAvg gains 6, 2 and 12 points, FedProx 30 or 31, and of Local the default
     won; Flow was not tuned.
     """
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         for cell, default, tuned in (
             (CELL, [60, 70, 80], [66, 72, 92]),
@@ -46,16 +46,16 @@ def filled(home: Path) -> FakeDatabase:
             (LOCAL, [75, 75, 75], None),
             (resolve("cora", "non-overlapping", 10, "flow", 0), [40, 40, 40], None),
         ):
-            database.add(cell.method, seed, default, spec=cell.model_copy(update={"seed": seed}))
+            database.add_run(cell.model_copy(update={"seed": seed}), default)
             if tuned:
-                database.add(cell.method, seed, tuned, spec=tuned_run(cell, seed))
+                database.add_run(tuned_run(cell, seed), tuned)
     for cell in (CELL, PROX):
         write(home / "tuned", study(granted=3, each=700.0, cell=cell))
     write(home / "tuned", study(granted=3, each=700.0, cell=LOCAL, best=0))
     return database
 
 
-def built(database: FakeDatabase, out: Path) -> Report:
+def built(database: MemoryStore, out: Path) -> Report:
     return report_of(database, out, Request(datasets=("cora",)), Tables)
 
 
@@ -114,9 +114,9 @@ def test_the_terminal_has_default_and_tuned(home: Path, tmp_path: Path) -> None:
 def test_the_own_search_comes_before_that_of_the_suite(home: Path, tmp_path: Path) -> None:
     write(tmp_path / "shipped", study(best=0))
     write(home / "tuned", study())
-    database = FakeDatabase()
-    database.add("fedavg", 0, [60, 80], spec=CELL)
-    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
+    database = MemoryStore()
+    database.add_run(CELL, [60, 80])
+    database.add_run(tuned_run(CELL), [70, 90])
     built(database, tmp_path / "out")
     row = records(tmp_path / "out")["fedavg"]
     assert (float(row["default"]), float(row["tuned"])) == (70.0, 80.0)
@@ -144,8 +144,8 @@ def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> 
 
 def test_a_search_that_the_default_won_has_its_budget_said(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study(cell=LOCAL, best=0))
-    database = FakeDatabase()
-    database.add("local", 0, [60, 80], spec=LOCAL)
+    database = MemoryStore()
+    database.add_run(LOCAL, [60, 80])
     built(database, tmp_path / "out")
     assert "('tuned here, 2 trials'): 2 trials and 1,200 client epochs at most" in caption(tmp_path / "out")
 
@@ -156,9 +156,9 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
     for method, cell in cells.items():
         write(home / "tuned", study(granted=3, each=700.0, cell=cell, best=int(method != "local")))
         if method != "fedprox":
-            database.add(method, 0, [60, 80], spec=cell)
+            database.add_run(cell, [60, 80])
         if method != "local":
-            database.add(method, 0, [70, 90], spec=tuned_run(cell))
+            database.add_run(tuned_run(cell), [70, 90])
     out = tmp_path / "out"
     report = report_of(database, out, Request(datasets=("cora", "citeseer")), Tables)
     (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
@@ -171,11 +171,11 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
 def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
     column = Column("cora", "non-overlapping", 10)
-    database, usual = FakeDatabase(), PlannedCell(settings_of(on_own(CELL, 5), per_seed=True))
+    database, usual = MemoryStore(), PlannedCell(settings_of(on_own(CELL, 5), per_seed=True))
     for seed in (5, 6):
         clients = f"{seed:016d}"
-        database.add("fedavg", seed, [60, 80], spec=on_own(CELL, seed), partition=clients)
-        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed, seed), partition=clients)
+        database.add_run(on_own(CELL, seed), [60, 80], partition_hash=clients)
+        database.add_run(tuned_run(CELL, seed, seed), [70, 90], partition_hash=clients)
     out = tmp_path / "out"
     report = build(database, Request(), {"fedsheafhn": Tables}, out, {(column, "fedavg"): usual})
     assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "fedsheafhn/table1/table.md").read_text()
@@ -187,8 +187,8 @@ def on_own(cell: RunSpec, seed: int) -> RunSpec:
 
 
 def test_without_a_search_there_is_no_such_document(tmp_path: Path) -> None:
-    database = FakeDatabase()
-    database.add("fedavg", 0, [60, 80], spec=CELL)
-    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
+    database = MemoryStore()
+    database.add_run(CELL, [60, 80])
+    database.add_run(tuned_run(CELL), [70, 90])
     report = built(database, tmp_path / "out")
     assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]

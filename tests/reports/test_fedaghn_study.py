@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import cells_in, plan_of
 
 from bench.errors import RequestError
@@ -15,6 +15,7 @@ from bench.report.reproduction import judged_cells
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle
+from bench.store.bundle_export import write_bundle
 from bench.studies.published import published
 from bench.studies.results import Results
 from bench.studies.source import MergedSource
@@ -64,42 +65,38 @@ def layered(rounds: int, layers: int) -> np.ndarray:
     return own[..., None, None] * eye + (1 - own[..., None, None]) * (1 - eye) / 19
 
 
-def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> FakeDatabase:
+def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> MemoryStore:
     """One run of FedAGHN in the reduced case study whose best validation round is ``best``.
 
-    With rounds that are ``alike`` it has a curve of the test split alone, where these have the same counts.
+    On the test split it has as many right after the rounds that are ``alike``, and fewer after all others.
     """
-    made = FakeDatabase()
+    made = MemoryStore()
     spec = next(
         run.spec
         for run in expand(load_grid("case_study_reduced"))
         if run.spec and (run.method, run.seed) == ("fedaghn", 0)
     )
-    run = made.add(
-        "fedaghn",
-        0,
-        [50] * 20,
-        spec=spec,
-        validation=[50] * 20,
+    rows = np.arange(len(weights))[:, None] + np.zeros((1, 20), int)
+    made.add_run(
+        spec,
+        np.where(np.isin(rows, alike), 50, 10),
+        received=np.full_like(rows, 10),
+        validation=np.where(rows < best, 10, 40),
         artefacts={"collaboration_by_round": weights},
     )
-    curve = np.full((len(weights), 20), 10, np.int32)
-    if alike:
-        curve[list(alike)] = 50  # what the run has under every rule
-        made._curves[run, "trained", "test"] = curve
-    else:
-        curve[best:] = 40
-        made._curves[run, "trained", "val"] = curve
     return made
 
 
 @pytest.mark.parametrize(("alike", "found"), [((12,), 12), ((3, 12), None)])
 def test_without_a_validation_curve_the_best_round_is_the_only_one_with_its_counts(
-    alike: tuple[int, ...], found: int | None
+    alike: tuple[int, ...], found: int | None, tmp_path: Path
 ) -> None:
-    results = Results(database(12, layered(20, 6), alike), {})
+    own = database(12, layered(20, 6), alike)
+    write_bundle(own, own.runs(), tmp_path / "bundle")
+    results = Results(Bundle(tmp_path / "bundle"), {})
     assert results.best_round(1, "trained") == found
-    assert results.best_round(1, "received") is None  # it has no curve
+    assert results.best_round(1, "received") is None  # all rounds have the same counts
+    assert Results(own, {}).best_round(1, "trained") == 12
 
 
 def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -> None:
@@ -161,7 +158,7 @@ def test_stored_weights_that_do_not_sum_to_one_are_named() -> None:
 
 
 def test_every_published_value_stands_beside_a_cell_of_the_whole_protocol() -> None:
-    results = Results(FakeDatabase(), {})
+    results = Results(MemoryStore(), {})
     beside = {
         cell.target
         for experiment in FedAGHN.experiments
@@ -173,7 +170,7 @@ def test_every_published_value_stands_beside_a_cell_of_the_whole_protocol() -> N
 
 
 def test_reduced_experiments_have_targets_that_their_values_are_not_compared_with() -> None:
-    results = Results(FakeDatabase(), {})
+    results = Results(MemoryStore(), {})
     reduced = [experiment for experiment in FedAGHN.experiments if experiment.reduced]
     assert {experiment.grid for experiment in reduced} == {
         "fedaghn_reduced",
@@ -186,7 +183,7 @@ def test_reduced_experiments_have_targets_that_their_values_are_not_compared_wit
 
 
 def test_the_models_of_cifar_100_have_published_columns_of_their_own() -> None:
-    cells = cells_in(FedAGHN, "table1", Results(FakeDatabase(), {}))
+    cells = cells_in(FedAGHN, "table1", Results(MemoryStore(), {}))
     found = {
         (cell.column.dataset, cell.point.label): cell.target.dataset
         for cell in cells
@@ -202,7 +199,7 @@ def test_the_models_of_cifar_100_have_published_columns_of_their_own() -> None:
 
 def test_planned_rounds_are_those_that_the_paper_states() -> None:
     study = FedAGHN()
-    cells = cells_in(FedAGHN, "table1", Results(FakeDatabase(), {}))
+    cells = cells_in(FedAGHN, "table1", Results(MemoryStore(), {}))
     for cell in cells:
         if cell.target:
             stated = study.paper_protocol(cell.target, cell.column)
@@ -231,7 +228,7 @@ def test_a_point_that_stands_in_some_columns_plans_nothing_elsewhere(tmp_path: P
 
 
 def test_reduced_tables_name_and_read_their_methods_as_the_whole_one_does() -> None:
-    results = Results(FakeDatabase(), {})
+    results = Results(MemoryStore(), {})
     whole, reduced = (
         {
             cell.method: (cell.title, cell.stage, cell.line.runs)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import cells_in, experiments, main_tables
 
 from bench.figures.charts import figures
@@ -44,7 +44,7 @@ def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: An
     return only
 
 
-def out(name: str, database: FakeDatabase) -> Cells:
+def out(name: str, database: MemoryStore) -> Cells:
     return cells_in(FedHGN, name, Results(database, {}))
 
 
@@ -68,7 +68,7 @@ def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experime
 
 
 def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
-    boards = main_tables(STUDY, Results(FakeDatabase(), usual_cells(STUDY.grids)))
+    boards = main_tables(STUDY, Results(MemoryStore(), usual_cells(STUDY.grids)))
     beside = {
         (cell.target.table, cell.target.dataset, cell.target.clients, cell.target.method)
         for board in boards
@@ -102,19 +102,17 @@ def test_other_grids_share_their_runs_with_the_main_table(grid: str, dataset: st
 
 
 def test_cost_is_split_by_layer_and_coding() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, more in ((0, 0), (1, 2_000_000)):
         exchanged = np.array([[[1e6, 3e6], [5e5, 2e6]], [[1e6, 3e6 + more], [1e6, 3e6]]])
-        database.add(
-            "",
-            0,
+        database.add_run(
+            spec("fedhgn_cost", "fedhgn_hc", seed),
             [60, 60, 60],
-            spec=spec("fedhgn_cost", "fedhgn_hc", seed),
             bytes_up=30_000_000,
             bytes_down=40_000_000,
             artefacts={"exchanged_bytes": exchanged},
         )
-    database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn", 0), bytes_up=10_000_000)
+    database.add_run(spec("fedhgn_cost", "fedhgn", 0), [50, 50, 50], bytes_up=10_000_000)
     outcome_ = out("cost", database)
     without = {name: mean(cell) for name, cell in cells(outcome_, "FedHGN w/o HC, released").items()}
     assert without.pop("total_megabytes") == without.pop("total_megabytes_coded") == 10
@@ -136,10 +134,10 @@ def test_cost_is_split_by_layer_and_coding() -> None:
 
 
 def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
-    database = FakeDatabase()
-    database.add("", 0, [60, 60, 60], spec=spec("fedhgn_cost", "fedhgn_hc", 0))
-    database.add("", 0, [50, 50, 50], spec=spec("fedhgn_cost", "fedhgn_hc", 0, CORA))
-    database.add("", 0, [40, 40, 40], spec=spec("fedhgn_cost", "fedcog", 0, CORA))
+    database = MemoryStore()
+    database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0), [60, 60, 60])
+    database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0, CORA), [50, 50, 50])
+    database.add_run(spec("fedhgn_cost", "fedcog", 0, CORA), [40, 40, 40])
     made = tables.document(out("cost", database), Results(database, {}))
     graph, hypergraph = sorted(made.views[0].blocks(7), key=lambda block: block.groups)
     assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
@@ -148,12 +146,10 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
 
 
 def test_exposure_is_in_percent_of_the_border_nodes() -> None:
-    database = FakeDatabase()
-    database.add(
-        "",
-        0,
+    database = MemoryStore()
+    database.add_run(
+        spec("fedhgn_privacy", "fedhgn_hc", 0, least_upload=1),
         [50, 50, 50],
-        spec=spec("fedhgn_privacy", "fedhgn_hc", 0, least_upload=1),
         artefacts={"exposure": [200, 100, 150, 10, 40, 55, 120]},
     )
     row = cells(out("privacy", database), "HC, every part sent")
@@ -171,43 +167,43 @@ def test_exposure_is_in_percent_of_the_border_nodes() -> None:
 
 
 def test_an_older_audit_lacks_only_what_was_not_measured_then() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, exposure in ((0, [200, 100, 150, 10, 40, 55]), (1, [200, 104, 150, 10, 40, 55, 120])):
         made = spec("fedhgn_privacy", "fedhgn_hc", seed, least_upload=1)
-        database.add("", 0, [50, 50, 50], spec=made, artefacts={"exposure": exposure})
+        database.add_run(made, [50, 50, 50], artefacts={"exposure": exposure})
     row = cells(out("privacy", database), "HC, every part sent")
     assert mean(row["alone"]) == pytest.approx(51)
     assert mean(row["recoverable_by_peers"]) == pytest.approx(60)
 
 
 def test_convergence_counts_local_steps() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     made = spec("fedhgn_convergence", "fedhgn", 0, Column("coraca", "label-dirichlet", 6))
     curve = np.arange(600 * 6).reshape(600, 6) % 100
-    database.add("", 0, [50] * 6, spec=made, curve=curve.tolist())
+    database.add_run(made, curve.tolist())
     (figure,) = figures(out("convergence", database), Results(database, {}))
     (panel,) = figure.panels
     np.testing.assert_array_equal(panel.data["local epochs"], np.arange(1, 601))
 
 
 def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for method, clients, rows in (("fedhgn", 6, 600), ("global_hgnn", 1, 1800)):
         made = spec("fedhgn_convergence", method, 0, Column("coraca", "label-dirichlet", clients))
-        database.add("", 0, [50] * clients, spec=made, curve=[[50] * clients] * rows)
+        database.add_run(made, [[50] * clients] * rows)
     (figure,) = figures(out("convergence", database), Results(database, {}))
     (panel,) = figure.panels
     assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
 
 
 def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     column = Column("coraca", "label-dirichlet", 6)
     fall = np.linspace(1.9, 0.4, 200)
     for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
         made = spec("fedhgn_convergence", "fedhgn", seed, column)
-        database.add("", 0, [50] * 6, spec=made, artefacts={"loss": loss})
-    (figure,) = figures(out("convergence", database), Results(database, {}))
+        database.add_run(made, [50] * 6, artefacts={"loss": loss})
+    _, figure = figures(out("convergence", database), Results(database, {}))
     assert "mean over clients" in figure.caption
     assert {path.name for path in save(figure, tmp_path)} == {
         f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")
@@ -248,11 +244,11 @@ def test_the_averages_of_the_text_stand_beside_those_of_its_table() -> None:
 
 
 def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     column = Column("cora-whole", "label-dirichlet", 3)
     for seed in (0, 1):
-        database.add("", 0, [60, 70, 80], spec=spec("fedhgn_simple", "local_hgnn", seed, column))
-        database.add("", 0, [90, 70, 79], spec=spec("fedhgn_simple", "fedhgn_hc", seed, column))
+        database.add_run(spec("fedhgn_simple", "local_hgnn", seed, column), [60, 70, 80])
+        database.add_run(spec("fedhgn_simple", "fedhgn_hc", seed, column), [90, 70, 79])
     results = Results(database, usual_cells(STUDY.grids))
     (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
     found = spread(board, results)
@@ -267,11 +263,11 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
 
 
 def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     column = Column("cora-whole", "label-dirichlet", 3)
     for seed in (0, 1):
-        database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", "fedsage_plus_standin", seed, column))
-        database.add("", 0, [70] * 3, spec=spec("fedhgn_simple", "fedsage_plus", seed, column))
+        database.add_run(spec("fedhgn_simple", "fedsage_plus_standin", seed, column), [81] * 3)
+        database.add_run(spec("fedhgn_simple", "fedsage_plus", seed, column), [70] * 3)
     boards = main_tables(STUDY, Results(database, usual_cells(STUDY.grids)))
     found = {
         cell.method: (cell.verdict, cell.target and cell.target.mean)
@@ -285,15 +281,15 @@ def test_the_stand_in_is_what_the_paper_prints_as_fedsage_plus() -> None:
 
 def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
     """Global is printed once, for the whole data set."""
-    found = out("repeats", FakeDatabase())
+    found = out("repeats", MemoryStore())
     beside = {cell.target for cell in found if cell.target}
     wanted = {value for value in published("fedhgn") if (value.table, value.dataset) == ("Table 2", "dblp4k")}
     assert len(wanted) == 13
     assert beside == wanted
-    database = FakeDatabase()
+    database = MemoryStore()
     where = Column("dblp4k-repeats", "label-dirichlet", 1)
     for seed, right in ((0, 84), (1, 86)):
-        database.add("", 0, [right], spec=spec("fedhgn_repeats", "global_hgnn", seed, where))
+        database.add_run(spec("fedhgn_repeats", "global_hgnn", seed, where), [right])
     (cell,) = cells(out("repeats", database), "Global HGNN", where).values()
     assert (cell.verdict, cell.difference) == ("compatible", pytest.approx(85 - 85.15))
 
@@ -301,10 +297,10 @@ def test_the_table_of_repeats_stands_beside_every_value_of_dblp4k() -> None:
 def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
     """The published name of a method is its row's; data sets have their titles."""
     column = Column("cora-whole", "label-dirichlet", 3)
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         for method in ("fedsage_plus_standin", "fedsage_plus", "fedhgn"):
-            database.add("", 0, [81] * 3, spec=spec("fedhgn_simple", method, seed, column))
+            database.add_run(spec("fedhgn_simple", method, seed, column), [81] * 3)
 
     def beside(table: str) -> dict[str, tuple[float | None, str]]:
         simple = Experiment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import cells_in, main_tables
 
 from bench.compare import find_study
@@ -21,7 +21,7 @@ BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 
 
 def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
-    results = Results(FakeDatabase(), {})
+    results = Results(MemoryStore(), {})
     beside = {
         cell.target for name in EXPERIMENTS for cell in cells_in(FedPubProtocol, name, results) if cell.target
     }
@@ -32,7 +32,7 @@ def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
 
 def test_values_are_compared_with_the_settings_that_they_were_made_with() -> None:
     """FedAux is 256 wide, its run of FED-PUB has tau 10; the lines that compete have neither."""
-    study, results = FedPubProtocol(), Results(FakeDatabase(), {})
+    study, results = FedPubProtocol(), Results(MemoryStore(), {})
     comparable = set()
     for cell in cells_in(FedPubProtocol, "fedpub_protocol", results):
         if cell.target and cell.column.dataset == "cora" and cell.target.paper == "fedaux":
@@ -52,11 +52,11 @@ def test_values_are_compared_with_the_settings_that_they_were_made_with() -> Non
 
 def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
     """FED-PUB also stands with the tau of the committed runs, FedAux as wide as there."""
-    database = FakeDatabase()
+    database = MemoryStore()
     correct = {"local": 80, "fedpub": 70, "fedaux": 60}
     for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), ("published",), (10,), (), (0, 1))):
         if run.spec and run.method in correct:
-            database.add("", 0, [99 if run.variant else correct[run.method]] * 10, spec=run.spec)
+            database.add_run(run.spec, [99 if run.variant else correct[run.method]] * 10)
     study, results = FedPubProtocol(), Results(database, {})
     ranking = rank(study, main_tables(study, results), results, Selection())
     assert ranking is not None
@@ -66,12 +66,12 @@ def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
 
 def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_count() -> None:
     """The papers print Cora with clients that share nothing: those that overlap have no value beside them."""
-    database = FakeDatabase()
+    database = MemoryStore()
     methods = ("local", "fedaux", "fedprox")
     for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), (), (), methods, (0,))):
         is_wanted = run.method != "fedprox" or run.clients in (30, 50)
         if run.spec and run.spec.client.hidden == 128 and is_wanted:
-            database.add("", 0, [70] * run.clients, spec=run.spec)
+            database.add_run(run.spec, [70] * run.clients)
     cells = cells_in(FedPubProtocol, "fedpub_protocol", Results(database, {}))
     local = {
         (cell.column.scenario, cell.column.clients): cell.verdict

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_database import CORA, FakeDatabase
+from stored_runs import CORA, MemoryStore
 from study_cells import main_tables, report_of
 
 from bench.engine import NUMERICS
@@ -36,7 +36,7 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> PlannedCell:
     return PlannedCell(settings_of(spec))
 
 
-def board(database: FakeDatabase, expected: UsualCells | None = None, **selection: frozenset[Any]) -> Cells:
+def board(database: MemoryStore, expected: UsualCells | None = None, **selection: frozenset[Any]) -> Cells:
     results = Results(database, expected or {})
     return main_tables(FedSheafHN(), results, Selection(**selection))[0]
 
@@ -59,7 +59,7 @@ def one(board: Cells, method: str, column: Column = CORA_10, **wanted: str) -> C
 
 
 def test_mean_over_clients_then_sample_std_over_seeds() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("local", 0, [60, 80])  # 70 %
     database.add("local", 1, [70, 76])  # 73 %
     database.add("local", 2, [71, 72])  # 71.5 %
@@ -71,7 +71,7 @@ def test_mean_over_clients_then_sample_std_over_seeds() -> None:
 
 
 def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         database.add("local", seed, [10, 90], samples=[10, 190])  # 100 % of 10, 47.37 % of 190
         database.add(
@@ -96,7 +96,7 @@ def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None
 
 def test_difference_and_verdict_against_both_versions() -> None:
     # Final: 71.26 ± 0.29; earlier: 79.94, which is FED-PUB's number.
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, right in enumerate((72, 71, 72, 71)):
         database.add("local", seed, [right, right])
     final = one(board(database), "local")
@@ -109,15 +109,15 @@ def test_difference_and_verdict_against_both_versions() -> None:
 
 
 def test_the_earlier_version_has_only_its_own_cells() -> None:
-    cells = board(FakeDatabaseWithOneRun())
+    cells = board(one_run())
     assert find(cells, "fedprox") != []
     assert find(cells, "fedprox", table="earlier Table 1") == []
 
 
-class FakeDatabaseWithOneRun(FakeDatabase):
-    def __init__(self) -> None:
-        super().__init__()
-        self.add("local", 0, [72, 72])
+def one_run() -> MemoryStore:
+    database = MemoryStore()
+    database.add("local", 0, [72, 72])
+    return database
 
 
 def test_values_taken_over_from_another_paper_are_no_targets() -> None:
@@ -151,11 +151,9 @@ def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> 
 
 
 def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
-        database.add(
-            "fedavg", seed, [70, 74], shift={("trained", "best_test"): 2, ("received", "best_val"): -30}
-        )
+        database.add("fedavg", seed, [[72, 76], [70, 74]], received=[[0, 0], [40, 44]])
     cells = board(database)
     means = {
         reading: one(cells, "fedavg", stage=reading[0], rule=reading[1]).measured
@@ -165,13 +163,13 @@ def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
 
 
 def test_cells_that_older_numbers_went_into_say_so() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     now = METHODS.named("fggp").numerics
     for seed in (0, 1):
         database.add("local", seed, [70, 74])
-        database.add("fedavg", seed, [70, 74], numerics={"engine": NUMERICS - seed})
-        database.add("fggp", seed, [70, 74], numerics={"method": now - 1, "engine": NUMERICS - 1})
-    database.add("fedper", 0, None, state="failed", reason="x", numerics={"method": 0})
+        database.add("fedavg", seed, [70, 74], engine_numerics=NUMERICS - seed)
+        database.add("fggp", seed, [70, 74], method_numerics=now - 1, engine_numerics=NUMERICS - 1)
+    database.add("fedper", 0, None, state="failed", reason="x", method_numerics=0)
     cells = board(database, columns=frozenset({CORA_10}))
     older_notes = [note for note in notes(cells) if note.startswith("older numbers")]
     engine = f"engine numerics {NUMERICS - 1}, now {NUMERICS}"
@@ -183,16 +181,16 @@ def test_cells_that_older_numbers_went_into_say_so() -> None:
 
 
 def test_fedavg_ft_reads_fedavgs_own_runs_after_training() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
-        database.add("fedavg", seed, [70, 74], shift={("received", "best_val"): -30})
+        database.add("fedavg", seed, [70, 74], received=[40, 44])
     cells = board(database)
     assert one(cells, "fedavg_ft").measured == one(cells, "fedavg").measured
     assert find(cells, "fedavg_ft", stage="received") == []
 
 
 def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("fedsheafhn_released", 0, [80, 82])
     cells = board(database)
     assert [line.method for line in cells.lines][-1] == "fedsheafhn_released"
@@ -201,7 +199,7 @@ def test_a_method_beyond_the_paper_has_a_row_of_its_own_where_it_was_run() -> No
 
 
 def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> None:
-    database = FakeDatabaseWithOneRun()
+    database = one_run()
     database.add("flow", 0, None, state="failed", reason="ValueError: bad\nmore")
     database.add("flow", 1, None, state="failed", reason="ValueError: bad\nmore")
     database.add("fedper", 0, None, state="diverged", reason="round 7")
@@ -236,7 +234,7 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
 
 
 def test_runs_without_numbers_are_named_beside_those_with() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("fedavg", 0, [72, 72])
     database.add("fedavg", 1, [73, 73])
     database.add("fedavg", 2, None, state="diverged", reason="round 4")
@@ -248,7 +246,7 @@ def test_runs_without_numbers_are_named_beside_those_with() -> None:
 
 
 def test_runs_of_different_specs_are_never_mixed() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     short = CORA.model_copy(update={"rounds": 8})
     for seed in (0, 1):
         database.add("fedavg", seed, [72, 72], hyper={})
@@ -265,7 +263,7 @@ def test_runs_of_different_specs_are_never_mixed() -> None:
 
 def test_runs_in_which_only_some_clients_train_are_not_comparable() -> None:
     """No paper states a share of the clients, which means all of them."""
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         database.add("fedavg", seed, [72, 72], hyper={})
         database.add("fedavg", seed, [72, 72], protocol=CORA.model_copy(update={"participation": 0.5}))
@@ -276,7 +274,7 @@ def test_runs_in_which_only_some_clients_train_are_not_comparable() -> None:
 
 
 def test_only_unusual_runs_leave_the_usual_cell_unrun() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("fedprox", 0, [70], hyper={"mu": 0.1})
     table_cells = board(database, {(CORA_10, "fedprox"): usual(mu=0.01)})
     cells = {cell.setting: cell.verdict for cell in find(table_cells, "fedprox")}
@@ -285,12 +283,12 @@ def test_only_unusual_runs_leave_the_usual_cell_unrun() -> None:
 
 def on_partition(seed: int) -> dict[str, Any]:
     """The protocol and the clients of a partition seed."""
-    return {"protocol": CORA.model_copy(update={"partition_seed": seed}), "partition": f"clients {seed}"}
+    return {"protocol": CORA.model_copy(update={"partition_seed": seed}), "partition_hash": f"clients {seed}"}
 
 
 def test_spread_between_partitions_widens_the_tolerance() -> None:
     # Published pFedHN on Cora/10: 65.24 ± 0.21 over five runs.
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         database.add("pfedhn", seed, [68, 68], **on_partition(123))
     expected = {(CORA_10, "pfedhn"): usual()}
@@ -320,7 +318,7 @@ def test_spread_between_partitions_widens_the_tolerance() -> None:
 
 
 def test_cells_without_partitions_have_the_pooled_spread_of_their_scenario() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for method, step in (("local", 3), ("fedper", 4)):
         for place, partition in enumerate((123, 1, 2)):
             for seed in (0, 1):
@@ -340,7 +338,7 @@ def test_cells_without_partitions_have_the_pooled_spread_of_their_scenario() -> 
 
 
 def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for partition in (123, 1, 2):
         for seed in (0, 1):
             database.add("local", seed, [70 + partition % 4], scenario="published", **on_partition(partition))
@@ -356,14 +354,14 @@ def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
 
 def test_a_value_of_unknown_stage_is_judged_by_both_readings() -> None:
     # Published FedAvg: 72.38 ± 2.45.
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
         database.add("fedavg", seed, [90, 90])
     cell = one(board(database), "fedavg")
     assert cell.verdict == "above"
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
-        database.add("fedavg", seed, [90, 90], shift={("received", "best_val"): -18})
+        database.add("fedavg", seed, [90, 90], received=[72, 72])
     for stage in ("trained", "received"):
         cell = one(board(database), "fedavg", stage=stage)
         assert cell.verdict == "not comparable"
@@ -374,10 +372,10 @@ def test_a_value_of_unknown_stage_is_judged_by_both_readings() -> None:
 
 def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() -> None:
     # Published FedPer: 65.24 ± 1.19; tolerance above one point, so that 66 is compatible.
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, right in enumerate((64, 66, 68)):
         database.add("fedper", seed, [right])
-        database.add("majority", seed, [67], partition="others")
+        database.add("majority", seed, [67], partition_hash="others")
     assert one(board(database), "fedper").verdict == "compatible"
     database.add("majority", 3, [67])
     cell = one(board(database), "fedper")
@@ -397,7 +395,7 @@ def test_a_study_with_a_wrong_rule_is_refused_by_name(
     name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FedSheafHN, name, wrong)
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         database.add("local", seed, [70])
     with pytest.raises(RequestError, match=r"^study fedsheafhn: "):
@@ -405,7 +403,7 @@ def test_a_study_with_a_wrong_rule_is_refused_by_name(
 
 
 def test_the_spread_between_partitions_stands_in_details() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     expected = {(CORA_10, method): usual() for method in ("local", "fedavg")}
     for seed in (0, 1):
         for place, partition in enumerate((123, 1, 2)):
@@ -425,7 +423,7 @@ def test_the_spread_between_partitions_stands_in_details() -> None:
 def test_a_partition_for_every_seed_is_one_cell() -> None:
     column = Column("coraca", "label-dirichlet", 3)
     protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40), evaluate="epoch")
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
         database.add(
             "fedhgn",
@@ -451,7 +449,7 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
 
 
 def test_the_global_model_is_set_beside_the_papers_single_value() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         database.add(
             "global_hgnn",
@@ -484,18 +482,17 @@ def test_settings_are_named_as_on_the_command_line() -> None:
 
 
 def test_clients_without_test_samples_do_not_count() -> None:
-    database = FakeDatabase()
-    database.add("local", 0, [50, 100])
-    database._results.append({**database._results[0], "client": 9, "value": 0.0, "samples": 0})
+    database = MemoryStore()
+    database.add("local", 0, [50, 100, 0], samples=[100, 100, 0])
     measured = one(board(database), "local").measured
     assert measured is not None
     assert measured.mean == pytest.approx(75)
 
 
 def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_path: Path) -> None:
-    database = FakeDatabase()
-    for seed, bundle, state in ((0, "", ""), (1, "theirs", "unverified"), (2, "theirs", "unverified")):
-        database.add("local", seed, [80] * 10, bundle=bundle, bundle_state=state)
+    database = MemoryStore()
+    for seed, bundle in enumerate(("", "theirs", "theirs")):
+        database.add("local", seed, [80] * 10, bundle=bundle)
     built = report_of(database, tmp_path)
     table = next(document for document in built.documents if document.name == "fedsheafhn_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.fine_print

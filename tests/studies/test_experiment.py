@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_database import CORA, FakeDatabase
+from stored_runs import CORA, MemoryStore
 from study_cells import cells_in, experiments, main_tables, plan_of
 
 from bench.errors import RequestError
@@ -54,7 +54,7 @@ def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: 
     return only
 
 
-def out(name: str, database: FakeDatabase, **selection: frozenset[Any]) -> Cells:
+def out(name: str, database: MemoryStore, **selection: frozenset[Any]) -> Cells:
     return cells_in(FedSheafHN, name, Results(database, {}), Selection(**selection))
 
 
@@ -88,7 +88,7 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
 
     if not experiment.comparisons[0].targets:
         pytest.skip("the paper prints no numbers of this experiment")
-    cells = out(experiment.name, FakeDatabase())
+    cells = out(experiment.name, MemoryStore())
     shown = {(id(entry.target)) for entry in cells if entry.target}
     main = {
         (target.paper, target.table)
@@ -107,7 +107,7 @@ def test_every_accuracy_printed_for_an_experiment_has_its_cell(experiment: Exper
 
 
 def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     parts: dict[str, Any] = {
         "inputs": "one-hot",
         "collaboration": "none",
@@ -115,12 +115,9 @@ def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -
         "refresh": 5,
     }
     for seed, correct in ((0, [60, 70]), (1, [62, 76])):  # 65 and 69 %
-        database.add("", 0, correct, spec=spec("ablation", "fedsheafhn", seed, **parts))
-        database.add(
-            "",
-            0,
-            [10, 10],
-            spec=spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0),
+        database.add_run(spec("ablation", "fedsheafhn", seed, **parts), correct)
+        database.add_run(
+            spec("ablation", "fedsheafhn", seed, attention="none", collaboration="sheaf", refresh=0), [10, 10]
         )
     database.add("fedsheafhn", 0, [1, 1], clients=20, hyper={"warm_up_epochs": 7})
     cells = out("ablation", database)
@@ -138,13 +135,13 @@ def test_an_ablations_row_is_the_mean_over_clients_and_seeds_of_its_own_runs() -
 
 
 def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     parts: dict[str, Any] = {"inputs": "one-hot", "collaboration": "none"}
     for seed, right in ((0, 61), (1, 63)):  # printed: 61.26
-        database.add("", 0, [right], spec=spec("ablation", "fedsheafhn", seed, ARXIV_20, **parts))
-        database.add("", 0, [50], spec=spec("ablation", "fedavg", seed, ARXIV_20))  # printed: 36.56
+        database.add_run(spec("ablation", "fedsheafhn", seed, ARXIV_20, **parts), [right])
+        database.add_run(spec("ablation", "fedavg", seed, ARXIV_20), [50])  # printed: 36.56
     full = spec("ablation", "fedsheafhn", 0, ARXIV_20, collaboration="sheaf", attention="qkv", refresh=5)
-    database.add("", 0, None, state="no_data", reason="the edges are missing", spec=full)
+    database.add_run(full, None, state="no_data", reason="the edges are missing")
     cells = out("ablation", database)
     row = cell(cells, "+ Hypernetwork", ARXIV_20)
     assert row.verdict == "compatible"
@@ -160,10 +157,10 @@ def test_on_the_papers_own_data_set_there_is_a_verdict() -> None:
 
 
 def test_spread_over_clients_and_clients_below_local() -> None:
-    database = FakeDatabase()
-    database.add("", 0, [50, 60, 70], spec=spec("variance", "local", 0))
-    database.add("", 0, [50, 59, 90], spec=spec("variance", "flow", 0))
-    database.add("", 0, [10, 20, 90], spec=spec("variance", "flow", 1))  # no Local of this seed
+    database = MemoryStore()
+    database.add_run(spec("variance", "local", 0), [50, 60, 70])
+    database.add_run(spec("variance", "flow", 0), [50, 59, 90])
+    database.add_run(spec("variance", "flow", 1), [10, 20, 90])  # no Local of this seed
     cells = out("variance", database)
     assert mean(cell(cells, "Local", measure="std_over_clients")) == pytest.approx(10)  # sample
     below = cell(cells, "Flow", measure="below_local").measured
@@ -173,16 +170,12 @@ def test_spread_over_clients_and_clients_below_local() -> None:
 
 
 def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     attack = Attack(kind="gaussian", ratio=0.4, tau=20.0)
-    database.add(
-        "",
-        0,
-        [50, 60, 70, 90],
-        spec=spec("malicious", "fedpub", 0, attack=attack),
-        artefacts={"malicious": [1, 0, 0, 1]},
+    database.add_run(
+        spec("malicious", "fedpub", 0, attack=attack), [50, 60, 70, 90], artefacts={"malicious": [1, 0, 0, 1]}
     )
-    database.add("", 0, [80, 82], spec=spec("malicious", "fedpub", 0, attack=None))
+    database.add_run(spec("malicious", "fedpub", 0, attack=None), [80, 82])
     cells = out("malicious", database)
     title = "FED-PUB (gaussian, tau 20)"
     assert mean(cell(cells, title, point="0.4")) == pytest.approx(67.5)
@@ -194,7 +187,7 @@ def test_honest_clients_are_those_that_the_run_did_not_mark() -> None:
 
 
 def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
-    cells = out("malicious", FakeDatabase())
+    cells = out("malicious", MemoryStore())
     overlapping = Column("ogbn-arxiv", OVER, 30)
     for column, printed in ((ARXIV_20, 61.25), (overlapping, 59.40)):
         target = cell(cells, "FED-PUB (gaussian, tau 5)", column, "0.4").target
@@ -203,10 +196,10 @@ def test_malicious_numbers_are_printed_in_one_table_for_each_scenario() -> None:
 
 
 def test_server_seconds_are_a_rounds_share() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, seconds in ((0, 2.0), (1, 3.0)):
         run_spec = spec("server_cost", "fedavg", seed, rounds=10)
-        database.add("", 0, [50], spec=run_spec, seconds_server=seconds, peak_memory=300 * 2**20)
+        database.add_run(run_spec, [50], peak_memory=300 * 2**20, seconds={"server": seconds})
     cells = out("server_cost", database)
     assert mean(cell(cells, "Base model (FedAvg)")) == pytest.approx(0.25)
     assert mean(cell(cells, "Base model (FedAvg)", measure="peak_memory")) == pytest.approx(300)
@@ -217,13 +210,13 @@ def test_server_seconds_are_a_rounds_share() -> None:
 
 
 def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     control = spec("new_clients", "local", 0, newcomers=Newcomers(ratio=0.2, epochs=53))
-    database.add("", 0, [80], spec=control, shift={("received", "last"): -50, ("trained", "best_val"): 5})
-    database.add("", 0, [70], spec=spec("new_clients", "fedavg", 0, newcomers=Newcomers(ratio=0.2, epochs=3)))
+    database.add_run(control, [[85], [80]], received=[[0], [30]], validation=[[100], [90]])
+    database.add_run(spec("new_clients", "fedavg", 0, newcomers=Newcomers(ratio=0.2, epochs=3)), [70])
     late = Newcomers(ratio=0.2, epochs=3)
     refused = spec("new_clients", "fedsheafhn", 0, newcomers=late, initial="own")
-    database.add("", 0, None, spec=refused, state="not_applicable", reason="tied to client numbers")
+    database.add_run(refused, None, state="not_applicable", reason="tied to client numbers")
     cells = out("new_clients", database)
     assert mean(cell(cells, "Local (53 epochs)", point="0.2")) == pytest.approx(80)
     assert mean(cell(cells, "Local (53 epochs)", point="0.2", measure="zero_shot")) == pytest.approx(30)
@@ -234,10 +227,10 @@ def test_new_clients_are_read_before_and_after_their_local_epochs() -> None:
 
 
 def test_new_clients_are_set_beside_those_that_trained() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, shares in ((0, [0.9, np.nan, 0.7]), (1, [0.6, 0.6, 0.6])):
         run = spec("new_clients", "fedavg", seed, newcomers=Newcomers(ratio=0.2, epochs=53))
-        database.add("", 0, [50, 52], spec=run, artefacts={"trained_clients": shares})
+        database.add_run(run, [50, 52], artefacts={"trained_clients": shares})
     cells = out("new_clients", database)
     trained = cell(cells, "FedAvg (53 epochs)", point="0.2", measure="trained_clients").measured
     assert trained is not None
@@ -249,12 +242,12 @@ def test_new_clients_are_set_beside_those_that_trained() -> None:
 
 
 def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
-        database.add("", 0, [80], spec=spec("convergence", "local", seed), curve=[[10], [80]])
+        database.add_run(spec("convergence", "local", seed), [[10], [80]])
     slow = spec("convergence", "fedsheafhn", 0)
-    database.add("", 0, [79], spec=slow, curve=[[71], [73], [79]])  # 72 is nine tenths of Local's
-    database.add("", 0, [60], spec=spec("convergence", "fedsheafhn", 1), curve=[[50], [60], [60]])
+    database.add_run(slow, [[71], [73], [79]])  # 72 is nine tenths of Local's
+    database.add_run(spec("convergence", "fedsheafhn", 1), [[50], [60], [60]])
     group = cell(out("convergence", database), "FedSheafHN")
     assert group.group is not None
     read = CellReading(Results(database, {}), group.group, "trained", "best_val", "clients", group.baseline)
@@ -263,10 +256,10 @@ def test_epochs_near_local_count_the_warm_up_and_end_with_the_run() -> None:
 
 
 def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, fixed, redrawn in ((0, 76, 70), (1, 77, 76), (2, 78, 82)):
-        database.add("", 0, [fixed], spec=spec("paper_tables", "pfedgraph", seed, partition_seed=123))
-        database.add("", 0, [redrawn], spec=spec("robust", "pfedgraph", seed, partition_seed=seed))
+        database.add_run(spec("paper_tables", "pfedgraph", seed, partition_seed=123), [fixed])
+        database.add_run(spec("robust", "pfedgraph", seed, partition_seed=seed), [redrawn])
     table_cells = out("robust", database)
     one, many = (
         cell(table_cells, "pFedGraph", point=point).measured for point in ("one partition", "one a seed")
@@ -286,10 +279,10 @@ def test_robust_shows_both_spreads_and_judges_the_one_over_partitions() -> None:
 
 
 def test_choices_show_validation_beside_test() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     column = Column("cora", OVER, 30)
     run_spec = spec("fedsheafhn_choices", "fedsheafhn", 0, column, stalk=2)
-    database.add("", 0, [80], spec=run_spec, validation=[90])
+    database.add_run(run_spec, [80], validation=[90])
     cells = out("choices", database)
     title = "FedSheafHN [method.stalk=2]"
     assert mean(cell(cells, title, column)) == pytest.approx(90)
@@ -304,12 +297,15 @@ def marks(document: Document) -> dict[str, list[tuple[str, int]]]:
 
 def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
     """Redrawn partitions: most methods on 0-3, one on 0-2 with the highest mean, one lost a run."""
-    database = FakeDatabase()
+    database = MemoryStore()
     where = Column("cora", OVER, 50)
 
     def add(method: str, seed: int, right: int | None) -> None:
         run_spec = spec("robust", method, seed, where)
-        database.add("", 0, right and [right], spec=run_spec, state="done" if right else "diverged")
+        if right is None:
+            database.add_run(run_spec, None, state="diverged")
+        else:
+            database.add_run(run_spec, [right])
 
     for seed in range(4):
         add("local", seed, 80)
@@ -335,12 +331,12 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
 
 
 def test_attacks_of_unequal_seeds_say_so() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     attack = Attack(kind="same", ratio=0.2, tau=5.0)
     for seed in range(3):
-        database.add("", 0, [60], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
+        database.add_run(spec("malicious", "fedsheafhn", seed, attack=attack), [60])
         if seed:
-            database.add("", 0, [70], spec=spec("malicious", "fedpub", seed, attack=attack))
+            database.add_run(spec("malicious", "fedpub", seed, attack=attack), [70])
     cells = out("malicious", database)
     document = tables.document(cells, Results(database, {}))
     entries = marks(document)
@@ -352,11 +348,11 @@ def test_attacks_of_unequal_seeds_say_so() -> None:
 
 def test_only_the_values_without_attack_were_taken_over() -> None:
     """FED-PUB's own paper attacks nobody."""
-    database = FakeDatabase()
+    database = MemoryStore()
     attack = Attack(kind="same", ratio=0.2, tau=5.0)
     for seed in (0, 1):
         for run_attack in (None, attack):
-            database.add("", 0, [60], spec=spec("malicious", "fedpub", seed, ARXIV_20, attack=run_attack))
+            database.add_run(spec("malicious", "fedpub", seed, ARXIV_20, attack=run_attack), [60])
     cells = out("malicious", database)
     reasons = {ratio: cell(cells, "FED-PUB (same, tau 5)", ARXIV_20, ratio).reason for ratio in ("0", "0.2")}
     assert "taken over from the FED-PUB paper" in reasons["0"]
@@ -365,7 +361,7 @@ def test_only_the_values_without_attack_were_taken_over() -> None:
     assert "split" not in reasons["0.2"]
 
 
-def main_table(database: FakeDatabase) -> Any:
+def main_table(database: MemoryStore) -> Any:
     apart = frozenset(digest for plan in PLANS.values() for digest in plan.hashes)
     expected = usual_cells(FedSheafHN.grids)
     return main_tables(FedSheafHN(), Results(database, expected, apart), Selection())[0]
@@ -374,11 +370,11 @@ def main_table(database: FakeDatabase) -> Any:
 def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() -> None:
     """Most of its runs have another setting, which no grid names; one has its defaults."""
 
-    def add(database: FakeDatabase, seed: int, right: int, **wanted: Any) -> None:
+    def add(database: MemoryStore, seed: int, right: int, **wanted: Any) -> None:
         values = {f"method.{key}": value for key, value in wanted.items()}
-        database.add("", 0, [right], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed, values))
+        database.add_run(resolve(*CORA_20_NAMES, "fedsheafhn_released", seed, values), [right])
 
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1, 2):
         add(database, seed, 90, output_scale=0.3)
     expected = {"method.output_scale=0.3": 90}
@@ -390,12 +386,12 @@ def test_a_method_without_a_grid_is_named_by_what_differs_from_its_defaults() ->
 
 
 def test_a_method_without_a_grid_is_usual_in_the_protocol_of_its_columns_grid() -> None:
-    database, names = FakeDatabase(), ("coraca", "label-dirichlet", 3, "fedcog")
+    database, names = MemoryStore(), ("coraca", "label-dirichlet", 3, "fedcog")
     for seed in (0, 1):
         run_spec = plan(load_grid("fedhgn_tables"), *names, {}, seed).spec
-        database.add("", 0, [60] * 3, spec=run_spec)
+        database.add_run(run_spec, [60] * 3)
         short = plan(load_grid("fedhgn_tables"), *names, {"protocol.rounds": 8}, seed).spec
-        database.add("", 0, [50] * 3, spec=short)
+        database.add_run(short, [50] * 3)
     results = Results(database, usual_cells(FedHGN.grids))
     groups = results.groups(Column(*names[:3]), "fedcog")
     assert {group.setting: group.seeds for group in groups} == {"": (0, 1), "protocol.rounds=8": (0, 1)}
@@ -409,12 +405,12 @@ def settings_measured(results: Results, method: str) -> dict[str, float]:
 
 
 def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
-        database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
-        database.add("", 0, [60], spec=spec("paper_tables", "fedavg", seed))
-        database.add("", 0, [90], spec=resolve(*CORA_20_NAMES, "fedsheafhn_released", seed))
-    database.add("", 0, [80], spec=spec("paper_tables", "flow", 0))
+        database.add_run(spec("paper_tables", "local", seed), [70])
+        database.add_run(spec("paper_tables", "fedavg", seed), [60])
+        database.add_run(resolve(*CORA_20_NAMES, "fedsheafhn_released", seed), [90])
+    database.add_run(spec("paper_tables", "flow", 0), [80])
     results = Results(database, usual_cells(FedSheafHN.grids))
 
     def shown(**selection: frozenset[Any]) -> dict[str, tuple[str, int]]:
@@ -442,11 +438,11 @@ def test_methods_found_in_the_database_and_single_seeds_take_no_place() -> None:
 
 
 def test_main_tables_count_the_planned_seeds() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in range(5):
-        database.add("", 0, [70], spec=spec("paper_tables", "local", seed))
+        database.add_run(spec("paper_tables", "local", seed), [70])
         if seed < 3:
-            database.add("", 0, [72], spec=spec("paper_tables", "fedavg", seed))
+            database.add_run(spec("paper_tables", "fedavg", seed), [72])
     results = Results(database, usual_cells(FedSheafHN.grids))
     board = main_tables(FedSheafHN(), results, Selection())[0]
     table = tables.every_number(board)
@@ -464,10 +460,10 @@ def test_main_tables_count_the_planned_seeds() -> None:
 def test_the_grid_asked_for_says_how_many_seeds_there_are_to_be(
     tmp_path: Path, grid: str | None, reason: str
 ) -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         run_spec = resolve("cora", NON, 10, "local", seed)
-        database.add("", 0, [71 + seed], spec=run_spec)
+        database.add_run(run_spec, [71 + seed])
     request = Request(grid=grid, datasets=("cora",), clients=(10,), methods=("local",))
     build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
     (local,) = [row for row in rows(tmp_path / "cells.csv") if row["table"] == "Table 1"]
@@ -477,16 +473,16 @@ def test_the_grid_asked_for_says_how_many_seeds_there_are_to_be(
 
 
 def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
-        database.add("", 0, [80], spec=spec("paper_tables", "fedsheafhn", seed))
-        database.add("", 0, [10], spec=spec("ablation", "fedsheafhn", seed, refresh=0, attention="qkv"))
+        database.add_run(spec("paper_tables", "fedsheafhn", seed), [80])
+        database.add_run(spec("ablation", "fedsheafhn", seed, refresh=0, attention="qkv"), [10])
         attack = Attack(kind="same", ratio=0.2, tau=5.0)
-        database.add("", 0, [20], spec=spec("malicious", "fedsheafhn", seed, attack=attack))
-        database.add("", 0, [30], spec=spec("local_epochs", "local", seed, local_epochs=20))
+        database.add_run(spec("malicious", "fedsheafhn", seed, attack=attack), [20])
+        database.add_run(spec("local_epochs", "local", seed, local_epochs=20), [30])
         mine = spec("paper_tables", "local", seed)
         short = mine.model_copy(update={"protocol": mine.protocol.model_copy(update={"rounds": 8})})
-        database.add("", 0, [40], spec=short)
+        database.add_run(short, [40])
     board = main_table(database)
     shown = {(entry.method, entry.setting) for entry in board if entry.measured}
     assert shown == {("fedsheafhn", ""), ("local", "protocol.rounds=8")}
@@ -494,13 +490,13 @@ def test_main_tables_have_no_lines_for_experiments_and_attacks() -> None:
 
 
 def test_values_taken_over_from_fed_pub_are_compared_with_runs_of_its_protocol() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         for method in ("fedprox", "fedavg", "fedper"):
             own = spec("fedpub_split", method, seed, PUBLISHED_20)
             right = 50 + 28 * (method == "fedper") + seed
-            database.add("", 0, [right], spec=own, shift={("received", "best_val"): -20})
-            database.add("", 0, [48 + seed], spec=spec("paper_tables", method, seed))
+            database.add_run(own, [right], received=[right - 20])
+            database.add_run(spec("paper_tables", method, seed), [48 + seed])
     board = main_table(database)
     usual = {
         entry.method: (entry.verdict, entry.reason)
@@ -546,20 +542,18 @@ def test_a_run_of_an_optional_section_has_its_settings_and_others_have_none() ->
     assert (is_special(more), is_special(settings_of(plain))) == (True, False)
 
 
-def filled() -> FakeDatabase:
-    database = FakeDatabase()
+def filled() -> MemoryStore:
+    database = MemoryStore()
     for seed in (0, 1):
-        database.add("", 0, [80, 81], spec=spec("convergence", "local", seed), curve=[[10, 20], [80, 81]])
+        database.add_run(spec("convergence", "local", seed), [[10, 20], [80, 81]])
         run_spec = spec("convergence", "fedsheafhn", seed)
-        database.add("", 0, [82, 81], spec=run_spec, curve=[[50, 50 + 4 * seed], [82, 81]])
+        database.add_run(run_spec, [[50, 50 + 4 * seed], [82, 81]])
         for kind in ("same", "gaussian"):
             for ratio in (0.2, 0.4):
                 attack = Attack(kind=kind, ratio=ratio, tau=5.0)
-                database.add(
-                    "",
-                    0,
+                database.add_run(
+                    spec("malicious", "fedpub", seed, attack=attack),
                     [60, 62],
-                    spec=spec("malicious", "fedpub", seed, attack=attack),
                     artefacts={"malicious": [0, 1]},
                 )
     return database
@@ -620,9 +614,9 @@ def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -
 
 
 def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     large = Column("cora", NON, 100)
-    database.add("", 0, [50], spec=spec("server_cost", "fedsheafhn", 0, large), seconds_server=1.0)
+    database.add_run(spec("server_cost", "fedsheafhn", 0, large), [50], seconds={"server": 1.0})
     built = build(database, Request(clients=(100,)), {"fedsheafhn": FedSheafHN}, tmp_path)
     assert [document.name for document in built.documents] == ["fedsheafhn_server_cost"]
     assert built.printout.elsewhere == ()
@@ -661,12 +655,12 @@ def test_a_grid_of_a_study_that_there_is_not_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: Path) -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     ten = Column("cora", NON, 10)
     for seed in (0, 1):
         usual_run = spec("quickstart", "fedprox", seed, ten)
-        database.add("", 0, [60], spec=usual_run)
-        database.add("", 0, [50], spec=usual_run.with_settings({"protocol.rounds": 8}))
+        database.add_run(usual_run, [60])
+        database.add_run(usual_run.with_settings({"protocol.rounds": 8}), [50])
     request = Request(grid="quickstart", datasets=("cora",), clients=(10,), methods=("fedprox",))
     built = build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
     (document,) = built.documents

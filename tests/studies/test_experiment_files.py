@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import plan_of
 
 from bench import registry
@@ -80,19 +80,19 @@ def study_in(folder: Path, text: str = TWO_MODELS) -> type[Study]:
     return Mine
 
 
-def filled(study: type[Study]) -> FakeDatabase:
+def filled(study: type[Study]) -> MemoryStore:
     """Every run of the study's grid: 60 % received with GCN and 70 % with GraphSAGE, ten more when trained,
     and by seed one more; FedProx has one more than FedAvg.
     """
-    database = FakeDatabase()
+    database = MemoryStore()
     for run in expand(load_grid(study.experiments[0].grid)):
         assert run.spec is not None
         right = 70 + 10 * (run.spec.client.model == "sage") + run.seed + (run.method == "fedprox")
-        database.add("", 0, [right, right], spec=run.spec, shift={("received", "best_val"): -10})
+        database.add_run(run.spec, [right, right], received=[right - 10] * 2)
     return database
 
 
-def cells(study: type[Study], database: FakeDatabase) -> Cells:
+def cells(study: type[Study], database: MemoryStore) -> Cells:
     return cells_of(study(), plan_of(study, "models"), Results(database, {}), Selection())
 
 
@@ -241,9 +241,9 @@ def test_the_example_of_a_study_brings_its_own_numbers(
     registry.forget()
     try:
         study = STUDIES.named("own_study")
-        database = FakeDatabase()
+        database = MemoryStore()
         for run in expand(load_grid(study.experiments[1].grid)):
-            database.add("", 0, [81 + run.seed, 81 + run.seed], spec=run.spec)
+            database.add_run(run.spec, [81 + run.seed, 81 + run.seed])
         built = build(database, Request(studies=("own_study",)), {"own_study": study}, tmp_path / "out")
         verdicts = {
             (cell.table, cell.title): (cell.target and cell.target.mean, cell.verdict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 
 from bench.errors import RequestError
 from bench.report.report import compose
@@ -20,14 +20,14 @@ SHARP = [[[90, 0], [0, 10]], [[50, 10], [10, 30]]]
 """F1 is 1 and 1, then 100 / 120 and 60 / 80."""
 
 
-def database() -> FakeDatabase:
+def database() -> MemoryStore:
     """Two seeds of each, and an older run that keeps no counts by class."""
-    found = FakeDatabase()
+    found = MemoryStore()
     for method, correct, counts in (("local", [100, 80], SHARP), ("fedavg", [90, 40], MAJORITY)):
         for seed in (0, 1):
             spec = resolve("cora", "non-overlapping", 10, method, seed)
-            found.add("", 0, correct, spec=spec, confusion=counts)
-    found.add("", 0, [70, 60], spec=resolve("cora", "non-overlapping", 10, "fedper", 0))
+            found.add_run(spec, correct, confusion=counts)
+    found.add_run(resolve("cora", "non-overlapping", 10, "fedper", 0), [70, 60])
     return found
 
 
@@ -62,8 +62,8 @@ def test_clients_by_balanced_accuracy() -> None:
 
 
 def test_runs_that_lack_a_metric() -> None:
-    older = FakeDatabase()
-    older.add("", 0, [70, 80], spec=resolve("cora", "non-overlapping", 10, "local", 0))
+    older = MemoryStore()
+    older.add_run(resolve("cora", "non-overlapping", 10, "local", 0), [70, 80])
     for metric in ("macro_f1", "roc_auc"):
         with pytest.raises(RequestError, match=r"1 of 1 .* 'bench sweep --grid NAME' .*--rerun changed"):
             whole_frame("clients", older, metric)

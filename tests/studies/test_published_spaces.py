@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import Tables, report_of
 from tuned_studies import study, tuned_run
 
@@ -81,11 +81,11 @@ def test_a_search_to_be_done_says_what_its_paper_had() -> None:
 def test_the_report_sets_the_paper_beside_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     write(tmp_path / "home" / "tuned", study(cell=CELL))
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in (0, 1):
         spec = CELL.model_copy(update={"seed": seed})
-        database.add("fedsheafhn", seed, [60, 70], spec=spec)
-        database.add("fedsheafhn", seed, [70, 90], spec=tuned_run(spec, seed))
+        database.add_run(spec, [60, 70])
+        database.add_run(tuned_run(spec, seed), [70, 90])
     report = report_of(database, tmp_path / "out", Request(datasets=("cora",)), Tables)
     (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
     (table,) = [each for each in document.details if each.name == "published_space"]

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_database import CORA, FakeDatabase
 from rich.console import Console
 from scipy import stats
+from stored_runs import CORA, MemoryStore
 from study_cells import main_tables, report_of
 
 from bench.figures.rows import Ranks
@@ -37,24 +37,16 @@ NON, OVER = "non-overlapping", "overlapping"
 CORA_TASKS = ((NON, 10), (NON, 20), (OVER, 30), (OVER, 50))
 
 
-class Partitions(FakeDatabase):
-    """A fake database whose runs say on which partition they were made."""
-
-    def on(self, partition: str, method: str, seed: int, correct: Sequence[int], **options: Any) -> None:
-        self.add(method, seed, correct, **options)
-        self._runs[-1]["partition_hash"] = partition
-
-
 LEVELS = {"local": 80, "fedavg": 60, "fedper": 60, "fedsheafhn": 80}
 """Correct of 100 before the draws of ``filled``: two good methods, two bad ones."""
 
 
-def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> FakeDatabase:
+def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> MemoryStore:
     """Two seeds of four methods and the majority: differences of 20 points with little noise.
 
     With overlap five clients are samples of one part: six parts, whose samples score the same.
     """
-    database = FakeDatabase()
+    database = MemoryStore()
     draw = np.random.default_rng(0)
     for scenario, clients in where:
         for method, level in {**LEVELS, "majority": 90}.items():
@@ -66,14 +58,14 @@ def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> FakeDatabase:
 
 
 def ranking_of(
-    database: FakeDatabase, study: Study | None = None, **selection: frozenset[Any]
+    database: MemoryStore, study: Study | None = None, **selection: frozenset[Any]
 ) -> Ranking | None:
     study = study or FedSheafHN()
     results, chosen = Results(database, {}), Selection(**selection)
     return rank(study, main_tables(study, results, chosen), results, chosen)
 
 
-def document(database: FakeDatabase, study: Study | None = None) -> Document:
+def document(database: MemoryStore, study: Study | None = None) -> Document:
     study = study or FedSheafHN()
     results = Results(database, {})
     ranking = rank(study, main_tables(study, results, Selection()), results, Selection())
@@ -100,7 +92,21 @@ def built(folder: Path) -> Report:
     return cora(folder)
 
 
-def named(study: Study, database: FakeDatabase, **selection: frozenset[Any]) -> set[str]:
+@pytest.fixture(scope="module")
+def cora_document() -> Document:
+    """The ranking over the four tasks of Cora."""
+    return document(filled())
+
+
+@pytest.fixture(scope="module")
+def cora_ranking() -> Ranking:
+    """The same as numbers."""
+    ranking = ranking_of(filled())
+    assert ranking is not None
+    return ranking
+
+
+def named(study: Study, database: MemoryStore, **selection: frozenset[Any]) -> set[str]:
     results, chosen = Results(database, {}), Selection(**selection)
     return set(competitors(study, main_tables(study, results, chosen), chosen))
 
@@ -132,18 +138,16 @@ def test_a_method_that_the_request_names_competes_too_but_no_reference() -> None
 
 
 def test_unranked_rows_are_out_and_other_stages_of_the_same_runs_are_in() -> None:
-    assert "global_hgnn" not in named(FedHGN(), FakeDatabase())
-    assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), FakeDatabase())
+    assert "global_hgnn" not in named(FedHGN(), MemoryStore())
+    assert {"fedavg", "fedavg_ft"} <= named(FedAGHN(), MemoryStore())
 
 
-def test_ranks_groups_and_the_difference_to_local() -> None:
-    ranking = ranking_of(filled())
-    assert ranking is not None
-    assert len(ranking.tasks) == 4
-    assert list(ranking.table.columns) == list(TABLE)
-    rows = ranking.table.set_index("method")
+def test_ranks_groups_and_the_difference_to_local(cora_ranking: Ranking) -> None:
+    assert len(cora_ranking.tasks) == 4
+    assert list(cora_ranking.table.columns) == list(TABLE)
+    rows = cora_ranking.table.set_index("method")
     assert set(rows.index[:2]) == {"local", "fedsheafhn"}
-    means = [task.means for task in ranking.tasks]
+    means = [task.means for task in cora_ranking.tasks]
     for method in LEVELS:
         # Equal accuracies, but for the order in which they are added up, share the mean of their places.
         places = [
@@ -177,7 +181,7 @@ def test_two_tasks_are_ranked_but_not_tested() -> None:
 
 
 def test_paired_differences_are_those_of_the_stored_clients() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     first, second = [[70, 82, 91], [72, 80, 90]], [[69, 75, 90], [70, 73, 85]]
     for seed in (0, 1):
         database.add("local", seed, first[seed])
@@ -193,13 +197,19 @@ def test_paired_differences_are_those_of_the_stored_clients() -> None:
 
 
 def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
-    database = Partitions()
+    database = MemoryStore()
     options: dict[str, Any] = {"dataset": "coraca", "scenario": "label-dirichlet", "clients": 3}
     for seed in (0, 1, 2):
         protocol = Protocol(rounds=200, local_epochs=3, split=(10, 20, 40))
         for method, right in (("local_hgnn", 50), ("fedhgn", 60 + seed)):
-            database.on(
-                f"p{seed}", method, seed, [right, 30], samples=[100, 300], protocol=protocol, **options
+            database.add(
+                method,
+                seed,
+                [right, 30],
+                samples=[100, 300],
+                protocol=protocol,
+                **options,
+                partition_hash=f"p{seed}",
             )
     ranking = ranking_of(database, FedHGN())
     assert ranking is not None
@@ -212,9 +222,9 @@ def test_pooled_accuracies_are_compared_pooled_over_partitions() -> None:
 
 
 def test_runs_of_an_unknown_partition_are_not_paired() -> None:
-    database = Partitions()
+    database = MemoryStore()
     for method in ("local", "fedavg"):
-        database.on("", method, 0, [70, 80])
+        database.add(method, 0, [70, 80], partition_hash="")
     ranking = ranking_of(database)
     assert ranking is not None
     assert [pair.verdict for pair in ranking.tasks[0].comparisons] == ["no test"]
@@ -239,10 +249,9 @@ def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
     assert "FGGP" in next(note for note in doc.notes if note.startswith("without numbers"))
 
 
-def test_captions_state_reading_test_correction_region_units_and_tasks() -> None:
-    doc = document(filled())
-    assert len(doc.caption) <= 4
-    caption = " ".join((*doc.caption, *doc.fine_print))
+def test_captions_state_reading_test_correction_region_units_and_tasks(cora_document: Document) -> None:
+    assert len(cora_document.caption) <= 4
+    caption = " ".join((*cora_document.caption, *cora_document.fine_print))
     for part in (
         "stage trained, rule best_val",
         "Paired t test, two-sided",
@@ -259,18 +268,16 @@ def test_captions_state_reading_test_correction_region_units_and_tasks() -> None
         assert part in caption
 
 
-def test_first_in_a_task_are_all_that_are_not_worse_than_the_best() -> None:
-    doc = document(filled())
-    groups = doc.views[1]
+def test_first_in_a_task_are_all_that_are_not_worse_than_the_best(cora_document: Document) -> None:
+    groups = cora_document.views[1]
     for label, row in groups.rows:
         good = label in ("Local", "FedSheafHN")
         assert {entry.text.rpartition(" ")[2] for entry in row} == {"(1)" if good else "(2)"}
         assert {entry.place for entry in row} == {1 if good else 0}
 
 
-def test_pair_tables_mirror_and_mark() -> None:
-    doc = document(filled())
-    table = next(view for view in doc.details if view.name == f"pairs_cora_{NON}_10")
+def test_pair_tables_mirror_and_mark(cora_document: Document) -> None:
+    table = next(view for view in cora_document.details if view.name == f"pairs_cora_{NON}_10")
     rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
     assert rows["Local"]["Local"].text == ""
     better, worse = rows["Local"]["FedAvg"].text, rows["FedAvg"]["Local"].text
@@ -280,7 +287,7 @@ def test_pair_tables_mirror_and_mark() -> None:
 
 
 def test_too_few_units_are_named_and_not_tested() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
         database.add(method, seed, [70, 80])
     doc = document(database)
@@ -291,7 +298,7 @@ def test_too_few_units_are_named_and_not_tested() -> None:
 
 
 def test_nothing_to_compare_gives_no_ranking() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("local", 0, [70, 80])
     database.add("fedavg", 0, [70, 80], clients=20)
     database.add("majority", 0, [70, 80])
@@ -311,13 +318,13 @@ def test_a_column_in_two_boards_is_one_task() -> None:
 # Spread -----------------------------------------------------------------------------------------------
 
 
-def spread_of(database: FakeDatabase) -> Document | None:
+def spread_of(database: MemoryStore) -> Document | None:
     study, results = FedSheafHN(), Results(database, {})
     return spread(main_tables(study, results, Selection())[0], results)
 
 
 def test_spread_over_clients_and_seeds() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed, (alone, together) in enumerate(
         (([70, 80, 90], [71, 60, 85]), ([60, 80, 70], [62, 76, 72]), ([65, 75, 85], [65, 75, 85]))
     ):
@@ -345,12 +352,12 @@ def test_spread_over_clients_and_seeds() -> None:
 
 
 def test_clients_of_other_partitions_are_not_set_against_local() -> None:
-    database = Partitions()
-    database.on("p", "local", 0, [70, 80])
-    database.on("q", "local", 1, [70, 80])
-    database.on("p", "fedavg", 0, [60, 90])
-    database.on("p", "fedavg", 1, [10, 10])
-    database.on("q", "fedper", 2, [10, 10])
+    database = MemoryStore()
+    database.add("local", 0, [70, 80], partition_hash="p")
+    database.add("local", 1, [70, 80], partition_hash="q")
+    database.add("fedavg", 0, [60, 90], partition_hash="p")
+    database.add("fedavg", 1, [10, 10], partition_hash="p")
+    database.add("fedper", 2, [10, 10], partition_hash="q")
     spread_document = spread_of(database)
     assert spread_document is not None
     rows = {label: row[-1].text for label, row in spread_document.views[0].rows}
@@ -358,7 +365,7 @@ def test_clients_of_other_partitions_are_not_set_against_local() -> None:
 
 
 def test_one_method_has_nothing_beside_it() -> None:
-    database = FakeDatabase()
+    database = MemoryStore()
     database.add("local", 0, [70])
     assert spread_of(database) is None
 
@@ -366,20 +373,20 @@ def test_one_method_has_nothing_beside_it() -> None:
 # Files and terminal -----------------------------------------------------------------------------------
 
 
-def test_the_numbers_behind_the_tables_are_written(built: Report, folder: Path) -> None:
+def test_the_numbers_behind_the_tables_are_written(
+    built: Report, folder: Path, cora_ranking: Ranking
+) -> None:
     assert built.documents
-    ranking = ranking_of(filled())
-    assert ranking is not None
     methods = {row["method"]: row for row in read(folder / "fedsheafhn/ranking/methods.csv")}
-    assert list(methods) == ranking.methods
+    assert list(methods) == cora_ranking.methods
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
-    local = ranking.table.set_index("method").loc["local"]
+    local = cora_ranking.table.set_index("method").loc["local"]
     for column in ("rank", "low", "high", "minus_baseline"):
         assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
     every = read(folder / "fedsheafhn/ranking/pairs.csv")
     pairs = [row for row in every if row["dataset"]]
     assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
-    first = ranking.tasks[0].comparisons[0]
+    first = cora_ranking.tasks[0].comparisons[0]
     assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
     assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
     assert pairs[0]["verdict"] == first.verdict
@@ -426,18 +433,18 @@ def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
     )
 
 
-def test_the_figure_has_every_method_with_its_rank_and_group() -> None:
-    (figure,) = document(filled()).figures
+def test_the_figure_has_every_method_with_its_rank_and_group(
+    cora_document: Document, cora_ranking: Ranking
+) -> None:
+    (figure,) = cora_document.figures
     (panel,) = figure.panels
     assert isinstance(panel, Ranks)
-    ranking = ranking_of(filled())
-    assert ranking is not None
     assert {mark.method: mark.label for mark in panel.marks} == {
-        name: ranking.titles[name] for name in LEVELS
+        name: cora_ranking.titles[name] for name in LEVELS
     }
     shown = panel.data.set_index("method")
-    assert shown["group"].to_dict() == {name: ranking.groups[name] for name in LEVELS}
-    ranks = ranking.table.set_index("method")["rank"].to_dict()
+    assert shown["group"].to_dict() == {name: cora_ranking.groups[name] for name in LEVELS}
+    ranks = cora_ranking.table.set_index("method")["rank"].to_dict()
     assert shown["mean_rank"].to_dict() == pytest.approx(ranks)
 
 

@@ -1,15 +1,17 @@
 """Own and shipped results as one source: what is taken from where."""
 
+import json
 import re
 import shutil
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import Tables
 
 from bench.cli.main import main
@@ -24,21 +26,21 @@ from bench.studies import shipped
 from bench.studies.source import MergedSource
 
 
-def filled(*runs: tuple[str, int, int], **options: object) -> FakeDatabase:
-    """A database with runs (method, seed, correct of 100) of one client each."""
-    database = FakeDatabase()
+def filled(*runs: tuple[str, int, int | None], **options: Any) -> MemoryStore:
+    """A database with runs (method, seed, correct of 100 if any) of one client each."""
+    database = MemoryStore()
     for method, seed, correct in runs:
-        database.add(method, seed, [correct], clients=1, **options)
+        database.add(method, seed, None if correct is None else [correct], clients=1, **options)
     return database
 
 
-def values(source: MergedSource) -> list[tuple[str, int, str, float]]:
-    """Method, seed, origin and accuracy of every run, sorted."""
+def values(source: MergedSource) -> list[tuple[str, int, str, float | None]]:
+    """Method, seed, origin and accuracy, if any, of every run, sorted."""
     runs = source.runs()
     rows = source.client_results(runs["id"], stage="trained", split="test", rule="last")
     by_run = dict(zip(rows["run_id"], rows["value"], strict=True))
     return sorted(
-        (run["method"], run["seed"], run["origin"], by_run[run["id"]]) for run in runs.to_dict("records")
+        (run["method"], run["seed"], run["origin"], by_run.get(run["id"])) for run in runs.to_dict("records")
     )
 
 
@@ -64,23 +66,23 @@ def test_other_settings_are_another_cell() -> None:
 
 
 @pytest.mark.parametrize(
-    "back",
-    [{"bundle": "theirs", "bundle_state": "unverified"}, {"state": "no_data"}],
+    ("correct", "options"),
+    [(50, {"bundle": "theirs"}), (None, {"state": "no_data"})],
     ids=["imported", "no data"],
 )
-def test_runs_that_were_not_made_here_stand_back(back: dict[str, str]) -> None:
-    own = filled(("local", 7, 10), ("fedper", 0, 50), **back)
+def test_runs_that_were_not_made_here_stand_back(correct: int | None, options: dict[str, str]) -> None:
+    own = filled(("local", 7, correct), ("fedper", 0, correct), **options)
     own.add("fedavg", 0, [15], clients=1)
     bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
     assert values(MergedSource(own, [("b", bundle)])) == [
         ("fedavg", 0, "", 0.15),
-        ("fedper", 0, "", 0.5),  # nothing is shipped of it
+        ("fedper", 0, "", correct and 0.5),  # nothing is shipped of it
         ("local", 0, "b", 0.2),
     ]
 
 
 def test_a_partition_for_every_seed_is_one_cell() -> None:
-    own, bundle = FakeDatabase(), FakeDatabase()
+    own, bundle = MemoryStore(), MemoryStore()
     own.add("local", 0, [1], clients=1, protocol=Protocol(partition_seed=0))
     for seed in (0, 1, 2):
         bundle.add("local", seed, [2], clients=1, protocol=Protocol(partition_seed=seed))
@@ -102,18 +104,20 @@ def test_a_spec_in_two_bundles_is_taken_from_the_first() -> None:
 
 
 def test_ids_lead_to_the_run_they_name() -> None:
-    own, bundle = FakeDatabase(), FakeDatabase()
-    own.add("local", 0, [10], clients=1, curve=[[1]])
-    own.add("local", 1, [20], clients=1, curve=[[2]])
-    bundle.add("local", 9, [90], clients=1, curve=[[9]])  # hidden: the cell is one's own
-    bundle.add("fedavg", 0, [30], clients=1, curve=[[3]])
+    own, bundle = MemoryStore(), MemoryStore()
+    own.add("local", 0, [[1], [10]], clients=1)
+    own.add("local", 1, [[2], [20]], clients=1)
+    bundle.add("local", 9, [[9], [90]], clients=1)  # hidden: the cell is one's own
+    bundle.add("fedavg", 0, [[3], [30]], clients=1)
     merged = MergedSource(own, [("b", bundle)])
     runs = merged.runs()
     assert list(runs["id"]) == [1, 2, 3]
     assert list(runs["method"]) == ["local", "local", "fedavg"]
     curves = merged.curves([3, 1, 2, 4, 0], "test")
-    assert {run: curve.item() for (run, _), curve in curves.items()} == {1: 1, 2: 2, 3: 3}
-    rows = merged.client_results([3, 1, 99], stage="received", rule="last")
+    assert {key: curve.tolist() for key, curve in curves.items()} == {
+        (run, stage): [[run], [10 * run]] for run in (1, 2, 3) for stage in ("received", "trained")
+    }
+    rows = merged.client_results([3, 1, 99], stage="received", split="test", rule="last")
     assert dict(zip(rows["run_id"], rows["value"], strict=True)) == {1: 0.1, 3: 0.3}
     assert list(merged.environments()["id"]) == [1]
     assert set(runs["environment_id"]) == {1}
@@ -126,16 +130,18 @@ def test_ids_lead_to_the_run_they_name() -> None:
 
 
 def test_environments_are_told_apart() -> None:
-    class Elsewhere(FakeDatabase):
-        def environments(self) -> pd.DataFrame:
-            return pd.DataFrame([{"id": 1, "hash": "f", "description": "{}"}])
-
-    bundle = Elsewhere()
-    bundle.add("fedavg", 0, [1], clients=1)
-    merged = MergedSource(filled(("local", 0, 1)), [("b", bundle), ("c", filled(("fedper", 0, 1)))])
-    hashes = merged.environments().set_index("id")["hash"]
-    used = dict(zip(merged.runs()["method"], merged.runs()["environment_id"].map(hashes), strict=True))
-    assert used == {"local": "e", "fedavg": "f", "fedper": "e"}
+    own, first, second = (
+        filled((method, 0, 1), environment={"python": python})
+        for method, python in (("local", "3.11"), ("fedavg", "3.12"), ("fedper", "3.11"))
+    )
+    merged = MergedSource(own, [("b", first), ("c", second)])
+    texts = merged.environments().set_index("id")["description"].map(json.loads)
+    used = dict(zip(merged.runs()["method"], merged.runs()["environment_id"].map(texts), strict=True))
+    assert {method: text["python"] for method, text in used.items()} == {
+        "local": "3.11",
+        "fedavg": "3.12",
+        "fedper": "3.11",
+    }
 
 
 # bench report ---------------------------------------------------------------------------------------

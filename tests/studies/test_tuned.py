@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_database import FakeDatabase
+from stored_runs import MemoryStore
 from study_cells import Tables, report_of
 from tuned_studies import CELL, study, tuned_run
 
@@ -15,7 +15,7 @@ from bench.tune import apply
 from bench.tune.record import write
 
 
-def written(database: FakeDatabase, tmp_path: Path, *datasets: str) -> str:
+def written(database: MemoryStore, tmp_path: Path, *datasets: str) -> str:
     """The first table."""
     out = tmp_path / "out"
     report_of(database, out, Request(datasets=datasets), Tables)
@@ -24,10 +24,10 @@ def written(database: FakeDatabase, tmp_path: Path, *datasets: str) -> str:
 
 def reported(tmp_path: Path, seeds: tuple[int, ...] = (0, 1)) -> str:
     """The first table of a database with FedAvg by default and at the smaller rate."""
-    database = FakeDatabase()
+    database = MemoryStore()
     for seed in seeds:
-        database.add("fedavg", seed, [60, 80], spec=CELL.model_copy(update={"seed": seed}))
-        database.add("fedavg", seed, [70, 90], spec=tuned_run(CELL, seed))
+        database.add_run(CELL.model_copy(update={"seed": seed}), [60, 80])
+        database.add_run(tuned_run(CELL, seed), [70, 90])
     return written(database, tmp_path, "cora")
 
 
@@ -85,10 +85,10 @@ def test_runs_of_the_own_search_do_not_hide_those_of_the_suite_s(
     write(home / "tuned", study(granted=3, used=3))
     write(shipped, study(granted=3, used=3, best=2))
     undropped = CELL.model_copy(update={"client": CELL.client.model_copy(update={"dropout": 0.0})})
-    database = FakeDatabase()
-    database.add("fedavg", 0, [60, 80], spec=CELL)
-    database.add("fedavg", 0, [70, 90], spec=tuned_run(CELL))
-    database.add("fedavg", 0, [31, 51], spec=undropped)
+    database = MemoryStore()
+    database.add_run(CELL, [60, 80])
+    database.add_run(tuned_run(CELL), [70, 90])
+    database.add_run(undropped, [31, 51])
     found = rows(written(database, tmp_path, "cora"))
     assert found.keys() == {"tuned here, 3 trials", "tuned, 3 trials"}
     assert "80.0" in found["tuned here, 3 trials"]
@@ -108,9 +108,9 @@ def test_one_row_over_all_columns_also_where_one_study_had_fewer_trials(home: Pa
     other = resolve("citeseer", "non-overlapping", 10, "fedavg", 0)
     write(home / "tuned", study(granted=3, each=700.0))
     write(home / "tuned", study(granted=3, used=3, cell=other))
-    database = FakeDatabase()
-    database.add("fedavg", 0, [71, 91], spec=tuned_run(CELL))
-    database.add("fedavg", 0, [31, 51], spec=tuned_run(other))
+    database = MemoryStore()
+    database.add_run(tuned_run(CELL), [71, 91])
+    database.add_run(tuned_run(other), [31, 51])
     text = written(database, tmp_path, "cora", "citeseer")
     (row,) = rows(text).items()
     assert row[0] == "tuned here, 2 to 3 of 3 trials"
@@ -121,10 +121,10 @@ def test_one_row_over_all_columns_also_where_one_study_had_fewer_trials(home: Pa
 
 def test_a_search_on_another_partition_is_said(home: Path, tmp_path: Path) -> None:
     write(home / "tuned", study())
-    database = FakeDatabase()
+    database = MemoryStore()
     for partition, correct in ((5, [71, 91]), (6, [31, 51])):
         spec = tuned_run(CELL, partition, partition)
-        database.add("fedavg", partition, correct, spec=spec, partition=f"{partition:016d}")
+        database.add_run(spec, correct, partition_hash=f"{partition:016d}")
     text = written(database, tmp_path, "cora")
     found = rows(text)
     assert [name.replace("\\", "") for name in found] == [

@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 
 import pytest
-from fake_database import FakeDatabase
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stored_runs import MemoryStore
 
 from bench.cli.main import main
 from bench.errors import RequestError
@@ -20,15 +20,15 @@ from bench.sweep.run_details import cell, command
 NAME = "cora/non-overlapping/10/fedprox"
 
 
-def database() -> FakeDatabase:
+def database() -> MemoryStore:
     """FedProx with three seeds, two of them at another mu as well, and another method beside."""
-    fake = FakeDatabase()
+    fake = MemoryStore()
     for seed in (0, 4, 1):
-        fake.add("fedprox", seed, [1], spec=resolve("cora", "non-overlapping", 10, "fedprox", seed))
+        fake.add_run(resolve("cora", "non-overlapping", 10, "fedprox", seed), [1])
     for seed in (0, 1):
         spec = resolve("cora", "non-overlapping", 10, "fedprox", seed, {"method.mu": 0.5})
-        fake.add("fedprox", seed, None, state="failed", spec=spec)
-    fake.add("local", 0, [1], spec=resolve("cora", "non-overlapping", 10, "local", 0))
+        fake.add_run(spec, None, state="failed")
+    fake.add_run(resolve("cora", "non-overlapping", 10, "local", 0), [1])
     return fake
 
 
