@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from site_database import build_site, fill
+
+from .site_database import build_renamed, build_site, fill
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,12 @@ def site(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("site") / "site"
     build_site(database, out)
     return out
+
+
+@pytest.fixture(scope="session")
+def renamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a site on which a method has a name of the study's own."""
+    return build_renamed(tmp_path_factory.mktemp("renamed"))
 
 
 @pytest.fixture

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
+
+from bench.leaderboard.addresses import board_page
+
+BOARD = board_page("tiny", "cora")
 
 
 class Page(HTMLParser):
@@ -59,3 +67,27 @@ def records(table: list[list[str]]) -> list[dict[str, str]]:
     """A table's rows by its headings."""
     head, *rows = table
     return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def board(site: Path) -> dict[tuple[int, str], dict[str, str]]:
+    """Rows of the board by number of clients and method's title, with what their details say."""
+    rows: dict[tuple[int, str], dict[str, str]] = {}
+    page = Page(site / BOARD)
+    heads, *lines = page.tables[0]
+    clients = 0
+    for line in lines:
+        if len(line) == len(heads):
+            title = line[0]
+            rows[clients, title] = dict(zip(heads, line, strict=True))
+        elif "clients" in line[0] and "axis" in line[0]:
+            clients = int(line[0].split(", ")[1].split()[0])
+    for (clients, title), facts in zip(rows, page.facts, strict=True):
+        rows[clients, title] |= facts
+    return rows
+
+
+def loaded(path: Path) -> dict[str, Any]:
+    """What a shard holds: runs by spec hash, and environments."""
+    packed = path.read_text(encoding="ascii").split('"')[1]
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return found

@@ -16,6 +16,7 @@ from sqlalchemy import select
 from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
+from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
 from bench.spec import Protocol, RunSpec
@@ -33,6 +34,9 @@ REASON = "out of luck\u2028</script><script>window.hacked=1</script> & 'so on'"
 BUNDLE = "<b onclick='window.hacked=1'>bundle</b>"
 CHECKED = datetime(2026, 3, 4, 23, 59)
 """When the evil runs were verified, if they were."""
+
+URL = "https://example.org/board"
+PLANNED = expand(load_grid("fedpub_protocol"), Filters(seeds=(0,)))[0]
 
 PARTITION = "abcdef0123456789" * 4
 
@@ -65,6 +69,22 @@ class Tiny(Study):
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
     titles = {"cora": "Cora"}  # noqa: RUF012
+
+
+class Renamed(Tiny):
+    """A table that knows a method by a name of its own, and an experiment set beside a paper."""
+
+    experiments = (
+        Experiment(
+            "table1",
+            "Table 1",
+            (Comparison("Table 1", (Target("fedsheafhn_final", "Table 1"),)),),
+            main=True,
+            columns=(TEN, Column("cora", "non-overlapping", 5)),
+        ),
+        Experiment("others", "What others do", (Comparison("A paper"),), grid="fedpub_protocol"),
+    )
+    lines = (Line("local", "Local"), Line("fedavg", "Plain averaging"), Line("fedprox", "FedProx"))
 
 
 class Evil(Method):
@@ -165,6 +185,18 @@ def build_site(url: str, out: Path, release: str = "", today: date = date(2026, 
     """The site of a database alone."""
     with open_store(url, create=False) as store:
         return build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today)
+
+
+def build_renamed(folder: Path) -> Path:
+    """The site of ``Renamed``, with one run of its experiment, which is published at ``URL``."""
+    url = f"sqlite:///{folder / 'bench.db'}"
+    fill(url)
+    with open_store(url, create=True) as store:
+        now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
+        assert PLANNED.spec
+        store.save(PLANNED.spec, done(60, PLANNED.clients), now)
+        build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site", url=URL)
+    return folder / "site"
 
 
 def means(column: Column, method: str) -> list[float]:

@@ -14,12 +14,13 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from site_database import BASES, EVIL, REASON, TEN, TWENTY, build_site, done, fill, means, spec
 
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page, run_page
 from bench.leaderboard.serve import server
 from bench.spec import Protocol
 from bench.store import Context, open_store
+
+from .site_database import BASES, EVIL, REASON, TEN, TWENTY, build_site, done, fill, means, spec
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
 import pytest
-from pages import Page, records
-from site_database import COMPETITORS, Tiny, done, spec
 
 from bench.leaderboard.addresses import dataset_page
 from bench.leaderboard.build import build
@@ -17,7 +16,12 @@ from bench.studies.settings import Column
 from bench.studies.source import MergedSource
 from bench.studies.study import STUDIES
 
+from .pages import Page, records
+from .site_database import COMPETITORS, Tiny, done, spec
+
 FEDSHEAFHN = STUDIES.all()["fedsheafhn"]
+
+
 TEN, THIRTY = (Column("photo", *place) for place in (("non-overlapping", 10), ("overlapping", 30)))
 
 
@@ -80,3 +84,10 @@ def test_test_labels_come_from_a_run_where_items_do_not_ship(page: Page) -> None
     unknown = page.text.split("Not shown")[1]
     assert f"{THIRTY.scenario}, {THIRTY.clients} clients" in unknown
     assert f"{TEN.scenario}, {TEN.clients} clients" not in unknown
+
+
+def test_a_data_sets_page_counts_labels(site: Path) -> None:
+    page = Page(site / dataset_page("cora"))
+    ten = next(table for table in page.tables if table[0][0] == "Client" and len(table) == 11)
+    held = [sum(map(int, row[1:])) for row in ten[1:]]
+    assert sum(held) == 2485  # nodes of Cora's largest connected component, none shared

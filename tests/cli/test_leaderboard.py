@@ -1,0 +1,51 @@
+"""``bench leaderboard`` as a user calls it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from leaderboard.site_database import fill
+
+from .conftest import Bench
+
+
+def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> None:
+    out, database = tmp_path / "new" / "site", f"sqlite:///{tmp_path / 'bench.db'}"
+    fill(database)
+    code, text, error = bench(f"leaderboard build --out {out} --db {database} --own")
+    assert (code, error) == (0, "")
+    files = [path for path in out.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files)
+    assert text == f"15 runs in {len(files)} files, {size / 1e6:.1f} MB: {out / 'index.html'}\n"
+    # real studies: Cora's board of FedSheafHN holds the runs
+    page = (out / "board" / "fedsheafhn-cora.html").read_text()
+    assert '76.50 <span class="std">± 2.65</span>' in page
+    assert [path.name for path in out.parent.iterdir()] == ["site"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("build --out {other}", "expected an empty folder or an earlier leaderboard"),
+        ("build --out {file}", "expected a folder"),
+        ("build --out {new} --db sqlite:////nowhere/bench.db --own", "nowhere"),
+        ("build --out {new} --release ../x", "--release"),
+        ("build --ouT x", "--ouT"),
+        ("serve --out {new}", "no leaderboard is there"),
+        ("serve --out {other} --own", "leave --db and --own away"),
+        ("serve --port 70000", "expected a number from 0 to 65535"),
+    ],
+)
+def test_a_wrong_request_is_one_line_and_writes_nothing(
+    words: str, said: str, bench: Bench, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    places = {name: str(tmp_path / name) for name in ("other", "file", "new")}
+    code, text, error = bench("leaderboard " + words.format(**places))
+    assert (code, text, error.count("\n")) == (2, "", 1)
+    assert said in error
+    assert sorted(tmp_path.rglob("*")) == before

@@ -1,0 +1,153 @@
+"""The site as a whole, without a browser: what stands on its pages, and what they lead to."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.errors import RequestError
+from bench.leaderboard.addresses import board_page, method_page
+from bench.leaderboard.build import build
+from bench.store import open_store
+from bench.studies.source import MergedSource
+
+from .pages import Page, board, loaded, records
+from .site_database import (
+    BASES,
+    BUNDLE,
+    COMPETITORS,
+    EVIL,
+    URL,
+    Tiny,
+)
+
+
+def test_every_link_leads_to_a_file_and_a_place_of_the_site(site: Path) -> None:
+    pages = {path: Page(path) for path in site.rglob("*.html")}
+    assert {path.relative_to(site).parts[0] for path in pages} == {
+        "index.html",
+        "about.html",
+        "run.html",
+        "board",
+        "dataset",
+        "method",
+        "pair",
+    }
+    for path, page in pages.items():
+        for link in page.links:
+            address, _, place = link.partition("#")
+            if path.parent.name == "dataset" and link.startswith("https://"):
+                continue  # where the data are from
+            assert "//" not in link
+            target = (path.parent / unquote(address)).resolve() if address else path
+            assert target.is_file(), link
+            if place and target.name != "run.html":
+                assert place in pages[target].anchors, link
+    known = {run for shard in sorted(site.glob("data/runs-*.js")) for run in loaded(shard)["runs"]}
+    linked = {
+        link.partition("run.html#")[2]
+        for page in pages.values()
+        for link in page.links
+        if "run.html#" in link
+    }
+    assert linked == known
+    assert len(known) == sum(map(len, BASES.values())) + 3
+
+
+def test_the_front_page_says_what_was_found(site: Path) -> None:
+    page = Page(site / "index.html")
+    said = " ".join(page.text.split())
+    # Table 1 has five methods in two columns, and the guest, who is planned nowhere, one
+    assert "Cora 6 of 11 cells measured; 1 failed, 4 not run" in said
+    ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
+    found = {row["Method"]: (row["Rank"].split()[0], row["Tasks"]) for row in ranking}
+    assert found == {
+        "Local": ("2.0", "2/2"),  # third of three, first of two
+        "FedAvg": ("2.0", "2/2"),
+        "FedPer": ("1.0", "1/2"),
+    }
+    assert [row["Method"] for row in ranking][-1] == "FedPer"  # not in every task
+    assert f"Not ranked until their runs are verified: {EVIL}" in page.text
+    assert "15 runs, of them 1 diverged, 2 failed" in said
+
+
+def test_every_page_says_what_it_is_about(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for name in ('name="description" content="', 'property="og:title" content="'):
+            assert len(text.split(name)[1].split('"')[0]) > 1, path
+
+
+def test_a_method_has_one_name_in_ranking_list_and_page(renamed: Path) -> None:
+    page = Page(renamed / "index.html")
+    ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
+    assert "Plain averaging" in {row["Method"] for row in ranking}
+    assert Page(renamed / method_page("fedavg")).text.count("Plain averaging")
+    listed = (renamed / "index.html").read_text().split('id="methods"')[1]
+    assert f'<a href="{method_page("fedavg")}">Plain averaging</a>' in listed
+
+
+def test_pages_name_their_picture_and_where_that_is_known_their_address(renamed: Path, site: Path) -> None:
+    for path in renamed.rglob("*.html"):
+        text = path.read_text()
+        named = dict(re.findall(r'property="og:(image|url)" content="([^"]+)"', text))
+        assert named["url"] == f"{URL}/{path.relative_to(renamed).as_posix()}"
+        assert (renamed / named["image"].removeprefix(f"{URL}/")).is_file()
+    page = site / board_page("tiny", "cora")
+    image = re.search(r'property="og:image" content="([^"]+)"', page.read_text())
+    assert image
+    assert (page.parent / image[1]).is_file()
+    assert "og:url" not in page.read_text()
+
+
+def test_hostile_texts_are_escaped_everywhere(site: Path) -> None:
+    own = [path for path in site.rglob("*") if path.is_file() and path.parent.name != "assets"]
+    for path in own:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".html":
+            assert "<img" not in text
+            assert "<script>" not in text
+            assert "<b " not in text
+            assert "default-src 'none'; script-src 'self'" in text
+        elif path.suffix == ".js":
+            assert not set("<>&\u2028") & set(text)
+        elif path.suffix == ".xml":
+            ElementTree.fromstring(text)
+    page = Page(site / method_page(EVIL))
+    assert f"Evil {EVIL}" in page.text
+    assert "First paragraph <script>window.hacked=1</script> with code <b> in it." in page.text
+    assert board(site)[10, EVIL]["Trust"] == f"bundle {BUNDLE}: unverified"
+
+
+@pytest.mark.slow
+def test_unchanged_results_give_the_same_bytes_in_another_process(
+    site: Path, database: str, tmp_path: Path
+) -> None:
+    again = tmp_path / "again"
+    script = (
+        "from pathlib import Path; from site_database import build_site; "
+        f"build_site({database!r}, Path({str(again)!r}))"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parent)}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=120)
+    names = sorted(path.relative_to(site) for path in site.rglob("*") if path.is_file())
+    assert names == sorted(path.relative_to(again) for path in again.rglob("*") if path.is_file())
+    assert [name for name in names if (site / name).read_bytes() != (again / name).read_bytes()] == []
+
+
+def test_a_database_without_runs_is_refused(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'empty.db'}"
+    open_store(url, create=True).close()
+    with (
+        open_store(url, create=False) as store,
+        pytest.raises(RequestError, match="the database has no runs yet"),
+    ):
+        build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, tmp_path / "deep" / "site")
+    assert not (tmp_path / "deep").exists()

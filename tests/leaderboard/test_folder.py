@@ -1,0 +1,81 @@
+"""The site's folder is replaced whole or not at all; releases in it are frozen."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from bench.errors import RequestError
+from bench.leaderboard import changes, folder
+
+from .pages import BOARD, Page
+from .site_database import (
+    build_site,
+)
+
+
+def written(out: Path, text: str, fails: bool = False) -> None:
+    """A site of one page; with ``fails`` something goes wrong after it was written."""
+    with folder.replacement(out) as made:
+        (made / "index.html").write_text(text)
+        if fails:
+            raise ZeroDivisionError
+
+
+def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: Path) -> None:
+    (own_site / "board" / "stale.html").write_text("old")
+    build_site(database, own_site, today=date(2026, 1, 2))
+    assert not (own_site / "board" / "stale.html").exists()
+    assert [path.name for path in own_site.parent.iterdir()] == ["site"]
+    # the results have not changed, and so there is nothing new
+    assert (own_site / changes.LOG).read_bytes() == (site / changes.LOG).read_bytes()
+
+
+def test_a_build_that_fails_leaves_the_earlier_site(tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    written(out, "first")
+    with pytest.raises(ZeroDivisionError):
+        written(out, "second", fails=True)
+    assert (out / "index.html").read_text() == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+def test_a_site_that_cannot_be_put_in_place_leaves_the_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "site"
+    written(out, "first")
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if Path(target) == out and (self / "index.html").read_text() == "second":
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(RequestError, match="cannot write there: Permission denied"):
+        written(out, "second")
+    assert (out / "index.html").read_text() == "first"
+
+
+def test_a_release_is_frozen_and_kept(database: str, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    build_site(database, out, release="0.1.0", today=date(2026, 1, 1))
+    frozen = out / "releases" / "0.1.0"
+    before = {path: path.read_bytes() for path in frozen.rglob("*") if path.is_file()}
+    assert frozen / BOARD in before
+    assert frozen / "data" / "runs-0000.js" in before
+    assert "Frozen copy of release 0.1.0" in (frozen / "index.html").read_text()
+    (out / changes.CELLS).unlink()
+    build_site(database, out, release="0.2.0", today=date(2026, 1, 2))
+    assert {path: path.read_bytes() for path in frozen.rglob("*") if path.is_file()} == before
+    links = Page(out / "index.html").links
+    assert [link for link in links if link.startswith("releases/")] == [
+        "releases/0.2.0/index.html",
+        "releases/0.1.0/index.html",
+    ]
+    for name in ("0.2.0", "../x", ".", "a/b"):
+        with pytest.raises(RequestError, match="--release"):
+            build_site(database, out, release=name)
