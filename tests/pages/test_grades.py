@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bench.pages.grades import GRADES, NO_GRADE, grade_look
-from bench.pages.templating import environment, style_sheet, write_assets
+from bench.pages.templating import environment, style_sheet
 
 
 def luminance(colour: str) -> float:
@@ -64,9 +64,3 @@ def test_a_grade_is_said_in_words_and_text_is_escaped():
     html = template.render(name="below", text="<b> below")
     assert "&lt;b&gt; below" in html
     assert GRADES["below"].css in html
-
-
-def test_assets_are_written_as_they_are_shipped(tmp_path):
-    write_assets(tmp_path)
-    assert (tmp_path / "site.css").read_text(encoding="utf-8") == style_sheet()
-    assert (tmp_path / "logo.svg").stat().st_size > 0

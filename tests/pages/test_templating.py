@@ -1,11 +1,12 @@
-"""The picture of ranks that reports and leaderboard share."""
+"""What reports and leaderboard share: the picture of ranks, and the files beside every page."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from bench.pages.templating import environment
+from bench.pages.templating import environment, style_sheet, write_assets
 
 TABLE = pd.DataFrame(
     {
@@ -57,3 +58,9 @@ def test_what_is_printed_as_zero_has_no_sign_of_a_loss() -> None:
 def test_methods_have_links_where_there_are_pages() -> None:
     assert "<a" not in "".join(rows())
     assert '<a href="pages/b">B &amp; B</a>' in rows(link=lambda method: f"pages/{method}")[1]
+
+
+def test_assets_are_written_as_they_are_shipped(tmp_path: Path) -> None:
+    write_assets(tmp_path)
+    assert (tmp_path / "site.css").read_text(encoding="utf-8") == style_sheet()
+    assert (tmp_path / "logo.svg").stat().st_size > 0
