@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from toy_study import ToyStudy
+
 from bench.report.report import Report, build
 from bench.report.request import Request
-from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import selected_cells
@@ -34,20 +35,8 @@ def tables(study: type[Study]) -> tuple[Experiment, ...]:
     return tuple(each for each in study.experiments if each.competes)
 
 
-class Tables(FedSheafHN):
-    """The study's tables that compare methods, which take a tenth of the time of all its experiments."""
-
-    experiments = tables(FedSheafHN)
-
-
-class Ungridded(Tables):
-    """The same without grids: settings are usual where the runs have them, and no seeds are planned."""
-
-    grids = ()
-
-
 def report_of(
-    source: Source, out: Path, request: Request | None = None, study: type[Study] = Ungridded
+    source: Source, out: Path, request: Request | None = None, study: type[Study] = ToyStudy
 ) -> Report:
     """The report of one study, written to a folder."""
     return build(source, request or Request(), {study.name: study}, out)

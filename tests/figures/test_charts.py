@@ -7,15 +7,19 @@ import matplotlib.image
 import numpy as np
 import pandas as pd
 import pytest
-from stored_runs import MemoryStore
-from study_cells import Tables, Ungridded, report_of
+from stored_runs import CORA, MemoryStore
+from study_cells import report_of
+from toy_study import ToyStudy
 
 from bench.figures.charts import pareto_front
 from bench.grids import load_grid, plan
-from bench.report.report import compose
+from bench.report.report import build, compose
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
+from bench.spec import RunSpec
+from bench.studies.planned import PlannedCell
+from bench.studies.settings import Column, settings_of
 
 LOOKS_AT_FIGURES = True
 
@@ -70,13 +74,13 @@ def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Pat
 
 def test_figures_are_not_blank(folder: Path) -> None:
     for name in ("stages", "clients"):
-        pixels = matplotlib.image.imread(folder / f"fedsheafhn/table1/{name}.png")
+        pixels = matplotlib.image.imread(folder / f"toy/table1/{name}.png")
         assert len(np.unique(pixels.reshape(-1, pixels.shape[-1]), axis=0)) > 20
-        assert (folder / f"fedsheafhn/table1/{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (folder / f"toy/table1/{name}.pdf").read_bytes().startswith(b"%PDF")
 
 
 def read(folder: Path, kind: str) -> Rows:
-    with (folder / f"fedsheafhn/table1/{kind}.csv").open(encoding="utf-8", newline="") as file:
+    with (folder / f"toy/table1/{kind}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -123,14 +127,20 @@ def test_clients_of_other_partitions_are_not_averaged(tmp_path: Path) -> None:
     made = MemoryStore()
     for seed, (alone, other) in enumerate([(70, 60), (50, 80)]):
         for method, right in (("local", alone), ("fedpub", other)):
-            planned = plan(load_grid("robust"), *("cora", "non-overlapping", 10), method, {}, seed)
-            assert planned.spec is not None
-            weights = np.full((10, 10), 0.1 + seed)
-            made.add_run(
-                planned.spec, [right], artefacts={"collaboration": weights}, partition_hash=f"{seed:064d}"
+            made.add(
+                method,
+                seed,
+                [right],
+                protocol=CORA.model_copy(update={"partition_seed": seed}),
+                artefacts={"collaboration": np.full((10, 10), 0.1 + seed)},
+                partition_hash=f"{seed:064d}",
             )
-    request = Request(grid="robust", methods=("local", "fedpub"))
-    report_of(made, tmp_path, request, Tables)
+    column, specs = (
+        Column("cora", "non-overlapping", 10),
+        map(RunSpec.model_validate_json, made.runs()["spec"]),
+    )
+    usual = {(column, spec.method): PlannedCell(settings_of(spec, per_seed=True)) for spec in specs}
+    build(made, Request(), {"toy": ToyStudy}, tmp_path, usual)
     rows = [(row["client"], row["difference"]) for row in read(tmp_path, "differences")]
     assert rows == [("0 of seed 0", "-10.0000"), ("0 of seed 1", "30.0000")]
     weights = read(tmp_path, "collaboration")
@@ -145,7 +155,7 @@ def test_collaboration_is_the_mean_of_seeds_on_one_partition(folder: Path) -> No
 
 
 def test_captions_name_stage_rule_average_and_seeds(folder: Path) -> None:
-    text = (folder / "fedsheafhn/table1/table.md").read_text(encoding="utf-8").replace("\\", "")
+    text = (folder / "toy/table1/table.md").read_text(encoding="utf-8").replace("\\", "")
     captions = {
         name: text.split(f"![{name}]")[1].split("*")[1]
         for name in ("differences", "stages", "megabytes", "seconds", "collaboration", "clients")
@@ -164,9 +174,9 @@ def test_a_report_of_one_method_draws_what_there_is(tmp_path: Path) -> None:
     made.add("fedavg", 0, [50])  # one seed, one client, one evaluation, no cost
     report_of(made, tmp_path, Request(methods=("fedavg",)))
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")} == {
-        "fedsheafhn/table1/clients.png",
-        "fedsheafhn/table1/convergence.png",
-        "fedsheafhn/table1/stages.png",
+        "toy/table1/clients.png",
+        "toy/table1/convergence.png",
+        "toy/table1/stages.png",
     }
 
 
@@ -194,7 +204,7 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones(tmp_path: Path) 
 
 
 def test_every_method_looks_the_same_in_every_kind_of_figure(folder: Path) -> None:
-    composed = compose(database(), Request(), {"fedsheafhn": Ungridded})
+    composed = compose(database(), Request(), {"toy": ToyStudy})
     looks = {
         (mark.method, mark.look)
         for document in composed.documents

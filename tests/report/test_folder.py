@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure as Canvas
 from stored_runs import MemoryStore
-from study_cells import Ungridded
+from toy_study import ToyStudy
 
 from bench import frames
 from bench.cli.main import main
@@ -35,7 +35,7 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("bench.studies.shipped.opened", opened)
-    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Ungridded}))
+    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"toy": ToyStudy}))
     monkeypatch.setattr(layout, "draw", draw)
     return done
 
@@ -56,7 +56,7 @@ def test_an_unchanged_report_opens_and_draws_nothing(
     assert (work.count("open"), drawn > 0) == (1, True)
     assert report(out) == 0
     assert capsys.readouterr().out == first
-    assert report(out, "--print", "fedsheafhn/table1") == 0
+    assert report(out, "--print", "toy/table1") == 0
     assert "71.25 ± 0.35" in capsys.readouterr().out  # (71 + 71.5) / 2, deviation 0.5 / sqrt(2)
     assert (work.count("open"), work.count("draw")) == (1, drawn)
     (out / "cells.csv").unlink()
@@ -75,9 +75,9 @@ def test_wrong_requests_are_one_line_and_leave_the_report_as_it_is(
     assert report(out) == 0
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     capsys.readouterr()
-    assert report(out, "--print", "fedsheafhn_tabel1") == 2
+    assert report(out, "--print", "toy_tabel1") == 2
     assert report(out, "-d", "coar") == 2
-    assert report(out, "-d", "cora", "--print", "fedsheafhn_tabel1") == 2
+    assert report(out, "-d", "cora", "--print", "toy_tabel1") == 2
     (out / "mine.txt").write_text("mine")
     assert report(out) == 2
     lines = capsys.readouterr().err.splitlines()

@@ -15,14 +15,16 @@ import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import report_of
+from toy_study import ToyStudy
 
 from bench.pages.grades import GRADES
 from bench.report.folder import CONTENTS, INDEX
 from bench.report.report import Report
+from bench.studies.published import published
 
 HOSTILE = "<script>alert(1)</script>\"' onerror=x & $\\frac{$ {{ 7 * 7 }} <img src=http://evil.example/x>"
 VOID = {"meta", "img", "br", "link", "input", "path", "circle", "line"}
-INSIDE = "fedsheafhn_table1"
+INSIDE = "toy_table1"
 
 
 def database(name: str = "fedavg") -> MemoryStore:
@@ -123,7 +125,7 @@ def test_numbers_on_the_page_are_those_of_the_frame(built: tuple[Report, Path], 
     cells = pd.read_csv(built[1] / "cells.csv").query("table == 'Table 1' and clients == 10 and n > 0")
     assert len(cells) == 3  # FedAvg once more as received, with fine-tuning
     main = {}
-    for row in parts(article(tree, "fedsheafhn_table1"), "tr"):
+    for row in parts(article(tree, "toy_table1"), "tr"):
         heads, values = parts(row, "th"), parts(row, "td")
         if heads and len(values) == 1:  # the main table: one column was run
             main.setdefault(heads[0]["text"], values[0])
@@ -142,11 +144,11 @@ def test_numbers_on_the_page_are_those_of_the_frame(built: tuple[Report, Path], 
 
 
 def test_lost_and_missing_cells_say_so_beside_what_was_published(tree: Tree) -> None:
-    rows = [row for row in parts(article(tree, "fedsheafhn_table1"), "tr") if parts(row, "th")]
+    rows = [row for row in parts(article(tree, "toy_table1"), "tr") if parts(row, "th")]
     (flow,) = [row for row in rows if parts(row, "th")[0]["text"] == "Flow" and len(parts(row, "td")) == 1]
     assert "failed" in flow["text"]
     assert parts(flow, "span", "published")
-    assert any("broken fedavg" in item["text"] for item in parts(article(tree, "fedsheafhn_table1"), "li"))
+    assert any("broken fedavg" in item["text"] for item in parts(article(tree, "toy_table1"), "li"))
 
 
 def test_a_study_begins_with_two_sentences_and_its_verdicts(built: tuple[Report, Path], tree: Tree) -> None:
@@ -162,7 +164,7 @@ def test_a_study_begins_with_two_sentences_and_its_verdicts(built: tuple[Report,
     counts = cells.query("table in ('Table 1', 'Table 2') and n > 0 and published_mean == published_mean")
     (final, _) = part.scores
     assert final.counts == tuple((name, n) for name in GRADES if (n := (counts["verdict"] == name).sum()))
-    assert final.published > 100
+    assert final.published == len(published("toy", ToyStudy.published))
     assert f"{final.measured} of {final.published}" in parts(section, "li")[0]["text"]
     marks = [cell for table in parts(section, "table", "map") for cell in parts(table, "td")]
     assert (
@@ -180,7 +182,7 @@ def test_captions_say_what_they_are_to_and_everything_else_is_folded(
         assert 1 <= len(document.caption) <= 4
         folded = [item for item in parts(inside, "li") if "details" in item["inside"]]
         assert {unbroken(item["text"]) for item in folded} == {*document.notes, *document.fine_print}
-    caption = article(tree, "fedsheafhn_table1")["text"]
+    caption = article(tree, "toy_table1")["text"]
     assert "100 rounds, 3 local epochs, split 40/30/30, partition seed 123" in caption
     assert "Seeds: 0-2" in caption
 
@@ -189,7 +191,7 @@ def test_every_figure_is_there_and_lies_beside_the_page(built: tuple[Report, Pat
     drawn = {path.relative_to(built[1]).as_posix() for path in built[1].rglob("*.png")}
     images = [image["attributes"] for image in tree.all("img")]
     assert {image["src"] for image in images} == drawn
-    assert "fedsheafhn/table1/convergence.png" in drawn
+    assert "toy/table1/convergence.png" in drawn
     assert {(image["width"], image["height"]) for image in images} == {("96", "96")}  # an inch, undrawn
     assert len({image["alt"] for image in images}) == len(images)
     links = {element["attributes"]["href"] for element in tree.all("a")}
@@ -198,8 +200,8 @@ def test_every_figure_is_there_and_lies_beside_the_page(built: tuple[Report, Pat
 
 def test_figures_of_a_kind_share_one_caption(wide: tuple[Report, Path]) -> None:
     tree = Tree((wide[1] / INDEX).read_text(encoding="utf-8"))
-    inside = article(tree, "fedsheafhn_table1")
-    (document,) = [each for each in wide[0].documents if each.name == "fedsheafhn_table1"]
+    inside = article(tree, "toy_table1")
+    (document,) = [each for each in wide[0].documents if each.name == "toy_table1"]
     captions = [figure.caption for figure in document.figures]
     texts = [unbroken(paragraph["text"]) for paragraph in parts(inside, "p")]
     assert len(set(captions)) < len(captions)
@@ -226,7 +228,7 @@ def test_every_number_has_its_interval_margin_and_tolerance(built: tuple[Report,
 
 
 def test_a_grade_looks_the_same_in_every_document(tree: Tree) -> None:
-    heads = parts(article(tree, "fedsheafhn_reproduction"), "th")
+    heads = parts(article(tree, "toy_reproduction"), "th")
     for name in ("reproduced", "above"):
         chips = [part for head in heads for part in parts(head, "span", GRADES[name].css)]
         assert {chip["text"].split(" ", 1)[1] for chip in chips} == {name}
@@ -251,7 +253,7 @@ def test_the_contents_lead_everywhere(built: tuple[Report, Path], tree: Tree) ->
     assert len(ids) == len(set(ids))
     links = {element["attributes"]["href"] for element in tree.all("a")}
     leading = {link.removeprefix("#") for link in links if link.startswith("#")}
-    assert leading == {"content", "fedsheafhn", *(document.name for document in built[0].documents)}
+    assert leading == {"content", "toy", *(document.name for document in built[0].documents)}
     named = {element["attributes"].get("aria-labelledby") for element in tree.elements} - {None}
     assert leading | named <= set(ids)
 

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 from pydantic import TypeAdapter
 from rich.console import Console
 from stored_runs import CORA, MemoryStore
-from study_cells import Ungridded, cells_in, main_tables, plan_of, report_of
+from study_cells import cells_in, main_tables, plan_of, report_of
+from toy_study import ToyStudy
 
 from bench.errors import RequestError
 from bench.figures.drawings import Drawings
@@ -27,6 +29,7 @@ from bench.report.terminal import brief, closing, show
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.frame import TYPES
 from bench.studies.planned import usual_cells
+from bench.studies.published import published
 from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.wording import signed, with_std
@@ -72,7 +75,7 @@ def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, w
     assert len(set(names)) == len(names)
     (local,) = [row for row in rows if names_of(row) == ("Table 1", "cora", "10", "local")]
     wanted = {
-        "study": "fedsheafhn",
+        "study": "toy",
         "table": "Table 1",
         "dataset": "cora",
         "scenario": "non-overlapping",
@@ -98,8 +101,10 @@ def test_cells_csv_has_one_row_a_cell_with_the_promised_columns(built: Report, w
         "high": "74.4266",
     }
     assert {name: local[name] for name in wanted} == wanted
-    assert sum(row["table"] == "Table 1" and row["method"] != "fedavg_ft" for row in rows) == 132
-    assert sum(row["table"] == "earlier Table 2" for row in rows) == 96
+    counts = Counter(row["table"] for row in rows if row["method"] != "fedavg_ft")
+    printed = Counter(value.table for value in published("toy", ToyStudy.published))
+    earlier = published("toy_earlier", ToyStudy.published)
+    assert counts == {**printed, "earlier Table 1": len(earlier)}
 
 
 def names_of(row: dict[str, str]) -> tuple[str, ...]:
@@ -120,7 +125,7 @@ def test_missing_cells_are_a_dash_with_their_reason_in_the_notes(built: Report, 
     assert (entry.text, entry.beside and entry.beside.verdict) == ("-", "failed")
     note = "failed (seed 0: Key_Error: 100% of {x} & y): Flow (Cora, 10 clients)"
     assert note in document.notes
-    text = (written / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
+    text = (written / "toy/table1/table.md").read_text(encoding="utf-8")
     assert note.replace("_", r"\_") in text
 
 
@@ -155,10 +160,10 @@ def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
         "A_CPU, 1 thread, Python 3.11.0, torch 2.13.0",
     ):
         assert part in fine_print
-    assert "measures every method after local training, FedAvg too" in fine_print
+    assert all(remark in fine_print for remark in ToyStudy.remarks)
 
 
-def clashes(built: Report, name: str = "fedsheafhn_table1") -> list[str]:
+def clashes(built: Report, name: str = "toy_table1") -> list[str]:
     """What a document says of runs on other clients: the note, and whether its caption leads there."""
     (document,) = [document for document in built.documents if document.name == name]
     notes = [line for line in document.fine_print if line.startswith("Not the same clients")]
@@ -176,12 +181,12 @@ def test_captions_warn_of_different_clients_under_one_partition_seed(tmp_path: P
 
 
 def test_other_scenarios_are_on_other_clients_as_they_should_be(tmp_path: Path) -> None:
-    class TwoScenarios(Ungridded):
+    class TwoScenarios(ToyStudy):
         """Cora with ten clients, whose nodes they share or not, in one table."""
 
         experiments = tuple(
             replace(table, columns=COLUMNS) if table.name == "table1" else table
-            for table in Ungridded.experiments
+            for table in ToyStudy.experiments
         )
 
     source = MemoryStore()
@@ -189,8 +194,8 @@ def test_other_scenarios_are_on_other_clients_as_they_should_be(tmp_path: Path) 
         for method in ("local", "fedavg"):
             source.add(method, 0, [60, 62], scenario=column.scenario, partition_hash=partition)
     built = report_of(source, tmp_path, study=TwoScenarios)
-    (document,) = [document for document in built.documents if document.name == "fedsheafhn_table1"]
-    assert clashes(built) == clashes(built, "fedsheafhn_ranking") == []
+    (document,) = [document for document in built.documents if document.name == "toy_table1"]
+    assert clashes(built) == clashes(built, "toy_ranking") == []
     assert "aaaaaaaa, bbbbbbbb" not in " ".join((*document.caption, *document.fine_print))
     (partitions,) = [line for line in document.fine_print if line.startswith("Partitions")]
     assert "a" * 8 in partitions
@@ -217,7 +222,7 @@ def test_markdown_has_the_interval_on_which_a_grade_rests(built: Report, written
         row for row in read(written / "cells.csv") if names_of(row) == ("Table 1", "cora", "10", "local")
     ]
     ends = [f"{float(local[name]):+.2f}" for name in ("low_difference", "high_difference")]
-    text = (written / "fedsheafhn/table1/table.md").read_text(encoding="utf-8")
+    text = (written / "toy/table1/table.md").read_text(encoding="utf-8")
     (line,) = [line for line in text.splitlines() if line.startswith("| Local |")][:1]
     assert rf"-0.01 \[{', '.join(ends)}\] ~" in line
     assert f"Margin: {float(local['margin']):g} points" in text
@@ -252,7 +257,7 @@ def test_points_below_each_other_are_named_over_them() -> None:
 
 
 def test_latex_is_complete_and_escaped(built: Report, written: Path) -> None:
-    text = (written / "fedsheafhn/table1/table.tex").read_text(encoding="utf-8")
+    text = (written / "toy/table1/table.tex").read_text(encoding="utf-8")
     assert text.count(r"\begin{table*}") == text.count(r"\end{table*}") > 0
     assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") >= text.count(r"\begin{table*}")
     assert r"\textbf{71.25 $\pm$ 0.35}" in text
@@ -338,7 +343,7 @@ def test_what_stands_beside_a_number_is_in_brackets_or_below_it() -> None:
 
 
 def test_latex_has_the_intervals_of_grades_that_markdown_and_csv_have(written: Path) -> None:
-    folder = written / "fedsheafhn" / "table1"
+    folder = written / "toy" / "table1"
     latex = (folder / "table.tex").read_text(encoding="utf-8").replace("$-$", "-")
     markdown = (folder / "table.md").read_text(encoding="utf-8").replace("\\", "")
     tables = [re.findall(r"\[([+-]\d+\.\d\d), ([+-]\d+\.\d\d)\]", text) for text in (latex, markdown)]
@@ -385,7 +390,7 @@ def test_environment_on_one_line() -> None:
 
 
 def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: Path) -> None:
-    rows = read(written / "fedsheafhn/table1/convergence.csv")
+    rows = read(written / "toy/table1/convergence.csv")
     fedavg = [row for row in rows if row["method"] == "fedavg"]
     # Clients (0, 10), (30, 40), (60, 62) of 100 in seed 0; the last is (60, 60) in seed 1.
     assert [(row["round"], row["mean"], row["std"], row["n"]) for row in fedavg] == [
@@ -396,7 +401,7 @@ def test_convergence_csv_holds_mean_and_std_over_seeds(built: Report, written: P
 
 
 def test_clients_csv_holds_every_clients_mean_over_seeds(built: Report, written: Path) -> None:
-    rows = read(written / "fedsheafhn/table1/clients.csv")
+    rows = read(written / "toy/table1/clients.csv")
     values = {(row["method"], row["client"]): float(row["value"]) for row in rows}
     assert values == {
         ("local", "0"): 72.0,
@@ -412,7 +417,7 @@ def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
     report(tmp_path, Request(datasets=("cora",), clients=(10,), methods=("local", "flow")), source)
     rows = read(tmp_path / "cells.csv")
     assert {names_of(row)[1:] for row in rows} == {("cora", "10", "local"), ("cora", "10", "flow")}
-    assert not (tmp_path / "fedsheafhn/table2/table.md").exists()
+    assert not (tmp_path / "toy/table2/table.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -422,7 +427,7 @@ def test_a_filter_gives_a_table_of_just_that(tmp_path: Path) -> None:
         (Request(methods=("locla",)), "did you mean 'local'"),
         (Request(scenarios=("overlaping",)), "did you mean 'overlapping'"),
         (Request(clients=(11,)), "unknown number of clients '11'"),
-        (Request(studies=("fedsheaf",)), "did you mean 'fedsheafhn'"),
+        (Request(studies=("toys",)), "did you mean 'toy'"),
         (
             Request(datasets=("cora",), scenarios=("overlapping",), clients=(10,)),
             "leave one of the filters away",
@@ -462,12 +467,12 @@ def test_a_folder_with_other_files_is_refused_and_left_as_it_is(tmp_path: Path) 
     out = tmp_path / "out"
     report(out)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    (out / "fedsheafhn" / "thoughts.txt").write_text("mine")
+    (out / "toy" / "thoughts.txt").write_text("mine")
     source = database()
     source.add("fedper", 0, [50, 50])
     with pytest.raises(RequestError, match=r"thoughts\.txt"):
         report(out, source=source)
-    assert (out / "fedsheafhn" / "thoughts.txt").read_text() == "mine"
+    assert (out / "toy" / "thoughts.txt").read_text() == "mine"
     assert {path: path.read_bytes() for path in before} == before
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "a.txt").write_text("mine")
@@ -483,15 +488,15 @@ def test_an_earlier_report_is_replaced_whole(tmp_path: Path) -> None:
         source.add("local", seed, [50, 50], dataset="cora", scenario="overlapping")
         source.add("fedavg", seed, [50, 50], dataset="cora", scenario="overlapping")
     report(tmp_path, source=source)
-    assert (tmp_path / "fedsheafhn/table2/table.md").is_file()
+    assert (tmp_path / "toy/table2/table.md").is_file()
     report(tmp_path, Request(scenarios=("non-overlapping",)))
     names = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
-    assert "fedsheafhn/table2" not in names
+    assert "toy/table2" not in names
     assert {
         "index.html",
         "cells.csv",
-        "fedsheafhn/table1/table.tex",
-        "fedsheafhn/table1/clients.pdf",
+        "toy/table1/table.tex",
+        "toy/table1/clients.pdf",
     } <= names
 
 
@@ -518,7 +523,7 @@ def test_runs_of_no_study_are_mentioned(tmp_path: Path) -> None:
     assert report(tmp_path, source=source).printout.elsewhere == ("mine non-overlapping 3: local",)
 
 
-def printed(built: Report, name: str = "fedsheafhn_table1") -> str:
+def printed(built: Report, name: str = "toy_table1") -> str:
     console = Console(width=80, record=True, file=io.StringIO())
     show(built.printout.document(name), console)
     return console.export_text()
@@ -538,7 +543,7 @@ def test_the_terminal_shows_measured_published_difference_and_verdict(built: Rep
     assert max(map(len, text.splitlines())) <= 80
     assert "Cora 10 clients" in text
     assert "CiteSeer 10" not in text
-    assert printed(built, "fedsheafhn/table1") == text
+    assert printed(built, "toy/table1") == text
 
 
 @pytest.fixture(scope="module")
@@ -571,7 +576,7 @@ def test_a_report_in_brief_says_who_is_first_and_what_was_measured(wide: Report,
     text = " ".join(in_brief(wide, tmp_path).split())
     assert "21 runs" in text  # two seeds of two methods in five columns, and one failed run
     assert "mean rank 1.0" in text  # Local before FedAvg in all five: (71.25 > 60), (55 > 50)
-    (final, earlier) = wide.printout.studies["fedsheafhn"].scores
+    (final, earlier) = wide.printout.studies["toy"].scores
     assert final.measured == 10
     assert f"10 of {final.published}" in text
     assert f"{earlier.measured} of {earlier.published}" in text
@@ -589,9 +594,9 @@ def test_the_only_table_is_printed_unasked_where_it_is_short(tmp_path: Path) -> 
 
 
 def test_an_unknown_table_is_refused_with_the_nearest_name(built: Report) -> None:
-    assert built.printout.document("fedsheafhn_table1").tables
-    with pytest.raises(RequestError, match="fedsheafhn_table1'"):
-        built.printout.document("fedsheafhn_tabel1")
+    assert built.printout.document("toy_table1").tables
+    with pytest.raises(RequestError, match="toy_table1'"):
+        built.printout.document("toy_tabel1")
 
 
 def test_the_report_imports_without_torch() -> None:

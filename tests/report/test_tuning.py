@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from stored_runs import MemoryStore
-from study_cells import Tables, report_of
+from study_cells import report_of
+from toy_study import PlannedToy
 from tuned_studies import CELL, on_partition, study, tuned_run
 
 from bench.report.report import Report, build
@@ -56,11 +57,11 @@ def filled(home: Path) -> MemoryStore:
 
 
 def built(database: MemoryStore, out: Path) -> Report:
-    return report_of(database, out, Request(datasets=("cora",)), Tables)
+    return report_of(database, out, Request(datasets=("cora",)), PlannedToy)
 
 
 def records(out: Path) -> dict[str, dict[str, str]]:
-    with (out / "fedsheafhn/tuned/pairs.csv").open() as file:
+    with (out / "toy/tuned/pairs.csv").open() as file:
         return {row["method"]: row for row in csv.DictReader(file)}
 
 
@@ -86,7 +87,7 @@ def test_gains_their_tests_and_the_searches_behind_them(home: Path, tmp_path: Pa
 
 
 def document(report: Report) -> Document:
-    (found,) = [document for document in report.documents if document.name == "fedsheafhn_tuned"]
+    (found,) = [document for document in report.documents if document.name == "toy_tuned"]
     return found
 
 
@@ -102,7 +103,7 @@ def test_the_tuned_cells_are_compared_with_each_other(home: Path, tmp_path: Path
 def test_the_terminal_has_default_and_tuned(home: Path, tmp_path: Path) -> None:
     report = built(filled(home), tmp_path / "out")
     console = Console(width=80, record=True, file=(tmp_path / "screen").open("w"))
-    show(report.printout.document("fedsheafhn/tuned"), console)
+    show(report.printout.document("toy/tuned"), console)
     lines = {line.split("│")[1].strip(): line for line in console.export_text().splitlines() if "│" in line}
     assert lines["Local"].count("75.00") == 2
     assert "default won" in lines["Local"]
@@ -125,7 +126,7 @@ def test_the_own_search_comes_before_that_of_the_suite(home: Path, tmp_path: Pat
 
 def caption(out: Path) -> str:
     """The caption, and what is said of the searches below the tables."""
-    return (out / "fedsheafhn/tuned/table.md").read_text()
+    return (out / "toy/tuned/table.md").read_text()
 
 
 def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> None:
@@ -133,9 +134,7 @@ def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> 
     built(database, tmp_path / "out")
     assert "the same budget for every method" in caption(tmp_path / "out")
     write(home / "tuned", study(granted=2, cell=PROX))
-    (document,) = [
-        each for each in built(database, tmp_path / "more").documents if each.name == "fedsheafhn_tuned"
-    ]
+    (document,) = [each for each in built(database, tmp_path / "more").documents if each.name == "toy_tuned"]
     assert "the same budget for every method" not in caption(tmp_path / "more")
     # Of 100 rounds, 3 epochs and 2 seeds each.
     said = "unequal budgets in Cora 10, in client epochs: Local 1,800, FedAvg 1,800, FedProx 1,200"
@@ -160,10 +159,10 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
         if method != "local":
             database.add_run(tuned_run(cell), [70, 90])
     out = tmp_path / "out"
-    report = report_of(database, out, Request(datasets=("cora", "citeseer")), Tables)
-    (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    report = report_of(database, out, Request(datasets=("cora", "citeseer")), PlannedToy)
+    (document,) = [each for each in report.documents if each.name == "toy_tuned"]
     assert "without default runs in CiteSeer 10: FedProx" in document.notes
-    ranking = (out / "fedsheafhn/tuned/table.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
+    ranking = (out / "toy/tuned/table.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
     done = {line.split("|")[1].strip(): line for line in ranking.splitlines() if "/2" in line}
     assert ["1/2" in done["FedProx"], "2/2" in done["FedAvg"], "2/2" in done["Local"]] == [True] * 3
 
@@ -177,9 +176,9 @@ def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tm
         database.add_run(on_own(CELL, seed), [60, 80], partition_hash=clients)
         database.add_run(tuned_run(CELL, seed, seed), [70, 90], partition_hash=clients)
     out = tmp_path / "out"
-    report = build(database, Request(), {"fedsheafhn": Tables}, out, {(column, "fedavg"): usual})
-    assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "fedsheafhn/table1/table.md").read_text()
-    assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    report = build(database, Request(), {"toy": PlannedToy}, out, {(column, "fedavg"): usual})
+    assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "toy/table1/table.md").read_text()
+    assert not [each for each in report.documents if each.name == "toy_tuned"]
 
 
 def on_own(cell: RunSpec, seed: int) -> RunSpec:
@@ -191,4 +190,4 @@ def test_without_a_search_there_is_no_such_document(tmp_path: Path) -> None:
     database.add_run(CELL, [60, 80])
     database.add_run(tuned_run(CELL), [70, 90])
     report = built(database, tmp_path / "out")
-    assert not [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    assert not [each for each in report.documents if each.name == "toy_tuned"]

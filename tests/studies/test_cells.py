@@ -494,5 +494,5 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_pat
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
     built = report_of(database, tmp_path)
-    table = next(document for document in built.documents if document.name == "fedsheafhn_table1")
+    table = next(document for document in built.documents if document.name == "toy_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.fine_print

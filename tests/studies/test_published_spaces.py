@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from stored_runs import MemoryStore
-from study_cells import Tables, report_of
+from study_cells import report_of
+from toy_study import PlannedToy, ToyStudy
 from tuned_studies import study, tuned_run
 
 from bench.errors import RequestError
 from bench.report.request import Request
+from bench.reports.fedsheafhn import FedSheafHN
 from bench.resolve import resolve
 from bench.studies.published_spaces import (
     PublishedSetting,
@@ -26,10 +28,10 @@ HEAD = "paper,component,name,values,method,setting\n"
 CELL = resolve("cora", "non-overlapping", 10, "fedsheafhn", 0)
 
 
-def study_with(folder: Path, text: str) -> Tables:
+def study_with(folder: Path, text: str) -> ToyStudy:
     folder.mkdir()
     (folder / "hyperparameters.csv").write_text(text)
-    return type("Own", (Tables,), {"published": folder})()
+    return type("Own", (ToyStudy,), {"published": folder})()
 
 
 def test_a_study_has_the_rows_of_its_papers_that_the_suite_has_a_setting_for(tmp_path: Path) -> None:
@@ -37,26 +39,24 @@ def test_a_study_has_the_rows_of_its_papers_that_the_suite_has_a_setting_for(tmp
         study_with(
             tmp_path / "published",
             HEAD
-            + "fedsheafhn_final,client,rate,0.1;0.2,fedsheafhn,client.learning_rate\n"
-            + "fedsheafhn_final,client,colour,red,,\n"
+            + "toy,client,rate,0.1;0.2,fedsheafhn,client.learning_rate\n"
+            + "toy,client,colour,red,,\n"
             + "another_paper,client,rate,7,fedsheafhn,client.learning_rate\n",
         )
     )
     setting = "client.learning_rate"
-    assert found == (
-        PublishedSetting("fedsheafhn_final", "client", "rate", "0.1;0.2", "fedsheafhn", setting),
-    )
+    assert found == (PublishedSetting("toy", "client", "rate", "0.1;0.2", "fedsheafhn", setting),)
     assert found[0].text == "0.1, 0.2"
 
 
 def test_a_study_without_the_file_has_none_and_a_column_may_not_be_missing(tmp_path: Path) -> None:
-    assert published_settings(type("Bare", (Tables,), {"published": tmp_path})()) == ()
+    assert published_settings(type("Bare", (ToyStudy,), {"published": tmp_path})()) == ()
     with pytest.raises(RequestError, match="'values'"):
         published_settings(study_with(tmp_path / "a", "paper,component,name,method,setting\n"))
 
 
 def test_every_setting_of_the_shipped_papers_is_one_of_the_method_named() -> None:
-    rows = published_settings(Tables())
+    rows = published_settings(FedSheafHN())
     assert len(rows) == 9, "Table 9 of the paper has nine lines"
     for row in rows:
         assert row.setting in resolve("cora", "non-overlapping", 10, row.method, 0).settings()
@@ -86,11 +86,11 @@ def test_the_report_sets_the_paper_beside_the_search(tmp_path: Path, monkeypatch
         spec = CELL.model_copy(update={"seed": seed})
         database.add_run(spec, [60, 70])
         database.add_run(tuned_run(spec, seed), [70, 90])
-    report = report_of(database, tmp_path / "out", Request(datasets=("cora",)), Tables)
-    (document,) = [each for each in report.documents if each.name == "fedsheafhn_tuned"]
+    report = report_of(database, tmp_path / "out", Request(datasets=("cora",)), PlannedToy)
+    (document,) = [each for each in report.documents if each.name == "toy_tuned"]
     (table,) = [each for each in document.details if each.name == "published_space"]
     rows = {label: [entry.text for entry in entries] for label, entries in table.rows}
-    assert len(rows) == 9
+    assert len(rows) == 2
     published, here, winners = rows["FedSheafHN: client model, learning rate"]
     assert published == "0.02, 0.01, 0.001"
     assert {float(value) for value in here.split(", ")} >= {0.001, 0.003, 0.01, 0.03}

@@ -377,13 +377,13 @@ def test_the_numbers_behind_the_tables_are_written(
     built: Report, folder: Path, cora_ranking: Ranking
 ) -> None:
     assert built.documents
-    methods = {row["method"]: row for row in read(folder / "fedsheafhn/ranking/methods.csv")}
+    methods = {row["method"]: row for row in read(folder / "toy/ranking/methods.csv")}
     assert list(methods) == cora_ranking.methods
     assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
     local = cora_ranking.table.set_index("method").loc["local"]
     for column in ("rank", "low", "high", "minus_baseline"):
         assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
-    every = read(folder / "fedsheafhn/ranking/pairs.csv")
+    every = read(folder / "toy/ranking/pairs.csv")
     pairs = [row for row in every if row["dataset"]]
     assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
     first = cora_ranking.tasks[0].comparisons[0]
@@ -391,9 +391,9 @@ def test_the_numbers_behind_the_tables_are_written(
     assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
     assert pairs[0]["verdict"] == first.verdict
     assert {row["unit"] for row in every if not row["dataset"]} == {"task"}
-    diagram = {row["method"]: row for row in read(folder / "fedsheafhn/ranking/ranks.csv")}
+    diagram = {row["method"]: row for row in read(folder / "toy/ranking/ranks.csv")}
     assert set(diagram) == set(LEVELS)
-    numbers = read(folder / "fedsheafhn/table1_spread/numbers.csv")
+    numbers = read(folder / "toy/table1_spread/numbers.csv")
     assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
 
 
@@ -427,8 +427,8 @@ def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
             }
         )
     assert digests[0] == digests[1]
-    assert {f"fedsheafhn/ranking/ranks.{kind}" for kind in ("pdf", "png", "csv")} <= set(digests[0])
-    assert {f"fedsheafhn/{name}/table.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
+    assert {f"toy/ranking/ranks.{kind}" for kind in ("pdf", "png", "csv")} <= set(digests[0])
+    assert {f"toy/{name}/table.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
         digests[0]
     )
 
@@ -450,7 +450,7 @@ def test_the_figure_has_every_method_with_its_rank_and_group(
 
 def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
     console = Console(width=80, record=True, file=io.StringIO())
-    for name in built.printout.studies["fedsheafhn"].documents:
+    for name in built.printout.studies["toy"].documents:
         show(built.printout.document(name), console)
     text = console.export_text()
     lines = text.splitlines()

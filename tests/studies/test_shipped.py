@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import MemoryStore
-from study_cells import Tables
+from toy_study import PlannedToy
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
@@ -180,19 +180,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False) as store:
         write_bundle(store, store.runs(), tmp_path / "measured" / "first")
     monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured"))
-    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"fedsheafhn": Tables}))
+    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"toy": PlannedToy}))
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
-ASKED = ("--study", "fedsheafhn", "-d", "cora", "-k", "10", "-s", "non-overlapping", "--out")
+ASKED = ("--study", "toy", "-d", "cora", "-k", "10", "-s", "non-overlapping", "--out")
 
 
 def test_a_fresh_clone_shows_what_is_shipped(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"), "--print", "fedsheafhn_table1")
+    code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"), "--print", "toy_table1")
     assert (code, error) == (0, "")
     assert "2 of these runs come with the suite" in text
     assert "55.00 ± 7.07" in text  # 50 and 60 %: sample deviation sqrt(50)
@@ -214,11 +214,11 @@ def test_a_fresh_clone_shows_what_is_shipped(
 def test_one_table_is_printed_where_it_is_asked_for_and_an_unknown_one_writes_nothing(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, text, error = report(capsys, *ASKED, str(tmp_path / "none"), "--print", "fedsheafhn_tabel1")
+    code, text, error = report(capsys, *ASKED, str(tmp_path / "none"), "--print", "toy_tabel1")
     assert (code, text) == (2, "")
-    assert "fedsheafhn_table1" in error
+    assert "toy_table1" in error
     assert not (tmp_path / "none").exists()
-    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"), "--print", "fedsheafhn_reproduction")
+    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"), "--print", "toy_reproduction")
     assert code == 0
     assert "Reproduction score" in text
     assert "55.00 ± 7.07" not in text, "the main table is not asked for"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from stored_runs import MemoryStore
-from study_cells import Tables, report_of
+from study_cells import report_of
+from toy_study import PlannedToy
 from tuned_studies import CELL, study, tuned_run
 
 from bench.report.request import Request
@@ -18,8 +19,8 @@ from bench.tune.record import write
 def written(database: MemoryStore, tmp_path: Path, *datasets: str) -> str:
     """The first table."""
     out = tmp_path / "out"
-    report_of(database, out, Request(datasets=datasets), Tables)
-    return (out / "fedsheafhn/table1/table.md").read_text()
+    report_of(database, out, Request(datasets=datasets), PlannedToy)
+    return (out / "toy/table1/table.md").read_text()
 
 
 def reported(tmp_path: Path, seeds: tuple[int, ...] = (0, 1)) -> str:
