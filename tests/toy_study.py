@@ -6,7 +6,7 @@ Also a plug-in file, which ``BENCH_PLUGINS`` may name.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bench.studies.experiment import Line
 from bench.studies.experiment_files import read
@@ -19,7 +19,10 @@ FOLDER = Path(__file__).parent / "toy_study"
 """The tables, and what each version of the paper prints."""
 
 FOREIGN = "value of another paper"
-"""Why no run of FedProx has a target."""
+"""Why no run has a target in ``FOREIGN_VALUES``."""
+
+FOREIGN_VALUES = (("toy", "fedprox"), ("toy_earlier", "local"))
+"""Versions of the paper and methods."""
 
 LINES = (
     Line("local", "Local"),
@@ -63,8 +66,12 @@ class ToyStudy(Study):
         return PublishedRuns(5)
 
     def barred(self, target: Published, column: Column, settings: Settings) -> str:
-        """What is printed of FedProx was taken over."""
-        return FOREIGN if target.method == "fedprox" else ""
+        """``FOREIGN_VALUES`` were taken over."""
+        return FOREIGN if (target.paper, target.method) in FOREIGN_VALUES else ""
+
+    def paper_protocol(self, target: Published, column: Column) -> dict[str, Any]:
+        """A hundred rounds everywhere."""
+        return {"protocol.rounds": 100}
 
 
 class PlannedToy(ToyStudy):

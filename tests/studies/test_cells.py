@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import main_tables, report_of
+from toy_study import FOREIGN, ToyStudy
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
@@ -12,8 +13,6 @@ from bench.errors import RequestError
 from bench.report import tables
 from bench.report.tables import notes
 from bench.reports.fedhgn import FedHGN
-from bench.reports.fedsheafhn import FedSheafHN
-from bench.reports.fedsheafhn.study import DATASETS, FOREIGN_VALUES
 from bench.spec import Protocol, RunSpec
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.frame import frame
@@ -38,7 +37,7 @@ def usual(protocol: Protocol = CORA, **hyper: float) -> PlannedCell:
 
 def board(database: MemoryStore, expected: UsualCells | None = None, **selection: frozenset[Any]) -> Cells:
     results = Results(database, expected or {})
-    return main_tables(FedSheafHN(), results, Selection(**selection))[0]
+    return main_tables(ToyStudy(), results, Selection(**selection))[0]
 
 
 def find(board: Cells, method: str, column: Column = CORA_10, **wanted: str) -> list[Cell]:
@@ -95,7 +94,7 @@ def test_average_over_clients_ignores_their_sizes_and_samples_does_not() -> None
 
 
 def test_difference_and_verdict_against_both_versions() -> None:
-    # Final: 71.26 ± 0.29; earlier: 79.94, which is FED-PUB's number.
+    # Final: 71.26 ± 0.29; earlier: 79.94, another paper's number.
     database = MemoryStore()
     for seed, right in enumerate((72, 71, 72, 71)):
         database.add("local", seed, [right, right])
@@ -105,7 +104,7 @@ def test_difference_and_verdict_against_both_versions() -> None:
     earlier = one(board(database), "local", table="earlier Table 1")
     assert earlier.difference == pytest.approx(71.5 - 79.94)
     assert earlier.verdict == "not comparable"
-    assert "FED-PUB" in earlier.reason
+    assert FOREIGN in earlier.reason
 
 
 def test_the_earlier_version_has_only_its_own_cells() -> None:
@@ -118,36 +117,6 @@ def one_run() -> MemoryStore:
     database = MemoryStore()
     database.add("local", 0, [72, 72])
     return database
-
-
-def test_values_taken_over_from_another_paper_are_no_targets() -> None:
-    final = {
-        method: cells for (paper, method), cells in FOREIGN_VALUES.items() if paper == "fedsheafhn_final"
-    }
-    own = {"fedavg", "fedper", "pfedhn", "pfedgraph", "fggp", "flow", "fedsheafhn"}
-    assert not own & set(final)
-    assert len(final["fedprox"]) == len(final["fedsage_plus"]) == 24
-    assert {dataset for dataset, _ in final["local"]} == {"citeseer", "pubmed", "ogbn-arxiv", "cora"}
-    assert {n for dataset, n in final["local"] if dataset == "cora"} == {30}
-    assert len(DATASETS) == 6
-
-
-def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
-    numbers = {
-        paper: {
-            (value.table, value.method, value.dataset, value.clients): (value.mean, value.std)
-            for value in published(paper)
-            if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
-        }
-        for paper in ("fedsheafhn_final", "fedsheafhn_earlier")
-    }
-    for method in ("local", "fedpub"):
-        unchanged = {
-            place[2:]
-            for place, value in numbers["fedsheafhn_final"].items()
-            if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
-        }
-        assert FOREIGN_VALUES["fedsheafhn_final", method] == unchanged
 
 
 def test_other_readings_are_read_from_their_own_stage_and_rule() -> None:
@@ -226,10 +195,10 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     assert reasons["fedprox", "cora", 10] == ("not run", "")
     printed = {
         (value.method, value.dataset, value.clients)
-        for value in published("fedsheafhn_final")
-        if value.table == "Table 1" and value.metric == "accuracy"
+        for value in published("toy", ToyStudy.published)
+        if value.table == "Table 1"
     }
-    assert len(printed) == 12 * 11
+    assert len(printed) == 2 * 10 + 5 * 2 + 2
     assert set(reasons) - {("fedavg_ft", "pubmed", 10)} == printed - {("local", "cora", 10)}
 
 
@@ -327,7 +296,7 @@ def test_cells_without_partitions_have_the_pooled_spread_of_their_scenario() -> 
         database.add("majority", seed, [20], **on_partition(123))  # trains nothing: has no say
         database.add("flow", seed, [70], **on_partition(123))
         database.add("flow", seed, [70], scenario="overlapping", clients=30)
-    main_boards = main_tables(FedSheafHN(), Results(database, {}), Selection())
+    main_boards = main_tables(ToyStudy(), Results(database, {}), Selection())
     flow = one(main_boards[0], "flow")
     # Local 70, 73, 76: 3 points; FedPer 70, 74, 78: 4.
     assert (flow.spread.source, flow.spread.std) == ("pooled", pytest.approx(math.sqrt((9 + 16) / 2)))
@@ -345,10 +314,10 @@ def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
     results = Results(database, {})
     column = Column("cora", "published", 10)
     (group,) = (candidate for candidate in results.groups(column, "local") if not candidate.setting)
-    target = next(value for value in published("fedsheafhn_final") if value.metric == "accuracy")
-    reading = FedSheafHN.primary
-    read = CellReading(results, group, reading.stage, reading.rule, FedSheafHN.average)
-    graded = grade(FedSheafHN(), TEST, [read], target)
+    target = published("toy", ToyStudy.published)[0]
+    reading = ToyStudy.primary
+    read = CellReading(results, group, reading.stage, reading.rule, ToyStudy.average)
+    graded = grade(ToyStudy(), TEST, [read], target)
     assert (graded.spread.source, graded.spread.std, graded.spread.draws) == ("same clients", None, 0)
 
 
@@ -391,15 +360,13 @@ def test_the_majority_class_on_the_same_clients_tells_what_is_uninformative() ->
         ("published_runs", lambda *_: 3),
     ],
 )
-def test_a_study_with_a_wrong_rule_is_refused_by_name(
-    name: str, wrong: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FedSheafHN, name, wrong)
+def test_a_study_with_a_wrong_rule_is_refused_by_name(name: str, wrong: object) -> None:
+    study = type("Wrong", (ToyStudy,), {name: wrong})()
     database = MemoryStore()
     for seed in (0, 1):
         database.add("local", seed, [70])
-    with pytest.raises(RequestError, match=r"^study fedsheafhn: "):
-        board(database)
+    with pytest.raises(RequestError, match=r"^study toy: "):
+        main_tables(study, Results(database, {}), Selection())
 
 
 def test_the_spread_between_partitions_stands_in_details() -> None:
@@ -410,7 +377,7 @@ def test_the_spread_between_partitions_stands_in_details() -> None:
             database.add("local", seed, [70 + 3 * place], **on_partition(partition))
         database.add("fedavg", seed, [70], **on_partition(123))
     results = Results(database, expected)
-    cells = main_tables(FedSheafHN(), results, Selection())[0]
+    cells = main_tables(ToyStudy(), results, Selection())[0]
     table = tables.every_number(cells)
     texts = {
         title: dict(zip(table.columns, (entry.text for entry in entries), strict=True))

@@ -1,0 +1,98 @@
+"""FedSheafHN's tables: what they set measured values beside, and which values are no targets."""
+
+from __future__ import annotations
+
+import pytest
+from stored_runs import CORA, MemoryStore
+from study_cells import main_tables
+
+from bench.reports.fedsheafhn import FedSheafHN
+from bench.reports.fedsheafhn.study import DATASETS, FOREIGN_VALUES
+from bench.studies.cells import Selection
+from bench.studies.published import published
+from bench.studies.ranking import competitors
+from bench.studies.results import Results
+from bench.studies.settings import Column
+from bench.studies.verdicts import PublishedRuns
+
+
+def test_values_taken_over_from_another_paper_are_no_targets() -> None:
+    final = {
+        method: cells for (paper, method), cells in FOREIGN_VALUES.items() if paper == "fedsheafhn_final"
+    }
+    own = {"fedavg", "fedper", "pfedhn", "pfedgraph", "fggp", "flow", "fedsheafhn"}
+    assert not own & set(final)
+    assert len(final["fedprox"]) == len(final["fedsage_plus"]) == 24
+    assert {dataset for dataset, _ in final["local"]} == {"citeseer", "pubmed", "ogbn-arxiv", "cora"}
+    assert {n for dataset, n in final["local"] if dataset == "cora"} == {30}
+    assert len(DATASETS) == 6
+
+
+def test_foreign_local_and_fedpub_cells_are_those_that_both_versions_share() -> None:
+    numbers = {
+        paper: {
+            (value.table, value.method, value.dataset, value.clients): (value.mean, value.std)
+            for value in published(paper)
+            if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
+        }
+        for paper in ("fedsheafhn_final", "fedsheafhn_earlier")
+    }
+    for method in ("local", "fedpub"):
+        unchanged = {
+            place[2:]
+            for place, value in numbers["fedsheafhn_final"].items()
+            if place[1] == method and numbers["fedsheafhn_earlier"][place] == value
+        }
+        assert FOREIGN_VALUES["fedsheafhn_final", method] == unchanged
+
+
+def test_the_papers_eleven_methods_compete() -> None:
+    database, study = MemoryStore(), FedSheafHN()
+    database.add("fedsheafhn_released", 0, [99] * 6)
+    assert set(competitors(study, main_tables(study, Results(database, {})), Selection())) == {
+        "local",
+        "fedavg",
+        "fedprox",
+        "fedper",
+        "fedsage_plus",
+        "pfedhn",
+        "fggp",
+        "pfedgraph",
+        "fedpub",
+        "flow",
+        "fedsheafhn",
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "method", "rounds", "said"),
+    [
+        ("Table 1", "local", 100, ""),
+        ("Table 1", "local", 8, "the paper has protocol.rounds=100"),
+        ("Table 1", "fedprox", 100, "taken over from the FED-PUB paper"),
+        ("earlier Table 1", "local", 100, "taken over from the FED-PUB paper"),
+    ],
+)
+def test_runs_of_other_protocols_and_values_of_other_papers_are_not_compared(
+    table: str, method: str, rounds: int, said: str
+) -> None:
+    database = MemoryStore()
+    for seed in (0, 1):
+        database.add(method, seed, [70], protocol=CORA.model_copy(update={"rounds": rounds}))
+    (cell,) = (
+        cell
+        for cell in main_tables(FedSheafHN(), Results(database, {}))[0].primary_cells
+        if (cell.method, cell.table, cell.column) == (method, table, Column("cora", "non-overlapping", 10))
+    )
+    assert (cell.verdict == "not comparable", said in cell.reason) == (bool(said), True)
+
+
+def test_five_runs_are_behind_the_paper_s_values_and_three_behind_fed_pub_s() -> None:
+    study, column = FedSheafHN(), Column("cora", "non-overlapping", 10)
+    runs = {
+        value.method: study.published_runs(value, column)
+        for value in published("fedsheafhn_final")
+        if (value.table, value.dataset, value.clients) == ("Table 1", "cora", 10)
+    }
+    assert runs.pop("fedprox") == runs.pop("fedsage_plus") == PublishedRuns(3)
+    assert set(runs.values()) == {PublishedRuns(5)}
