@@ -16,6 +16,7 @@ from bench.studies.experiment import Experiment, Plan
 from bench.studies.results import Results
 from bench.studies.source import Source
 from bench.studies.study import Study
+from bench.tune.apply import Configurations
 
 
 @cache
@@ -36,10 +37,14 @@ def tables(study: type[Study]) -> tuple[Experiment, ...]:
 
 
 def report_of(
-    source: Source, out: Path, request: Request | None = None, study: type[Study] = ToyStudy
+    source: Source,
+    out: Path,
+    request: Request | None = None,
+    study: type[Study] = ToyStudy,
+    winners: Configurations | None = None,
 ) -> Report:
     """The report of one study, written to a folder."""
-    return build(source, request or Request(), {study.name: study}, out)
+    return build(source, request or Request(), {study.name: study}, out, winners=winners)
 
 
 def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:

@@ -41,11 +41,12 @@ class Drawings:
     """Draws figures in so many processes, while the caller goes on making others. A context manager.
 
     ``folder`` keeps drawings from one report to the next: what is there is not drawn again; None: nothing is
-    kept.
+    kept. Further processes are started for ``many`` figures.
     """
 
-    def __init__(self, folder: Path | None = None, workers: int = 1) -> None:
+    def __init__(self, folder: Path | None = None, workers: int = 1, many: int = MANY) -> None:
         self._workers = workers
+        self._many = many
         self._cache = folder
         self._stack = ExitStack()
         self._folder = folder or Path(self._stack.enter_context(TemporaryDirectory()))
@@ -72,7 +73,7 @@ class Drawings:
         digest = self._digests[figure] = _digest(figure)
         if not all((self._folder / f"{digest}.{kind}").is_file() for kind in KINDS):
             self._queue[digest] = figure
-        if self._workers > 1 and (self._pool or len(self._queue) >= MANY):
+        if self._workers > 1 and (self._pool or len(self._queue) >= self._many):
             self._pool = self._pool or ProcessPoolExecutor(
                 self._workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
             )

@@ -36,6 +36,7 @@ from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.source import OWN, Source
 from bench.studies.study import Study
+from bench.tune.apply import Configurations
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,9 +227,11 @@ def compose(
     studies: dict[str, type[Study]],
     settings: UsualCells | None = None,
     drawings: Drawings | None = None,
+    winners: Configurations | None = None,
 ) -> Report:
     """The report on a database, of which nothing is written yet. ``settings`` replace what the grids plan as
-    the usual settings of every cell; ``drawings`` begin while the rest is computed.
+    the usual settings of every cell, ``winners`` the tuned ones at hand; ``drawings`` begin while the rest is
+    computed.
 
     Raises:
         RequestError: an empty database, an unknown name, or filters that leave nothing.
@@ -238,7 +241,7 @@ def compose(
     chosen_plans = [plan for study in chosen_studies for plan in plans_by_study[study.name]]
     asked_plans = [plan for plan in chosen_plans if request.grid and plan.experiment.grid == request.grid]
     settings = settings or ({} if asked_plans else _usual_cells(request, chosen_studies))
-    results = results_of(source, plans_by_study, settings, request.metric)
+    results = results_of(source, plans_by_study, settings, request.metric, winners)
     plans = {
         name: [
             plan
@@ -355,9 +358,10 @@ def build(
     studies: dict[str, type[Study]],
     out: Path,
     settings: UsualCells | None = None,
+    winners: Configurations | None = None,
 ) -> Report:
     """``compose`` and ``write``: nothing is written if the request is wrong."""
     with Drawings() as drawings:
-        report = compose(source, request, studies, settings, drawings)
+        report = compose(source, request, studies, settings, drawings, winners)
         write(report, out, drawings)
     return report

@@ -15,7 +15,7 @@ from bench.studies.planned import UsualCells, usual_cells
 from bench.studies.results import Results
 from bench.studies.source import Source
 from bench.studies.study import Study
-from bench.tune.apply import configurations
+from bench.tune.apply import Configurations, configurations
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +43,20 @@ def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[Plan]
 
 
 def results_of(
-    source: Source, plans: Mapping[str, Iterable[Plan]], settings: UsualCells, metric: Metric = ACCURACY
+    source: Source,
+    plans: Mapping[str, Iterable[Plan]],
+    settings: UsualCells,
+    metric: Metric = ACCURACY,
+    winners: Configurations | None = None,
 ) -> Results:
-    """The results of a source for these experiments; ``settings`` are the usual ones of every cell.
+    """The results of a source for these experiments; ``settings`` are the usual ones of every cell,
+    ``winners`` the tuned ones (None: all that are at hand).
 
     Raises:
         RequestError: the source has no runs, or none with this metric.
     """
     hashes = {digest for experiments in plans.values() for plan in experiments for digest in plan.hashes}
-    results = Results(source, settings, hashes, configurations(), metric)
+    results = Results(source, settings, hashes, winners or configurations(), metric)
     if results.runs.empty:
         raise RequestError("the database has no runs yet: run 'bench sweep --grid quickstart' first")
     if metric != ACCURACY:

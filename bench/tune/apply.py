@@ -87,14 +87,14 @@ class Configurations:
         return self.by_file.get(file_name(spec), ()) if spec.method in METHODS.all() else ()
 
 
-def configurations(home: Path | None = None) -> Configurations:
-    """The files of ``BENCH_HOME/tuned`` and those that come with the suite.
+def configurations(home: Path | None = None, shipped: Path | None = None) -> Configurations:
+    """The files of ``BENCH_HOME/tuned`` and those that come with the suite, or of such a home and folder.
 
     Raises:
         RequestError: one of them is damaged, or not of this suite's methods.
     """
     by_file: dict[str, tuple[Configuration, ...]] = {}
-    for folder, is_own in (((home or paths.home()) / "tuned", True), (_shipped(), False)):
+    for folder, is_own in (((home or paths.home()) / "tuned", True), (shipped or _shipped(), False)):
         entries: Iterable[Any] = folder.iterdir() if folder.is_dir() else ()
         for file in sorted(entries, key=lambda entry: str(entry.name)):
             if not file.name.endswith(".json"):

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure as Canvas
 
-from bench.figures import drawings, layout, style
+from bench.figures import drawings, style
 from bench.figures.curves import Curves
 from bench.figures.drawings import Drawings
 from bench.figures.layout import Figure
@@ -28,17 +27,12 @@ def figure(last: float, name: str = "curve") -> Figure:
     return Figure(name, "", [panel], "Test accuracy")
 
 
-def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[str] = []
-    draw = layout.draw
+def files(folder: Path) -> dict[str, int]:
+    """The numbers of a folder's files: one that is written anew has another."""
+    return {path.name: path.stat().st_ino for path in folder.iterdir()}
 
-    def counted(given: Figure) -> Canvas:
-        drawn.append(given.name)
-        return draw(given)
 
-    monkeypatch.setattr(layout, "draw", counted)
+def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
 
     def saved(last: float, folder: str) -> list[bytes]:
@@ -48,37 +42,41 @@ def test_a_figure_is_drawn_once_however_often_and_wherever_it_is_shown(
         return [path.read_bytes() for path in paths]
 
     first = saved(60.0, "one")
+    drawn = files(kept)
+    assert len(drawn) == len(drawings.KINDS)
     assert saved(60.0, "two") == first
-    assert drawn == ["curve"]
+    assert files(kept) == drawn
     other = saved(61.0, "one")
-    assert drawn == ["curve"] * 2
+    assert drawn.items() < files(kept).items()
+    assert len(files(kept)) == 2 * len(drawn)
     assert all(one != two for one, two in zip(first, other, strict=True))
     (tmp_path / "one" / "table" / "curve.png").write_bytes(b"damaged")
     assert saved(61.0, "one") == other
+    before = files(kept)
     next(kept.glob("*.pdf")).unlink()
-    saved(60.0, "one")
-    saved(61.0, "one")
-    assert drawn == ["curve"] * 3
+    assert saved(60.0, "one") == first
+    assert saved(61.0, "one") == other
+    after = files(kept)
+    assert after.keys() == before.keys()
+    anew = {name for name in after if after[name] != before[name]}
+    assert {Path(name).suffix for name in anew} <= {".pdf", ".png"}
+    assert len({Path(name).stem for name in anew}) == 1
 
 
 @pytest.mark.slow
-def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_draw_the_same_bytes_as_one_does(tmp_path: Path) -> None:
     every = [figure(60.0 + number, f"curve{number}") for number in range(4)]
     with Drawings() as shown:
         alone = shown.save({each: tmp_path / "alone" / each.name for each in every})
-    monkeypatch.setattr(drawings, "MANY", 2)
-    with Drawings(workers=2) as shown:
+    with Drawings(workers=2, many=2) as shown:
         by_two = shown.save({each: tmp_path / "two" / each.name for each in every})
     for one, other in zip(alone, by_two, strict=True):
         assert one.read_bytes() == other.read_bytes(), one.name
 
 
 @pytest.mark.slow
-def test_figures_are_drawn_before_all_of_them_are_known(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(drawings, "MANY", 2)
-    with Drawings(tmp_path / "kept", workers=2) as shown:
+def test_figures_are_drawn_before_all_of_them_are_known(tmp_path: Path) -> None:
+    with Drawings(tmp_path / "kept", workers=2, many=2) as shown:
         for last in (60.0, 61.0):
             shown.begin(figure(last))
         end = time.monotonic() + 120

@@ -1,75 +1,72 @@
 """A report that is there already, and what it rests on: as users meet it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from matplotlib.figure import Figure as Canvas
-from stored_runs import MemoryStore
-from toy_study import ToyStudy
+import toy_study
+from stored_runs import database, result_of
 
-from bench import frames
+from bench import registry
 from bench.cli.main import main
-from bench.figures import layout
+from bench.resolve import resolve
 
 
 @pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """Names of what is done, in order: ``open`` a database, ``draw`` a figure."""
-    done: list[str] = []
-    source = MemoryStore()
-    for seed in (0, 1):
-        source.add("local", seed, [72, 70 + seed])
-
-    @contextmanager
-    def opened(url: str | None, own: bool) -> Iterator[MemoryStore]:
-        done.append("open")
-        yield source
-
-    def draw(figure: Any) -> Canvas:
-        done.append("draw")
-        return Canvas(figsize=(1, 1))
-
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """``BENCH_HOME`` with two runs of the toy study, which is a plug-in."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("bench.studies.shipped.opened", opened)
-    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"toy": ToyStudy}))
-    monkeypatch.setattr(layout, "draw", draw)
-    return done
+    monkeypatch.setenv(registry.PLUGINS, toy_study.__file__)
+    registry.forget()
+    (tmp_path / "home").mkdir()
+    store(tmp_path / "home", {0: [72, 70], 1: [72, 71]})
+    yield tmp_path / "home"
+    monkeypatch.undo()
+    registry.forget()
+
+
+def store(home: Path, correct: dict[int, list[int]]) -> None:
+    """Write runs of Local on Cora with so many of 100 right, by seed and client."""
+    specs = {seed: resolve("cora", "non-overlapping", 10, "local", seed) for seed in correct}
+    runs = [(specs[seed], result_of(counts, partition_hash="p")) for seed, counts in correct.items()]
+    database(home / "bench.db", runs)
 
 
 def report(out: Path, *words: str) -> int:
     with pytest.raises(SystemExit) as ended:
-        main(["report", "--out", str(out), *words])
+        main(["report", "--own", "--study", "toy", "--out", str(out), *words])
     return int(str(ended.value.code))
 
 
-def test_an_unchanged_report_opens_and_draws_nothing(
-    work: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def drawings(home: Path) -> dict[str, int]:
+    """The drawings that are kept, each with the number of its file: one that is drawn anew has another."""
+    return {path.name: path.stat().st_ino for path in (home / "figures").iterdir()}
+
+
+def test_an_unchanged_report_is_neither_made_nor_drawn_again(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert report(out) == 0
     first = capsys.readouterr().out
-    drawn = work.count("draw")
-    assert (work.count("open"), drawn > 0) == (1, True)
+    made, drawn = out.stat().st_ino, drawings(home)
+    assert drawn
     assert report(out) == 0
     assert capsys.readouterr().out == first
     assert report(out, "--print", "toy/table1") == 0
     assert "71.25 ± 0.35" in capsys.readouterr().out  # (71 + 71.5) / 2, deviation 0.5 / sqrt(2)
-    assert (work.count("open"), work.count("draw")) == (1, drawn)
+    assert (out.stat().st_ino, drawings(home)) == (made, drawn)
     (out / "cells.csv").unlink()
     assert report(out) == 0  # made again, from the drawings that were kept
     assert (out / "cells.csv").is_file()
-    assert (work.count("open"), work.count("draw")) == (2, drawn)
-    monkeypatch.setattr(frames, "stamp", lambda db, own: "other results")
-    assert report(out) == 0
-    assert work.count("open") == 3
+    assert drawings(home) == drawn
+    store(home, {2: [90, 91]})
+    assert report(out, "--print", "toy/table1") == 0
+    assert "77.67 ± 11.12" in capsys.readouterr().out  # with 90.5
 
 
 def test_wrong_requests_are_one_line_and_leave_the_report_as_it_is(
-    work: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert report(out) == 0

@@ -21,17 +21,16 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.studies.planned import PlannedCell
 from bench.studies.settings import Column, settings_of
-from bench.tune import apply
+from bench.tune.apply import configurations
 from bench.tune.record import write
 
 PROX = resolve("cora", "non-overlapping", 10, "fedprox", 0)
 LOCAL = resolve("cora", "non-overlapping", 10, "local", 0)
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(apply, "_shipped", lambda: tmp_path / "shipped")
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The home whose winners the reports know."""
     return tmp_path / "home"
 
 
@@ -57,7 +56,8 @@ def filled(home: Path) -> MemoryStore:
 
 
 def built(database: MemoryStore, out: Path) -> Report:
-    return report_of(database, out, Request(datasets=("cora",)), PlannedToy)
+    winners = configurations(out.parent / "home", out.parent / "shipped")
+    return report_of(database, out, Request(datasets=("cora",)), PlannedToy, winners)
 
 
 def records(out: Path) -> dict[str, dict[str, str]]:
@@ -159,7 +159,8 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
         if method != "local":
             database.add_run(tuned_run(cell), [70, 90])
     out = tmp_path / "out"
-    report = report_of(database, out, Request(datasets=("cora", "citeseer")), PlannedToy)
+    winners = configurations(home, tmp_path / "shipped")
+    report = report_of(database, out, Request(datasets=("cora", "citeseer")), PlannedToy, winners)
     (document,) = [each for each in report.documents if each.name == "toy_tuned"]
     assert "without default runs in CiteSeer 10: FedProx" in document.notes
     ranking = (out / "toy/tuned/table.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
@@ -175,8 +176,8 @@ def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tm
         clients = f"{seed:016d}"
         database.add_run(on_own(CELL, seed), [60, 80], partition_hash=clients)
         database.add_run(tuned_run(CELL, seed, seed), [70, 90], partition_hash=clients)
-    out = tmp_path / "out"
-    report = build(database, Request(), {"toy": PlannedToy}, out, {(column, "fedavg"): usual})
+    out, winners = tmp_path / "out", configurations(home, tmp_path / "shipped")
+    report = build(database, Request(), {"toy": PlannedToy}, out, {(column, "fedavg"): usual}, winners)
     assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "toy/table1/table.md").read_text()
     assert not [each for each in report.documents if each.name == "toy_tuned"]
 

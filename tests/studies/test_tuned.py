@@ -12,14 +12,15 @@ from tuned_studies import CELL, study, tuned_run
 
 from bench.report.request import Request
 from bench.resolve import resolve
-from bench.tune import apply
+from bench.tune.apply import configurations
 from bench.tune.record import write
 
 
 def written(database: MemoryStore, tmp_path: Path, *datasets: str) -> str:
     """The first table."""
     out = tmp_path / "out"
-    report_of(database, out, Request(datasets=datasets), PlannedToy)
+    winners = configurations(tmp_path / "home", tmp_path / "shipped")
+    report_of(database, out, Request(datasets=datasets), PlannedToy, winners)
     return (out / "toy/table1/table.md").read_text()
 
 
@@ -38,16 +39,15 @@ def rows(text: str) -> dict[str, str]:
     return {name.partition("[")[2].strip("] \\"): " ".join(cells) for _, name, *cells in found}
 
 
-@pytest.fixture(autouse=True)
-def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
     """A folder in the place of what comes with the suite."""
-    monkeypatch.setattr(apply, "_shipped", lambda: tmp_path / "shipped")
     return tmp_path / "shipped"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+def home(tmp_path: Path) -> Path:
+    """The home whose winners the reports know."""
     return tmp_path / "home"
 
 
