@@ -274,13 +274,6 @@ def read_bundles(folder: Path, *, trusted: bool = False) -> tuple[list[Bundle], 
     return bundles, errors
 
 
-def shipped_bundles() -> tuple[list[Bundle], list[RequestError]]:
-    """The bundles that come with the suite, ``results/measured``, as ``read_bundles`` gives them: no more of
-    them is checked than that their files are those that were shipped.
-    """
-    return read_bundles(SHIPPED, trusted=True)
-
-
 def _read_bytes(folder: Path, name: str, limit: int) -> bytes:
     """A file's bytes, of a regular file alone: no link is followed, no pipe waited for."""
     path = folder / name

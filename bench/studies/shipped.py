@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from bench import paths
 from bench.errors import RequestError
 from bench.store import connect, open_store
-from bench.store.bundle import shipped_bundles
+from bench.store.bundle import SHIPPED, read_bundles
 from bench.studies.source import MergedSource, Source
 
 
 @contextmanager
-def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Source]:
-    """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles.
+def opened(url: str | None, own: bool, must_exist: bool = True, folder: Path = SHIPPED) -> Iterator[Source]:
+    """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
+    ``folder``, of which no more is checked than that their files are those that were shipped.
 
     With ``own`` the database alone. A database that is named or alone must exist, unless ``must_exist`` is
     false. A shipped bundle that is damaged is left out with a warning on standard error.
@@ -23,7 +25,7 @@ def opened(url: str | None, own: bool, must_exist: bool = True) -> Iterator[Sour
     Raises:
         RequestError: a named database that cannot be read, one of searches, or nothing to read.
     """
-    bundles, damage_errors = ([], []) if own else shipped_bundles()
+    bundles, damage_errors = ([], []) if own else read_bundles(folder, trusted=True)
     named_bundles = [(bundle.name, bundle) for bundle in bundles]
     database = connect.database(url or paths.default_database())
     without_database = (url is None or not must_exist) and database.empty()

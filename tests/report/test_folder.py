@@ -55,6 +55,10 @@ def test_an_unchanged_report_is_neither_made_nor_drawn_again(
     assert capsys.readouterr().out == first
     assert report(out, "--print", "toy/table1") == 0
     assert "71.25 ± 0.35" in capsys.readouterr().out  # (71 + 71.5) / 2, deviation 0.5 / sqrt(2)
+    assert report(out, "--print", "toy_reproduction") == 0
+    text = capsys.readouterr().out
+    assert "Reproduction score" in text
+    assert "71.25 ± 0.35" not in text, "the main table is not asked for"
     assert (out.stat().st_ino, drawings(home)) == (made, drawn)
     (out / "cells.csv").unlink()
     assert report(out) == 0  # made again, from the drawings that were kept
@@ -77,9 +81,12 @@ def test_wrong_requests_are_one_line_and_leave_the_report_as_it_is(
     assert report(out, "-d", "cora", "--print", "toy_tabel1") == 2
     (out / "mine.txt").write_text("mine")
     assert report(out) == 2
+    assert report(tmp_path / "new", "--print", "toy_tabel1") == 2
+    assert not (tmp_path / "new").exists()
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 4
-    assert "mine.txt" in lines[-1]
+    assert len(lines) == 5
+    assert all("toy_table1" in lines[place] for place in (0, 2, 4))
+    assert "mine.txt" in lines[3]
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == {
         **before,
         out / "mine.txt": b"mine",

@@ -137,9 +137,8 @@ def test_a_damaged_shipped_bundle_is_left_out(
         with opened(tmp_path / f"{name}.db", [(spec_of(), done())]) as store:
             write_bundle(store, store.runs(), tmp_path / "measured" / name)
     (tmp_path / "measured" / "first" / "curves.parquet").write_bytes(b"")
-    monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured", trusted=True))
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    with shipped.opened(None, own=False) as source:
+    with shipped.opened(None, own=False, folder=tmp_path / "measured") as source:
         assert source.runs()["origin"].tolist() == ["second"]
     warning = capsys.readouterr().err
     assert warning.startswith("bench: warning: left out: bundle ")

@@ -5,22 +5,22 @@ import re
 import shutil
 from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import MemoryStore
+from study_cells import report_of
 from toy_study import PlannedToy
 
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import RequestError
+from bench.report.request import Request
 from bench.resolve import resolve
 from bench.spec import Protocol
 from bench.store import Context, open_store
-from bench.store.bundle import read_bundles
 from bench.store.bundle_export import write_bundle
 from bench.studies import shipped
 from bench.studies.source import MergedSource
@@ -174,54 +174,39 @@ def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, st
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty BENCH_HOME beside ``measured`` with one bundle, ``first``, of two runs of local."""
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one bundle, ``first``, of the two runs of Local that ``a.db`` has, too; and an empty
+    ``BENCH_HOME``.
+    """
     store_runs(f"sqlite:///{tmp_path / 'a.db'}", "local", range(2))
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=False) as store:
         write_bundle(store, store.runs(), tmp_path / "measured" / "first")
-    monkeypatch.setattr(shipped, "shipped_bundles", lambda: read_bundles(tmp_path / "measured"))
-    monkeypatch.setattr("bench.studies.study.STUDIES", SimpleNamespace(all=lambda: {"toy": PlannedToy}))
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+    return tmp_path / "measured"
 
 
-ASKED = ("--study", "toy", "-d", "cora", "-k", "10", "-s", "non-overlapping", "--out")
+def report_on(measured: Path, out: Path, url: str | None = None, own: bool = False) -> dict[str, int]:
+    """Write a report on Cora, 10 clients; how many of its runs are from which bundle."""
+    request = Request(datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
+    with shipped.opened(url, own, folder=measured) as source:
+        return report_of(source, out, request, PlannedToy).printout.shipped
 
 
-def test_a_fresh_clone_shows_what_is_shipped(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text, error = report(capsys, *ASKED, str(tmp_path / "shipped"), "--print", "toy_table1")
-    assert (code, error) == (0, "")
-    assert "2 of these runs come with the suite" in text
-    assert "55.00 ± 7.07" in text  # 50 and 60 %: sample deviation sqrt(50)
-    assert [path.name for path in home.iterdir()] == ["figures"]  # drawings alone
-    code, text, _ = report(
-        capsys, *ASKED, str(tmp_path / "own"), "--db", f"sqlite:///{tmp_path / 'a.db'}", "--own"
-    )
-    assert (code, "come with the suite" in text) == (0, False)
+def test_a_fresh_clone_shows_what_is_shipped(measured: Path, tmp_path: Path) -> None:
+    assert report_on(measured, tmp_path / "shipped") == {"first": 2}
+    # 50 and 60 %: sample deviation sqrt(50)
+    assert "55.00 ± 7.07" in (tmp_path / "shipped/toy/table1/table.md").read_text(encoding="utf-8")
+    assert list((tmp_path / "home").iterdir()) == []
+    assert report_on(measured, tmp_path / "own", f"sqlite:///{tmp_path / 'a.db'}", own=True) == {}
     kinds = ("csv", "png")
     names = {
         path.relative_to(tmp_path / "own") for kind in kinds for path in (tmp_path / "own").rglob(f"*.{kind}")
     }
     assert names
     for name in names:
-        own, shipped = ((tmp_path / folder / name).read_bytes() for folder in ("own", "shipped"))
-        assert own == shipped.replace(b",shipped: first\n", b",own\n")  # who made the runs
-
-
-def test_one_table_is_printed_where_it_is_asked_for_and_an_unknown_one_writes_nothing(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text, error = report(capsys, *ASKED, str(tmp_path / "none"), "--print", "toy_tabel1")
-    assert (code, text) == (2, "")
-    assert "toy_table1" in error
-    assert not (tmp_path / "none").exists()
-    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"), "--print", "toy_reproduction")
-    assert code == 0
-    assert "Reproduction score" in text
-    assert "55.00 ± 7.07" not in text, "the main table is not asked for"
+        own, ours = ((tmp_path / folder / name).read_bytes() for folder in ("own", "shipped"))
+        assert own == ours.replace(b",shipped: first\n", b",own\n")  # who made the runs
 
 
 @pytest.mark.slow
@@ -238,16 +223,11 @@ def test_all_that_ships_takes_at_most_sixty_lines(
         )
 
 
-def test_own_runs_stand_beside_shipped_ones(
-    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    store_runs(f"sqlite:///{home / 'bench.db'}", "fedavg", range(3, 5))
-    store_runs(f"sqlite:///{home / 'bench.db'}", "local", range(2, 3))
-    code, text, _ = report(capsys, *ASKED, str(tmp_path / "out"))
-    assert (code, "come with the suite" in text) == (
-        0,
-        False,
-    )  # local 2 is one's own: the shipped ones are not mixed in
+def test_own_runs_stand_beside_shipped_ones(measured: Path, tmp_path: Path) -> None:
+    store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "fedavg", range(3, 5))
+    store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "local", range(2, 3))
+    # Local's seed 2 is one's own: the shipped ones are not mixed in.
+    assert report_on(measured, tmp_path / "out") == {}
     cells = pd.read_csv(tmp_path / "out" / "cells.csv", dtype=str)
     ran = cells[cells["n"] != "0"]
     assert set(zip(ran["method"], ran["n"], ran["mean"], strict=True)) >= {
@@ -256,20 +236,19 @@ def test_own_runs_stand_beside_shipped_ones(
     }
 
 
-def test_nothing_to_show_is_one_line(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "out")
-    for arguments in (("--own",), ("--db", f"sqlite:///{home / 'none.db'}")):
-        code, text, error = report(capsys, *ASKED, out, *arguments)
-        assert (code, text, error.count("\n")) == (2, "", 1)
-        assert "run 'bench sweep' first" in error
-    (tmp_path / "measured" / "first" / "curves.parquet").unlink()
-    code, text, error = report(capsys, *ASKED, out)
-    assert (code, text, error.count("\n")) == (2, "", 1)
-    assert "first: curves.parquet: cannot read it" in error
-    shutil.rmtree(tmp_path / "measured")
-    code, text, error = report(capsys, *ASKED, out)
-    assert (code, text) == (2, "")
-    assert "no database at" in error
+def test_nothing_to_show_is_one_line(measured: Path, tmp_path: Path) -> None:
+    def refusal(url: str | None = None, own: bool = False) -> str:
+        with pytest.raises(RequestError) as error:
+            report_on(measured, tmp_path / "out", url, own)
+        assert "\n" not in str(error.value)
+        return str(error.value)
+
+    assert "run 'bench sweep' first" in refusal(own=True)
+    assert "run 'bench sweep' first" in refusal(f"sqlite:///{tmp_path / 'none.db'}")
+    (measured / "first" / "curves.parquet").unlink()
+    assert "first: curves.parquet: " in refusal()
+    shutil.rmtree(measured)
+    assert "no database at" in refusal()
     assert not (tmp_path / "out").exists()
 
 
