@@ -1,4 +1,4 @@
-"""The Python of docs/findings.md runs on the shipped results and gives the numbers of the text."""
+"""The Python of docs/evidence.md runs on the shipped results and gives the numbers of the text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TEXT = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "evidence.md").read_text()
 PROSE = " ".join(TEXT.split())
 
 
