@@ -20,6 +20,9 @@ HIDDEN = 12
 BATCH = 8
 RATE = 0.01
 
+IMAGE_COUNTS = (4, 12, 40, 41, 70)
+"""Images of each client: 3, 9, 28, 29 and 49 for training, so 1, 1, 3, 3 and 6 batches of 8."""
+
 SETTINGS = ClientSettings(
     model="cnn",
     hidden=HIDDEN,

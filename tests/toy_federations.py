@@ -15,9 +15,11 @@ from bench.contract.toys import (
     play,
     random_federation,
 )
+from bench.engine.run import Run
 from bench.federation.types import TEST, TRAIN, UNUSED, VALIDATION, Client, Federation
 
 __all__ = [
+    "after_one_round",
     "both_ways",
     "copied",
     "furthest",
@@ -47,3 +49,9 @@ def tiny_federation() -> Federation:
         edges=both_ways([(0, 1), (1, 2), (0, 2)]),
     )
     return Federation("toy", "by hand", "graph", 2, (path, triangle), "tiny")
+
+
+def after_one_round(it: Run) -> None:
+    """Warm up and play the first round."""
+    it.warm_up()
+    it.step(0)

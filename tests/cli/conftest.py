@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from bench import registry
 from bench.cli.main import main
 
 
@@ -30,20 +28,8 @@ Bench = Callable[..., Ended]
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``BENCH_HOME``, which does not exist yet; no raw data."""
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BENCH_DATA", raising=False)
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No plug-ins; those of the test are gone after it."""
-    monkeypatch.setenv(registry.PLUGINS, "")
-    yield
-    os.environ[registry.PLUGINS] = ""
-    registry.forget()
+def nothing_at_hand(home: Path) -> None:
+    """No test sees results or data of whoever starts it."""
 
 
 @pytest.fixture

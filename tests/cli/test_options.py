@@ -173,3 +173,32 @@ def test_what_is_no_seed_is_refused(word: str, bench: Bench) -> None:
     assert ended.refused
     assert "--seed" in ended.err
     assert word in ended.err
+
+
+COMMANDS = (
+    "datasets",
+    "data fetch -d pubmed",
+    "data verify",
+    "data stats -d cora",
+    "data export {out} -d cora -s non-overlapping -k 3",
+    "data import {root}",
+    "sweep -d cora -m local --dry-run",
+    "tune -d cora -m fedavg --dry-run",
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("there", [False, True], ids=["absent", "file"])
+def test_a_data_root_that_is_no_folder_is_refused(
+    command: str, there: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "root"
+    if there:
+        root.write_text("")
+    words = command.format(out=tmp_path / "out.npz", root=root).split()
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--data-root", str(root)])
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert printed.err == f"bench: --data-root expects a folder, got {root}\n"
+    assert list(tmp_path.iterdir()) == [root][:there]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+UNPACK = Path(__file__).resolve().parents[3] / "shared" / "data" / "unpack.py"
+
+
+@pytest.fixture(scope="session")
+def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the original raw files, as far as they are to be had."""
+    named = os.environ.get("BENCH_DATA")
+    if named:
+        return Path(named)
+    if not UNPACK.exists():
+        pytest.skip("no raw files at hand: BENCH_DATA is not set")
+    root = tmp_path_factory.mktemp("raw")
+    subprocess.run([sys.executable, UNPACK, root], check=True, capture_output=True)
+    return root
+
+
+@pytest.fixture(scope="session")
+def planetoid_root(data_root: Path) -> Path:
+    """The folder of the data root that has Planetoid's three sets of raw files."""
+    if not (data_root / "planetoid" / "Cora" / "raw").exists():
+        pytest.skip("the data root has no raw files of Planetoid")
+    return data_root / "planetoid"
+
+
+@pytest.fixture(autouse=True)
+def nothing_at_hand(home: Path) -> None:
+    """No test sees data of whoever starts it, but through ``data_root``."""
+
+
+@pytest.fixture
+def by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data root whose files are taken for the published ones."""
+    monkeypatch.setattr("bench.sources.mismatch", lambda path, file: "")
+    return tmp_path / "root"

@@ -1,0 +1,44 @@
+"""Data sets of raw files: those at hand, and files that a test writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from bench.data import Data, Graph, Hypergraph
+from bench.dataset import DATASETS
+from bench.sources import Sources
+
+
+def load(name: str, root: Path) -> Data:
+    kind = DATASETS.named(name)
+    sources = Sources((root,), download=False)
+    if not any(sources.at_hand(file) for file in kind.files):
+        pytest.skip(f"the data root has no raw files of {name}")
+    return kind().load(sources)
+
+
+def sources_of(name: str, root: Path) -> Sources:
+    sources = Sources((root,), download=False)
+    if not all(sources.at_hand(file) for file in DATASETS.named(name).files):
+        pytest.skip(f"the data root has no raw files of {name}")
+    return sources
+
+
+def load_whole(name: str, root: Path) -> Graph | Hypergraph:
+    data = DATASETS.named(name)().load(sources_of(name, root))
+    assert isinstance(data, Graph | Hypergraph)
+    return data
+
+
+def sets_of(data: Graph | Hypergraph) -> list[tuple[int, ...]]:
+    assert data.hyperedges is not None
+    return [tuple(data.hyperedges[index].tolist()) for index in range(len(data.hyperedges))]
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content, encoding="utf-8")

@@ -1,0 +1,126 @@
+"""CIFAR's batches from files made by hand, and its samples where they are at hand."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.data import Images
+from bench.dataset import DATASETS, Dataset
+from bench.errors import NoDataError, RequestError
+from bench.sources import RawFile, Sources
+
+from .raw_data import load
+
+
+def batch(value: int, labels: list[int]) -> bytes:
+    data = np.full((len(labels), 3072), value, np.uint8)
+    data[:, 1024 + 32 * 5 + 7] = 200  # green, row 5, column 7
+    return pickle.dumps({"data": data, "labels": labels, "batch_label": "x", "filenames": ["a"]}, 4)
+
+
+@pytest.mark.parametrize("folder", ["cifar10/cifar-10-batches-py", "cifar-10-batches-py"])
+def test_cifar_batches_are_merged_in_file_order(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = DATASETS.named("cifar10")
+    files: list[RawFile] = []
+    for number, file in enumerate(kind.files):
+        content = batch(number, [number, 9 - number])
+        path = tmp_path / folder / Path(file.path).name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files.append(replace(file, md5=hashlib.md5(content).hexdigest()))
+    monkeypatch.setattr(kind, "files", tuple(files))
+    images = kind().load(Sources((tmp_path,), download=False))
+    assert isinstance(images, Images)
+    assert images.pixels.shape == (12, 3, 32, 32)
+    assert images.pixels.dtype == np.uint8
+    assert images.pixels[:, 0, 0, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]  # the test batch last
+    assert np.argwhere(images.pixels[0] == 200).tolist() == [[1, 5, 7]]
+    assert images.labels.tolist() == [0, 9, 1, 8, 2, 7, 3, 6, 4, 5, 5, 4]
+    assert images.classes == 10
+
+
+def replace_files(kind: type[Dataset], root: Path, contents: list[bytes], patch: pytest.MonkeyPatch) -> None:
+    """Files with these contents, whose sums are taken for the published ones."""
+    files: list[RawFile] = []
+    for file, content in zip(kind.files, contents, strict=True):
+        path = root / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        files.append(replace(file, sha256=hashlib.sha256(content).hexdigest()))
+    patch.setattr(kind, "files", tuple(files))
+
+
+def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = []
+    for fine in ([99, 3, 5], [7, 0]):
+        data = np.array(fine, np.uint8)[:, None].repeat(3072, axis=1)
+        both = {"data": data, "fine_labels": fine, "coarse_labels": [1] * len(fine), "filenames": []}
+        contents.append(pickle.dumps(both, 4))
+    kind = DATASETS.named("cifar100")
+    replace_files(kind, tmp_path, contents, monkeypatch)
+    images = kind().load(Sources((tmp_path,), download=False))
+    assert isinstance(images, Images)
+    assert images.labels.tolist() == images.pixels[:, 2, 31, 31].tolist() == [99, 3, 5, 7, 0]
+    assert images.classes == 100
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0, 1]}, 4)[:-100],
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3071), np.uint8), "fine_labels": [0, 1]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": [0]}, 4),
+        pickle.dumps({"data": np.zeros((2, 3072), np.uint8), "fine_labels": ["a", "b"]}, 4),
+        pickle.dumps([1, 2], 4),
+        b"",
+    ],
+)
+def test_a_truncated_or_foreign_pickle_is_one_line(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = DATASETS.named("cifar100")
+    replace_files(kind, tmp_path, [content, content], monkeypatch)
+    with pytest.raises(RequestError, match="train is refused") as caught:
+        kind().load(Sources((tmp_path,), download=False))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_sample_is_not_taken_for_the_whole(data_root: Path) -> None:
+    root = data_root / "cifar10-sample"
+    if not root.exists():
+        pytest.skip("the data root has no sample of CIFAR-10")
+    with pytest.raises(NoDataError, match="is another file"):
+        DATASETS.named("cifar10")().load(Sources((root,), download=False))
+
+
+def test_the_sample_from_either_folder(data_root: Path) -> None:
+    images = load("cifar10-sample", data_root)
+    again = load("cifar10-sample", data_root / "cifar10-sample")
+    assert isinstance(images, Images)
+    assert isinstance(again, Images)
+    assert images.pixels.shape == (6050, 3, 32, 32)
+    assert np.bincount(images.labels).tolist() == [605] * 10
+    np.testing.assert_array_equal(images.pixels, again.pixels)
+    folder = data_root / "cifar10-sample"
+    labels = np.load(folder / "train_labels_full.npy")[np.load(folder / "train_sample_index.npy")]
+    np.testing.assert_array_equal(images.labels[:5200], labels)
+
+
+@pytest.mark.parametrize(("name", "classes", "images"), [("cifar10", 10, 605), ("cifar100", 100, 60)])
+def test_samples_know_all_labels(name: str, classes: int, images: int, data_root: Path) -> None:
+    sample = load(f"{name}-sample", data_root)
+    assert isinstance(sample, Images)
+    assert sample.population is not None
+    assert sample.positions is not None
+    assert np.bincount(sample.labels).tolist() == [images] * classes
+    assert np.bincount(sample.population).tolist() == [60_000 // classes] * classes
+    np.testing.assert_array_equal(sample.population[sample.positions], sample.labels)

@@ -1,0 +1,112 @@
+"""ogbn-arxiv from tables made by hand, and what is at hand of the real one."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.data import Graph
+from bench.dataset import DATASETS
+from bench.errors import NoDataError, RequestError
+from bench.sources import Sources
+
+from .raw_data import load
+
+
+def write_gz(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def tiny_arxiv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Six papers, five citations of which one is there both ways; papers 4 and 5 cite nothing else."""
+    generator = np.random.default_rng(0)
+    features = generator.normal(size=(6, 128)).astype(np.float32)
+    np.save(tmp_path / "features.npy", features)
+    texts = {
+        "num-node-list.csv.gz": "6\n",
+        "num-edge-list.csv.gz": "5\n",
+        "node-label.csv.gz": "2\n0\n1\n2\n0\n1\n",
+        "edge.csv.gz": "3,0\n0,3\n1,2\n0,1\n5,4\n",
+        "node-feat.csv.gz": "".join(",".join(f"{value:.9g}" for value in row) + "\n" for row in features),
+    }
+    kind = DATASETS.named("ogbn-arxiv")
+    sums = {name: write_gz(tmp_path / "ogbn-arxiv" / "raw" / name, text) for name, text in texts.items()}
+    files = tuple(
+        replace(file, sha256=sums[Path(file.path).name] if file.sha256 else None) for file in kind.files
+    )
+    monkeypatch.setattr(kind, "files", files)
+    return tmp_path
+
+
+def load_arxiv(root: Path) -> Graph:
+    graph = DATASETS.named("ogbn-arxiv")().load(Sources((root,), download=False))
+    assert isinstance(graph, Graph)
+    return graph
+
+
+def test_arxiv_is_made_undirected_and_left_unnormalised(tiny_arxiv: Path) -> None:
+    graph = load_arxiv(tiny_arxiv)
+    assert graph.edges.T.tolist() == [[0, 1], [0, 3], [1, 0], [1, 2], [2, 1], [3, 0]]
+    assert graph.labels.tolist() == [2, 0, 1, 2]
+    assert graph.classes == 3
+    np.testing.assert_array_equal(graph.features, np.load(tiny_arxiv / "features.npy")[:4])
+    assert graph.features.dtype == np.float32
+
+
+@pytest.mark.parametrize("folder", ["ogbn_arxiv", "arxiv"])
+def test_the_folder_names_of_ogb_are_found(folder: str, tiny_arxiv: Path) -> None:
+    (tiny_arxiv / "ogbn-arxiv").rename(tiny_arxiv / folder)
+    assert len(load_arxiv(tiny_arxiv).labels) == 4
+
+
+@pytest.mark.parametrize(
+    "missing", [["edge.csv.gz"], ["node-feat.csv.gz"], ["edge.csv.gz", "node-feat.csv.gz"]]
+)
+def test_missing_edges_or_features_are_named(missing: list[str], tiny_arxiv: Path) -> None:
+    for name in missing:
+        (tiny_arxiv / "ogbn-arxiv" / "raw" / name).unlink()
+    with pytest.raises(NoDataError) as caught:
+        load_arxiv(tiny_arxiv)
+    named = ", ".join(f"ogbn-arxiv/raw/{name}" for name in missing)
+    assert str(caught.value).startswith(f"missing {named};")
+    assert "ogbn-arxiv/arxiv.zip" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("edge.csv.gz", "0,1\n", "expected 5 rows of 2 columns, found 1 of 2"),
+        ("edge.csv.gz", "0,1\n" * 4 + "0,6\n", "expected nodes 0 to 5"),
+        ("edge.csv.gz", "0,1\n" * 4 + "0,x\n", "cannot be read"),
+        ("node-feat.csv.gz", "0.5\n" * 6, "expected 6 rows of 128 columns, found 6 of 1"),
+    ],
+)
+def test_damaged_edges_or_features_are_refused(name: str, text: str, message: str, tiny_arxiv: Path) -> None:
+    write_gz(tiny_arxiv / "ogbn-arxiv" / "raw" / name, text)
+    with pytest.raises(RequestError, match=message):
+        load_arxiv(tiny_arxiv)
+
+
+def test_a_truncated_file_is_refused(tiny_arxiv: Path) -> None:
+    path = tiny_arxiv / "ogbn-arxiv" / "raw" / "node-feat.csv.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(RequestError, match="cannot be read"):
+        load_arxiv(tiny_arxiv)
+
+
+def test_the_real_labels_without_edges_and_features(data_root: Path) -> None:
+    if (data_root / "ogbn-arxiv" / "raw" / "edge.csv.gz").exists():
+        graph = load("ogbn-arxiv", data_root)
+        assert isinstance(graph, Graph)
+        assert (len(graph.labels), graph.edges.shape[1], graph.classes) == (169_343, 2_315_598, 40)
+    else:
+        with pytest.raises(NoDataError, match=r"missing ogbn-arxiv/raw/edge\.csv\.gz, .*node-feat\.csv\.gz"):
+            load("ogbn-arxiv", data_root)

@@ -1,0 +1,312 @@
+"""What ``Clients.fit`` can be asked for: objectives over batches, projections, items, and when to stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from plain_cnn import (
+    BATCH,
+    CLASSES,
+    IMAGE_COUNTS,
+    SETTINGS,
+    normalised,
+    of_module,
+    plain_copy,
+    plain_epochs,
+    turned,
+)
+from plain_cnn import federation as image_federation
+from plain_cnn import spec as image_spec
+from torch import Tensor
+from torch.nn import functional
+from toy_federations import copied, furthest, make_spec, random_federation
+
+from bench import streams
+from bench.engine.batch import Batch, Stack, cross_entropy
+from bench.engine.clients import Clients
+from bench.engine.optimiser import Optimiser
+from bench.engine.run import Run
+from bench.federation.types import TRAIN, Federation
+from bench.nn.cnn import CNN
+
+SIZES = (4, 12, 40, 41)
+"""Images of each client: 3, 9, 28 and 29 for training, so batches of 3, 8, 8 and 8."""
+
+
+@pytest.fixture(scope="module")
+def images() -> Federation:
+    return image_federation(*SIZES)
+
+
+def image_clients(
+    images: Federation, block_size: int = 4, epochs: int = 2
+) -> tuple[Clients, dict[str, Tensor]]:
+    spec = image_spec("local", len(images), epochs=epochs)
+    model = CNN(images.clients, CLASSES, SETTINGS)
+    clients = Clients(spec, model, images.clients, CLASSES, torch.device("cpu"), block_size)
+    clients.begin_round(0)
+    drawn = [model.initial(np.random.default_rng(number)) for number in range(len(images))]
+    return clients, {name: torch.from_numpy(np.stack([one[name] for one in drawn])) for name in model.shapes}
+
+
+def batches_of(images: Federation, number: int, epoch: int, items: Any = None) -> list[Any]:
+    """The mini-batches of a client's epoch in round 0, first fit."""
+    client = images.clients[number]
+    training = np.flatnonzero(client.roles == TRAIN) if items is None else items
+    order = streams.generator(5, "order", number, 0, 0, epoch).permutation(training)
+    return [order[first : first + BATCH] for first in range(0, max(len(order) - BATCH, 0) + 1, BATCH)]
+
+
+@pytest.mark.parametrize("block_size", [1, 3, 4])
+def test_an_objective_sees_features_and_labels_of_its_mini_batch(images: Federation, block_size: int) -> None:
+    """Cross-entropy of the head on perturbed embeddings, and a term of labels: by its own forward pass."""
+    clients, stack = image_clients(images, block_size)
+    strength = torch.tensor([0.1, 0.2, 0.3, 0.4])
+
+    def objective(models: Stack, batch: Batch) -> Tensor:
+        embedding = batch.embed(models)
+        logits = batch.head(models, embedding * 0.5)
+        share = batch.label_counts / batch.label_counts.sum(dim=1, keepdim=True)
+        length = (embedding.square().sum(dim=2) * batch.weights).sum(dim=1)
+        return batch.cross_entropy(logits) + batch.of(strength) * length * share.square().sum(dim=1)
+
+    trained = clients.fit(stack, objective=objective)
+    for number, client in enumerate(images.clients):
+        network = plain_copy(stack, number).train()
+        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
+        for epoch in range(2):
+            for batch in batches_of(images, number, epoch):
+                optimiser.zero_grad()
+                labels = torch.from_numpy(client.labels[batch])
+                embedding = network[:-1](normalised(client.features[batch]))
+                loss = functional.cross_entropy(network[-1](embedding * 0.5), labels)
+                share = torch.bincount(labels, minlength=CLASSES) / len(batch)
+                length = embedding.square().sum(dim=1).mean()
+                (loss + strength[number] * length * share.square().sum()).backward()
+                optimiser.step()
+        for name, value in trained.items():
+            expected = turned(name, of_module(network, name))
+            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_given_items_alone_are_in_the_mini_batches(images: Federation) -> None:
+    """Halves of the training items; a client of one item has a batch of it."""
+    clients, stack = image_clients(images)
+    half = [items[: max(len(items) // 2, 2)] for items in clients.training]
+    trained = clients.fit(stack, items=half, epochs=2)
+    assert clients.passes == pytest.approx(
+        2 * np.mean([len(some) / len(every) for some, every in zip(half, clients.training, strict=True)])
+    )
+    for number, client in enumerate(images.clients):
+        network = plain_copy(stack, number).train()
+        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
+        for epoch in range(2):
+            for batch in batches_of(images, number, epoch, half[number]):
+                optimiser.zero_grad()
+                logits = network(normalised(client.features[batch]))
+                functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])).backward()
+                optimiser.step()
+        for name, value in trained.items():
+            expected = turned(name, of_module(network, name))
+            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("block_size", [1, 4])
+def test_items_left_over_are_a_short_batch_where_asked_for(images: Federation, block_size: int) -> None:
+    """Clients of 3, 9, 28 and 29 training images, of which the second has one left over, which is none."""
+    clients, stack = image_clients(images, block_size)
+    seen: list[list[int]] = [[] for _ in images.clients]
+
+    def objective(models: Stack, batch: Batch) -> Tensor:
+        for number in batch.of(clients.numbers):
+            seen[number].append(batch.labels.shape[1])
+        return cross_entropy(models, batch)
+
+    trained = clients.fit(stack, objective=objective, epochs=1, short_batch=True)
+    assert seen == [[3], [8], [8, 8, 8, 4], [8, 8, 8, 5]]
+    for number, client in enumerate(images.clients):
+        network = plain_copy(stack, number).train()
+        order = streams.generator(5, "order", number, 0, 0, 0).permutation(clients.training[number])
+        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
+        for batch in np.split(order, np.cumsum(seen[number])[:-1]):
+            batch = batch[: seen[number][0]]
+            optimiser.zero_grad()
+            logits = network(normalised(client.features[batch]))
+            functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])).backward()
+            optimiser.step()
+        for name, value in trained.items():
+            expected = turned(name, of_module(network, name))
+            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_clients_without_items_take_no_step(images: Federation) -> None:
+    clients, stack = image_clients(images)
+    items = [np.zeros(0, np.int64), *clients.training[1:]]
+    trained = clients.fit(stack, items=items)
+    for name, value in trained.items():
+        assert torch.equal(value[0], stack[name][0])
+    assert clients.losses[0] == 0
+    assert all(not torch.equal(trained["fc.weight"][row], stack["fc.weight"][row]) for row in (1, 2, 3))
+
+
+def graph_clients(federation: Federation, **client: Any) -> tuple[Clients, Stack]:
+
+    settings = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, **client}
+    it = Run(make_spec("local", federation, client=settings), federation, block_size=2)
+    it.clients.begin_round(0)
+    return it.clients, it.own
+
+
+def test_a_projection_follows_every_step(federation: Federation) -> None:
+    """Clamped to a box of each client's own after every step, which is not clamping at the end."""
+    clients, start = graph_clients(federation)
+    bound = torch.linspace(0.02, 0.1, len(federation))
+
+    def box(models: Stack, batch: Batch) -> None:
+        for value in models.values():
+            limit = batch.of(bound).view(-1, *[1] * (value.dim() - 1))
+            value.copy_(torch.maximum(torch.minimum(value, limit), -limit))
+
+    def clamped(stack: Stack) -> dict[str, Tensor]:
+        limits = {name: bound.view(-1, *[1] * (value.dim() - 1)) for name, value in stack.items()}
+        return {
+            name: torch.maximum(torch.minimum(value, limits[name]), -limits[name])
+            for name, value in stack.items()
+        }
+
+    by_hand: Stack = start
+    for _ in range(3):
+        by_hand = clamped(copied(clients.fit(by_hand, epochs=1, copy="by hand")))
+    projected = copied(clients.fit(start, epochs=3, project=box))
+    assert furthest(projected, by_hand) < 1e-6
+    assert furthest(projected, clamped(clients.fit(start, epochs=3, copy="at the end"))) > 1e-3
+
+
+def test_a_projection_reaches_mini_batches(images: Federation) -> None:
+    clients, stack = image_clients(images)
+    bound = torch.tensor([0.01, 0.02, 0.03, 0.04])
+
+    def box(models: Stack, batch: Batch) -> None:
+        limit = batch.of(bound)[:, None]
+        models["fc.bias"].copy_(torch.maximum(torch.minimum(models["fc.bias"], limit), -limit))
+
+    trained = clients.fit(stack, project=box)
+    assert torch.allclose(trained["fc.bias"].abs().amax(dim=1), bound)
+
+
+def test_an_optimiser_of_ones_own_has_its_rate(federation: Federation) -> None:
+    """One step of plain SGD moves in proportion to the rate; decay of single parameters is their own."""
+    clients, start = graph_clients(federation)
+    usual = copied(clients.fit(start, epochs=1))
+    faster = copied(clients.fit(start, epochs=1, optimiser=Optimiser("sgd", 0.3), copy="faster"))
+    decayed = copied(
+        clients.fit(
+            start,
+            epochs=1,
+            optimiser=Optimiser("sgd", 0.1, 0.0, {"conv1.weight": 0.5}),
+            copy="decayed",
+        )
+    )
+    for name, value in start.items():
+        assert torch.allclose(faster[name] - value, 3 * (usual[name] - value), atol=1e-6)
+        decay = 0.1 * 0.5 * value if name == "conv1.weight" else 0.0
+        assert torch.allclose(decayed[name], usual[name] - decay, atol=1e-6)
+    adam = clients.fit(start, epochs=1, optimiser=Optimiser("adam", 0.01), copy="adam")
+    moved = (adam["head.bias"] - start["head.bias"]).abs()
+    assert torch.allclose(moved, torch.full_like(moved, 0.01), rtol=1e-3)  # Adam's first step is its rate
+
+
+def test_losses_are_those_of_the_last_epoch(federation: Federation) -> None:
+    """Before its step, by client; what an objective adds beside the cross-entropy is not logged."""
+    clients, start = graph_clients(federation)
+    assert clients.losses.isnan().all()
+
+    def objective(models: Stack, batch: Batch) -> Tensor:
+        return cross_entropy(models, batch) + 100.0
+
+    first = clients.reduce(start, lambda models, batch: cross_entropy(models, batch))
+    once = copied(clients.fit(start, epochs=1, objective=objective))
+    assert torch.allclose(clients.losses, first, atol=1e-6)
+    assert clients.loss == pytest.approx(float(first.mean()), rel=1e-5)
+    second = clients.reduce(once, lambda models, batch: cross_entropy(models, batch))
+    clients.fit(start, epochs=2, copy="again")
+    assert torch.allclose(clients.losses, second, atol=1e-6)
+    assert clients.loss == pytest.approx(float(torch.stack([first, second]).mean()), rel=1e-5)
+
+
+def test_losses_are_means_over_mini_batches(images: Federation) -> None:
+    """The mean over a client's batches of an epoch, each before its own step."""
+    for block_size in (1, 4):
+        clients, stack = image_clients(images, block_size, epochs=1)
+        clients.fit(stack)
+        for number, client in enumerate(images.clients):
+            network = plain_copy(stack, number).train()
+            optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
+            losses = []
+            for batch in batches_of(images, number, 0):
+                optimiser.zero_grad()
+                logits = network(normalised(client.features[batch]))
+                loss = functional.cross_entropy(logits, torch.from_numpy(client.labels[batch]))
+                loss.backward()
+                optimiser.step()
+                losses.append(loss.item())
+            assert float(clients.losses[number]) == pytest.approx(np.mean(losses), rel=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_every_client_stops_by_its_own_loss_within_a_cap(optimizer: str) -> None:
+    """Epochs go on for those whose loss is above a level, as for each client trained alone."""
+    federation = random_federation((9, 31, 60, 5, 22))
+    level, cap = 0.9, 6
+    client = {"optimizer": optimizer, "learning_rate": 0.5 if optimizer == "sgd" else 0.02}
+    clients, start = graph_clients(federation, **client)
+    models = copied(start)
+    epochs = torch.zeros(clients.count, dtype=torch.int64)
+    rows = clients.rows
+    for _ in range(cap):
+        some = clients.some(rows)
+        trained = some.fit({name: value[rows] for name, value in models.items()}, epochs=1)
+        for name, value in trained.items():
+            models[name][rows] = value
+        epochs[rows] += 1
+        rows = rows[some.losses > level]
+        if not len(rows):
+            break
+    assert epochs.min() < epochs.max() == cap, "some stop early, one at the cap"
+    for number in range(clients.count):
+        alone, _ = graph_clients(federation, **client)
+        whole = alone.fit(start, epochs=int(epochs[number]))
+        for name, value in whole.items():
+            assert torch.allclose(models[name][number], value[number], atol=1e-5), (number, name)
+    assert clients.passes == pytest.approx(float(epochs.float().mean()))
+
+
+def start(model: CNN, clients: int) -> dict[str, Tensor]:
+    drawn = [model.initial(np.random.default_rng(number)) for number in range(clients)]
+    return {name: torch.from_numpy(np.stack([one[name] for one in drawn])) for name in model.shapes}
+
+
+@pytest.mark.parametrize("block_size", [1, 3, 5])
+def test_local_training_equals_a_plain_loop_over_clients(block_size: int) -> None:
+    """Two rounds of three epochs: parameters and running statistics."""
+    clients = image_federation(*IMAGE_COUNTS).clients
+    assert [client.count(TRAIN) for client in clients] == [3, 9, 28, 29, 49]
+    request = image_spec("local", len(clients))
+    model = CNN(clients, CLASSES, SETTINGS)
+    engine = Clients(request, model, clients, CLASSES, torch.device("cpu"), block_size)
+    stack = start(model, len(clients))
+    plain = [plain_copy(stack, number) for number in range(len(clients))]
+    initial = {name: value.clone() for name, value in stack.items()}
+    trained = stack
+    for round in range(2):
+        engine.begin_round(round)
+        trained = dict(engine.fit(trained))
+        for number, (network, client) in enumerate(zip(plain, clients, strict=True)):
+            plain_epochs(network, client, (number, round, 0), 3)
+            for name, value in trained.items():
+                expected = turned(name, of_module(network, name))
+                torch.testing.assert_close(value[number], expected, rtol=1e-5, atol=1e-5)
+    assert all(torch.equal(stack[name], initial[name]) for name in stack)

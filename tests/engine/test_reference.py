@@ -1,0 +1,157 @@
+"""The stacked engine against one client after the other, and against a loop written out here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from plain_cnn import (
+    federation,
+    spec,
+)
+from toy_federations import copied, furthest, make_spec, play, random_federation
+
+from bench.engine.clients import Clients
+from bench.engine.reference import SequentialClients
+from bench.engine.run import Run
+from bench.errors import NotApplicableError
+from bench.federation.types import TRAIN, Client, Federation
+
+
+@pytest.fixture(scope="module", params=["sparse", "dense"])
+def some_federation(request: pytest.FixtureRequest) -> Federation:
+    return random_federation(dense=request.param == "dense", seed=3)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "local", "fedper"])
+def test_blocks_equal_one_client_after_the_other(some_federation: Federation, method: str) -> None:
+    spec = make_spec(method, some_federation, rounds=4, local_epochs=3, client={"dropout": 0.5})
+    sequential = play(spec, some_federation, clients_type=SequentialClients)
+    for block_size in (1, 2, 3, 5):
+        stacked = play(spec, some_federation, block_size=block_size)
+        assert furthest(stacked.own, sequential.own) < 1e-5
+        for key, counts in stacked.correct().items():
+            assert np.array_equal(counts, sequential.correct()[key]), key
+
+
+def test_the_federation_of_these_tests_has_the_hard_cases(some_federation: Federation) -> None:
+    clients = some_federation.clients
+    assert len({len(client.ids) for client in clients}) == len(clients)
+    assert clients[1].edges is not None
+    degrees = np.bincount(clients[1].edges[0], minlength=len(clients[1].ids))
+    assert (degrees == 0).sum() >= 2
+    assert set(clients[1].ids) & set(clients[2].ids)
+    run = Run(make_spec("local", some_federation), some_federation, block_size=2)
+    laid_out_dense = {block.inputs.dense is not None for block in run.clients.blocks}  # type: ignore[attr-defined]
+    assert laid_out_dense == {isinstance(clients[0].features, np.ndarray)}
+
+
+def dense_adjacency(client: Client) -> torch.Tensor:
+    """D^-1/2 (A + I) D^-1/2, entry by entry."""
+    nodes = len(client.ids)
+    matrix = np.eye(nodes)
+    assert client.edges is not None
+    for u, v in client.edges.T:
+        matrix[v, u] = 1
+    degree = matrix.sum(axis=1)
+    for u in range(nodes):
+        for v in range(nodes):
+            matrix[u, v] /= np.sqrt(degree[u]) * np.sqrt(degree[v])
+    return torch.tensor(matrix, dtype=torch.float32)
+
+
+def plain_logits(w: dict[str, torch.Tensor], adjacency: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    hidden = torch.relu(adjacency @ x @ w["conv1.weight"] + w["conv1.bias"])
+    hidden = torch.relu(adjacency @ hidden @ w["conv2.weight"] + w["conv2.bias"])
+    return hidden @ w["head.weight"] + w["head.bias"]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_local_training_equals_a_plain_autograd_loop(some_federation: Federation, optimizer: str) -> None:
+    settings = {"dropout": 0.0, "optimizer": optimizer, "learning_rate": 0.02, "weight_decay": 5e-3}
+    spec = make_spec("local", some_federation, rounds=3, local_epochs=4, client=settings)
+    run = Run(spec, some_federation, block_size=2)
+    start = copied(run.own)
+    run.warm_up()
+    losses = []
+    for index, client in enumerate(some_federation.clients):
+        w = {name: value[index].clone().requires_grad_() for name, value in start.items()}
+        kind = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
+        stepper = kind(list(w.values()), lr=0.02, weight_decay=5e-3)
+        features = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
+        x, adjacency = torch.from_numpy(features), dense_adjacency(client)
+        train = torch.from_numpy(np.flatnonzero(client.roles == TRAIN))
+        labels = torch.from_numpy(client.labels)
+        own_losses = []
+        for _ in range(12):
+            stepper.zero_grad()
+            logits = plain_logits(w, adjacency, x)
+            loss = torch.nn.functional.cross_entropy(logits[train], labels[train])
+            loss.backward()
+            stepper.step()
+            own_losses.append(loss.item())
+        losses.append(own_losses)
+        start = {
+            name: torch.cat([v[:index], w[name].detach()[None], v[index + 1 :]]) for name, v in start.items()
+        }
+    for round in range(3):
+        run.step(round)
+    assert furthest(run.own, start) < 1e-5
+    by_round = np.array(losses).mean(axis=0).reshape(3, 4).mean(axis=1)
+    np.testing.assert_allclose(run.loss, by_round, rtol=1e-5)
+    for index, client in enumerate(some_federation.clients):
+        features = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
+        w = {name: value[index] for name, value in start.items()}
+        hit = plain_logits(w, dense_adjacency(client), torch.from_numpy(features)).argmax(dim=1).numpy()
+        for role, split in enumerate(("train", "val", "test")):
+            expected = ((hit == client.labels) & (client.roles == role)).sum()
+            assert run.correct()[("trained", split)][-1, index] == expected
+
+
+def test_fedavg_equals_a_plain_loop_over_clients(some_federation: Federation) -> None:
+    """Adam's moments stay with their client although its weights are replaced every round."""
+    spec = make_spec("fedavg", some_federation, rounds=3, local_epochs=2, client={"dropout": 0.0})
+    run = Run(spec, some_federation)
+    model = {name: value[0].clone() for name, value in run.method.broadcast(0).model.items()}
+    clients = some_federation.clients
+    stores = [{name: value.clone().requires_grad_() for name, value in model.items()} for _ in clients]
+    steppers = [torch.optim.Adam(list(w.values()), lr=0.01, weight_decay=5e-4) for w in stores]
+    for _ in range(3):
+        for client, w, stepper in zip(clients, stores, steppers, strict=True):
+            with torch.no_grad():
+                for name, value in w.items():
+                    value.copy_(model[name])
+            features = (
+                client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
+            )
+            train = torch.from_numpy(np.flatnonzero(client.roles == TRAIN))
+            for _ in range(2):
+                stepper.zero_grad()
+                logits = plain_logits(w, dense_adjacency(client), torch.from_numpy(features))
+                labels = torch.from_numpy(client.labels)[train]
+                torch.nn.functional.cross_entropy(logits[train], labels).backward()
+                stepper.step()
+        model = {name: torch.stack([w[name].detach() for w in stores]).mean(dim=0) for name in model}
+    run.warm_up()
+    for round in range(3):
+        run.step(round)
+    averaged = {name: value[0] for name, value in run.method.broadcast(3).model.items()}
+    assert furthest(averaged, model) < 1e-5
+
+
+def test_extra_losses_are_not_for_the_reference(some_federation: Federation) -> None:
+    spec = make_spec("fedprox", some_federation)
+    with pytest.raises(NotApplicableError, match="cross-entropy only"):
+        play(spec, some_federation, clients_type=SequentialClients)
+
+
+@pytest.mark.parametrize("model", ["cnn", pytest.param("resnet18", marks=pytest.mark.slow)])
+def test_rounds_equal_those_of_the_reference_for_speed(model: str) -> None:
+    """One epoch of few steps: a difference of one digit grows from step to step."""
+    toy = federation(12, 40)
+    request = spec("fedavg", len(toy), rounds=2, epochs=1).with_settings({"client.model": model})
+    stacked, plain = (play(request, toy, clients_type=kind) for kind in (Clients, SequentialClients))
+    assert furthest(stacked.own, plain.own) < 1e-5
+    np.testing.assert_allclose(stacked.loss, plain.loss, rtol=1e-4)
+    for key, counts in stacked.correct().items():
+        assert np.array_equal(counts, plain.correct()[key])

@@ -1,0 +1,54 @@
+"""Attention between clients, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from bench.methods._attention import ClientAttention, FreeMatrix
+from bench.nn.randomness import seeded
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_every_time() -> None:
+    torch.manual_seed(0)
+
+
+def test_attention_is_equation_10_with_scaling_and_residual() -> None:
+    with seeded(0):
+        attention = ClientAttention(4, residual=True)
+        plain = ClientAttention(4, residual=False)
+        x = torch.randn(3, 4)
+        for parameter in attention.parameters():
+            parameter.data = torch.randn(4, 4)
+    plain.load_state_dict(attention.state_dict())
+    q, k, v = (x @ matrix for matrix in (attention.query, attention.key, attention.value))
+    expected = torch.zeros(3, 4)
+    for i in range(3):
+        weights = [math.exp(float(q[i] @ k[j]) / 2) for j in range(3)]  # sqrt(4) = 2
+        for j in range(3):
+            expected[i] += weights[j] / sum(weights) * v[j].detach()
+    assert torch.allclose(plain(x), expected, atol=1e-5)
+    assert torch.allclose(attention(x), x + expected, atol=1e-5)
+
+
+def test_attention_starts_near_a_plain_mean_beside_the_client_itself() -> None:
+    with seeded(0):
+        attention = ClientAttention(16, residual=True)
+        x = torch.randn(5, 16)
+    assert torch.allclose(attention(x), x + x.mean(dim=0), atol=0.1)
+
+
+def test_attention_follows_its_clients_and_the_free_matrix_does_not() -> None:
+    order = [2, 0, 3, 1]
+    with seeded(0):
+        attention, free = ClientAttention(6, residual=True), FreeMatrix(4)
+        x = torch.randn(4, 6)
+        noise = torch.randn(4, 4)
+    assert torch.equal(free(x), x)
+    assert torch.allclose(attention(x)[order], attention(x[order]), atol=1e-6)
+    free.matrix.data += noise
+    assert torch.allclose(free(x), (torch.eye(4) + noise) @ x)
+    assert not torch.allclose(free(x)[order], free(x[order]), atol=1e-2)

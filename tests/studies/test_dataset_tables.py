@@ -1,0 +1,49 @@
+"""Measured statistics of data sets beside those of the papers' tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from federation_toys import random_graph
+
+from bench.data import Data
+from bench.dataset import Dataset
+from bench.federation.prepared import Prepared
+from bench.sources import Sources
+from bench.studies.dataset_tables import (
+    DataTable,
+    Statistic,
+    dataset_tables,
+    published_statistics,
+)
+
+
+def test_published_values_are_those_of_the_papers_tables() -> None:
+    values = published_statistics("fedsheafhn_final")
+    assert values["cora", "non-overlapping", 10, "heterogeneity"] == 0.606
+    assert values["photo", "overlapping", 30, "heterogeneity"] == 0.696
+    assert values["ogbn-arxiv", "global", 1, "edges"] == 2315598
+    values = published_statistics("fedhgn")
+    assert values["coauthorship_cora", "label-dirichlet", 9, "border_hyperedges"] == 921
+    assert values["cora", "label-dirichlet", 8, "cross_client_edges"] == 4623
+
+
+class Once(DataTable):
+    """One made-up number of every data set."""
+
+    def applies(self, data: Data) -> bool:
+        return True
+
+    def statistics(self, prepared: Prepared, sources: Sources) -> Iterator[Statistic]:
+        yield self.statistic(prepared.dataset.name, ("global", 1), "nodes", 7.0)
+
+
+def test_every_study_that_describes_such_data_has_a_table(use_toy: Callable[..., type[Dataset]]) -> None:
+    use_toy(random_graph(30))
+    elsewhere = Once("fedsheafhn_final", names={"toy": "cora"})
+    both = dataset_tables("toy", [Once("fedhgn"), elsewhere])
+    assert [table.statistics[0].published for table in both] == [None, 2485]
+    assert all(table.statistics[0].measured == 7 and not table.missing_reason for table in both)
+    (none,) = dataset_tables("toy", [])
+    assert (none.statistics, none.rows) == ((), [])
+    assert none.missing_reason

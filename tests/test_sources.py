@@ -1,0 +1,342 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import multiprocessing
+import os
+import socket
+import tarfile
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from bench import download
+from bench.errors import NoDataError, RequestError
+from bench.sources import RawFile, Sources
+
+pytestmark = pytest.mark.usefixtures("home")
+
+CONTENT = b"raw bytes\n" * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+def put(path: Path, content: bytes = CONTENT) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def files_below(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    requests: list[str]
+
+    def do_GET(self) -> None:
+        self.server.requests.append(self.path)  # type: ignore[attr-defined]
+        super().do_GET()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ThreadingHTTPServer]:
+    """Serves ``tmp_path/served`` and keeps the paths that were asked for."""
+    (tmp_path / "served").mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "served"))) as running:
+        running.requests = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def address(server: ThreadingHTTPServer, name: str) -> str:
+    return f"http://127.0.0.1:{server.server_port}/{name}"
+
+
+def test_the_first_root_that_has_the_file_wins(tmp_path: Path) -> None:
+    file = RawFile("set/a.bin", SHA256)
+    put(tmp_path / "two" / "set" / "a.bin")
+    put(tmp_path / "three" / "set" / "a.bin")
+    roots = tuple(tmp_path / name for name in ("one", "two", "three"))
+    assert Sources(roots, download=False).get(file) == tmp_path / "two" / "set" / "a.bin"
+
+
+def test_bench_home_is_searched_last(tmp_path: Path, home: Path) -> None:
+    file = RawFile("set/a.bin", SHA256)
+    put(home / "data" / "set" / "a.bin")
+    assert Sources((tmp_path,), download=False).get(file) == home / "data" / "set" / "a.bin"
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+def test_a_wrong_checksum_is_refused_and_named(tmp_path: Path, algorithm: str) -> None:
+    expected = hashlib.new(algorithm, CONTENT).hexdigest()
+    file = RawFile("a.bin", **{algorithm: expected})
+    path = put(tmp_path / "a.bin", b"other")
+    digest = hashlib.new(algorithm, b"other").hexdigest()
+    with pytest.raises(RequestError) as caught:
+        Sources((tmp_path,)).get(file)
+    assert not isinstance(caught.value, NoDataError)
+    for part in (str(path), expected, digest, "replace"):
+        assert part in str(caught.value)
+    path.write_bytes(CONTENT)
+    assert Sources((tmp_path,)).get(file) == path
+
+
+def test_a_file_that_changes_after_a_good_check_is_checked_again(tmp_path: Path) -> None:
+    file = RawFile("a.bin", SHA256)
+    path = put(tmp_path / "a.bin")
+    sources = Sources((tmp_path,), download=False)
+    sources.get(file)
+    path.write_bytes(b"X" + CONTENT[1:])  # the same size
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(RequestError, match="damaged"):
+        sources.get(file)
+
+
+def test_a_checked_file_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RawFile("a.bin", SHA256)
+    put(tmp_path / "a.bin")
+    Sources((tmp_path,), download=False).get(file)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("read again")
+
+    monkeypatch.setattr(hashlib, "file_digest", fail)
+    Sources((tmp_path,), download=False).get(file)
+
+
+def test_other_places_count_only_if_the_bytes_fit(tmp_path: Path) -> None:
+    file = RawFile("full/a.bin", SHA256, also=("a.bin",))
+    put(tmp_path / "one" / "a.bin", b"of another data set")
+    right = put(tmp_path / "two" / "a.bin")
+    assert Sources((tmp_path / "one", tmp_path / "two"), download=False).get(file) == right
+    with pytest.raises(NoDataError, match=r"one/a\.bin is another file"):
+        Sources((tmp_path / "one",), download=False).get(file)
+
+
+def test_every_missing_file_is_named_and_nothing_is_written(tmp_path: Path, home: Path) -> None:
+    files = [RawFile(f"set/{name}.bin", SHA256) for name in "abc"]
+    put(tmp_path / "root" / "set" / "b.bin")
+    with pytest.raises(NoDataError) as caught:
+        Sources((tmp_path / "root",), download=False).get_all(files)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in ("set/a.bin, set/c.bin", str(tmp_path / "root"), "--data-root", "BENCH_DATA"):
+        assert part in message
+    assert "set/b.bin" not in message
+    assert not home.exists()
+
+
+def test_a_missing_file_is_downloaded_once(tmp_path: Path, home: Path, server: ThreadingHTTPServer) -> None:
+    put(tmp_path / "served" / "a.bin")
+    file = RawFile("set/a.bin", SHA256, address(server, "a.bin"))
+    for _ in range(2):
+        path = Sources(()).get(file)
+        assert path == home / "data" / "set" / "a.bin"
+        assert path.read_bytes() == CONTENT
+    assert server.requests == ["/a.bin"]  # type: ignore[attr-defined]
+    assert files_below(home) == [path]
+
+
+def test_nothing_is_downloaded_where_a_root_has_it(tmp_path: Path, server: ThreadingHTTPServer) -> None:
+    path = put(tmp_path / "root" / "a.bin")
+    file = RawFile("a.bin", SHA256, address(server, "a.bin"))
+    assert Sources((tmp_path / "root",)).get(file) == path
+    assert server.requests == []  # type: ignore[attr-defined]
+
+
+def test_downloaded_bytes_are_checked(tmp_path: Path, home: Path, server: ThreadingHTTPServer) -> None:
+    put(tmp_path / "served" / "a.bin", b"<html>try later</html>")
+    with pytest.raises(NoDataError, match="something else than the published file"):
+        Sources(()).get(RawFile("a.bin", SHA256, address(server, "a.bin")))
+    assert files_below(home) == []
+
+
+def test_a_host_that_lacks_the_file(home: Path, server: ThreadingHTTPServer) -> None:
+    with pytest.raises(NoDataError, match="answered 404 Not Found"):
+        Sources(()).get(RawFile("a.bin", SHA256, address(server, "a.bin")))
+    assert not home.exists()
+
+
+def _fetch(url: str) -> None:
+    Sources(()).get(RawFile("a.bin", SHA256, url))
+
+
+def test_processes_that_want_the_same_file_get_it(
+    tmp_path: Path, home: Path, server: ThreadingHTTPServer
+) -> None:
+    put(tmp_path / "served" / "a.bin")
+    context = multiprocessing.get_context("fork")
+    workers = [context.Process(target=_fetch, args=(address(server, "a.bin"),)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
+    assert files_below(home) == [home / "data" / "a.bin"]
+
+
+def test_a_closed_port_fails_at_once_and_is_remembered(home: Path) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/a.bin"
+        started = time.monotonic()
+        with pytest.raises(NoDataError, match="cannot be reached"):
+            Sources(()).get(RawFile("a.bin", SHA256, url))
+        with pytest.raises(NoDataError, match="did not answer a moment ago"):
+            Sources(()).get(RawFile("b.bin", SHA256, url))
+        assert time.monotonic() - started < download.WAIT
+    assert not home.exists()
+
+
+def test_the_wait_for_a_silent_host_is_within_ten_seconds() -> None:
+    assert download.WAIT < 10
+
+
+@pytest.mark.parametrize("sends", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"])
+def test_a_silent_host_costs_one_wait_for_all_files(
+    home: Path, monkeypatch: pytest.MonkeyPatch, sends: bytes
+) -> None:
+    """A server that accepts and says nothing, or sends headers and no byte of the file."""
+    monkeypatch.setattr(download, "WAIT", 0.4)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        kept: list[socket.socket] = []
+
+        def accept() -> None:
+            with suppress(OSError):  # the end of the test
+                while True:
+                    connection, _ = listening.accept()
+                    kept.append(connection)
+                    if sends:
+                        connection.recv(4096)
+                        connection.sendall(sends)
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/a.bin"
+        files = [RawFile(f"{name}.bin", SHA256, url) for name in "abc"]
+        started = time.monotonic()
+        with pytest.raises(NoDataError, match=r"did not answer within 0.4 s"):
+            Sources(()).get_all(files)
+        for file in files:
+            with pytest.raises(NoDataError):
+                Sources(()).get(file)
+        assert time.monotonic() - started >= 0.4
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        assert len(kept) == 1, "asked once"
+        for connection in kept:
+            connection.close()
+    assert not home.exists()
+
+
+class Stalling(BaseHTTPRequestHandler):
+    """Sends half of the file, then nothing more until the test ends."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        self.wfile.write(CONTENT[: len(CONTENT) // 2])
+        self.server.ended.wait(10)  # type: ignore[attr-defined]
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_host_that_stops_halfway_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "WAIT", 0.4)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Stalling) as running:
+        running.ended = threading.Event()  # type: ignore[attr-defined]
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            with pytest.raises(NoDataError, match="stopped sending"):
+                Sources(()).get(RawFile("a.bin", SHA256, address(running, "a.bin")))
+        finally:
+            running.ended.set()  # type: ignore[attr-defined]
+            running.shutdown()
+            thread.join()
+    assert files_below(home) == []
+
+
+def test_a_home_that_cannot_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: ThreadingHTTPServer
+) -> None:
+    put(tmp_path / "served" / "a.bin")
+    monkeypatch.setenv("BENCH_HOME", str(put(tmp_path / "a file, not a folder")))
+    with pytest.raises(RequestError, match=r"cannot write .* set BENCH_HOME"):
+        Sources(()).get(RawFile("a.bin", SHA256, address(server, "a.bin")))
+
+
+def zip_of(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def tar_of(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        info = tarfile.TarInfo(name)
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("packed", [zip_of("in/a.bin", CONTENT), tar_of("in/a.bin", CONTENT)])
+def test_a_member_is_unpacked_from_an_archive_at_hand(tmp_path: Path, home: Path, packed: bytes) -> None:
+    archive = RawFile("set/all.zip", hashlib.sha256(packed).hexdigest())
+    file = RawFile("set/a.bin", SHA256, archive=archive, member="in/a.bin")
+    put(tmp_path / "root" / "set" / "all.zip", packed)
+    sources = Sources((tmp_path / "root",), download=False)
+    assert sources.at_hand(file) is not None
+    path = sources.get(file)
+    assert path == home / "data" / "set" / "a.bin"
+    assert path.read_bytes() == CONTENT
+    assert files_below(tmp_path / "root") == [tmp_path / "root" / "set" / "all.zip"]
+
+
+def test_an_archive_is_downloaded_once_for_its_members(
+    tmp_path: Path, home: Path, server: ThreadingHTTPServer
+) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packing:
+        packing.writestr("in/a", b"a")
+        packing.writestr("in/b", b"b")
+    put(tmp_path / "served" / "all.zip", buffer.getvalue())
+    archive = RawFile("all.zip", hashlib.sha256(buffer.getvalue()).hexdigest(), address(server, "all.zip"))
+    files = [RawFile(name, archive=archive, member=f"in/{name}") for name in "ab"]
+    assert [path.read_bytes() for path in Sources(()).get_all(files)] == [b"a", b"b"]
+    assert server.requests == ["/all.zip"]  # type: ignore[attr-defined]
+
+
+def test_an_archive_is_checked_before_it_is_opened(tmp_path: Path, home: Path) -> None:
+    packed = zip_of("in/a.bin", CONTENT)
+    archive = RawFile("all.zip", "0" * 64)
+    put(tmp_path / "all.zip", packed)
+    with pytest.raises(RequestError, match="expected sha256 0000"):
+        Sources((tmp_path,)).get(RawFile("a.bin", archive=archive, member="in/a.bin"))
+    assert not home.exists()
+
+
+def test_a_member_with_a_wrong_checksum_is_not_kept(tmp_path: Path, home: Path) -> None:
+    packed = zip_of("in/a.bin", b"other")
+    archive = RawFile("all.zip", hashlib.sha256(packed).hexdigest())
+    put(tmp_path / "all.zip", packed)
+    with pytest.raises(RequestError, match="damaged"):
+        Sources((tmp_path,)).get(RawFile("a.bin", SHA256, archive=archive, member="in/a.bin"))
+    assert files_below(home) == []
