@@ -1,0 +1,53 @@
+"""The test of ``bench/X/y.py`` is ``tests/X/test_y.py``; a leading ``_`` of a module is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+ELSEWHERE = {
+    "test_image_path.py": "from a request to every client's results, on images",
+    "test_imports.py": "every module: which may import which",
+    "test_mirror.py": "every file of tests",
+    "test_platforms.py": "sweep and report where a system lacks signals and fork",
+    "cli/test_entry_points.py": "plug-ins of installed packages, through every command that meets them",
+    "datasets/test_raw_datasets.py": "every data set of raw files",
+    "docs/test_results_workflow.py": ".github/workflows/results.yml",
+    "figures/test_lines.py": "lines of one method, through charts, curves and style",
+    "leaderboard/test_browser.py": "the whole site in a real browser",
+    "leaderboard/test_dataset_pages.py": "data sets' pages, from what ships and from stored runs",
+    "leaderboard/test_leaderboard_commands.py": "``bench leaderboard`` as a user calls it",
+    "leaderboard/test_site.py": "the whole site without a browser",
+    "leaderboard/test_wording.py": "every page: what things are called, and in which order they are offered",
+    "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",
+    "methods/test_contract.py": "every method: the contract and its exceptions",
+    "methods/test_initial_models.py": "several methods: whether own initial models matter",
+    "methods/test_plain_methods.py": "several methods: against loops in plain torch",
+    "methods/test_toy_methods.py": "toy_methods.py beside it, which documents the seam",
+    "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
+    "pages/test_elements.py": "the picture of ranks that reports and leaderboard share",
+    "statistics/test_paired_tests.py": "paired.py and summary.py",
+    "statistics/test_summaries.py": "summary.py",
+    "store/test_bundle_mutations.py": "a thousand damaged bundles, through check and import",
+    "store/test_servers.py": "the store, claims and sweeps on a server",
+    "sweep/test_faults.py": "a sweep's processes, killed at every place",
+}
+"""A file that checks something across modules -> what."""
+
+
+def mirrored(test: Path) -> list[Path]:
+    """Where the file may be that a test file is of."""
+    folder, name = test.parts[0] if len(test.parts) > 1 else "", test.name.removeprefix("test_")
+    if folder == "docs":
+        return list((ROOT / "docs").glob(f"{test.stem.removeprefix('test_').replace('_', '[_-]')}.*"))
+    if folder == "reports":
+        return [ROOT / folder / test.stem.removeprefix("test_").removesuffix("_study") / "study.py"]
+    home = ROOT if folder in ("methods", "datasets") else ROOT / "bench"
+    return [home / test.with_name(name), home / test.with_name("_" + name)]
+
+
+def test_every_test_file_mirrors_a_module_or_says_why_not() -> None:
+    tests = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    alone = {test.as_posix() for test in tests if not any(path.exists() for path in mirrored(test))}
+    assert alone == set(ELSEWHERE)
