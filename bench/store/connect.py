@@ -169,13 +169,14 @@ def writing(engine: Engine) -> Engine:
 class SQLite(Database):
     """An SQLite file."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS) -> None:
         scheme, _, path = url.partition(":///")
         if scheme != "sqlite" or path in ("", ":memory:"):
             text = without_password(url)
             raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{text}'")
         self.path = Path(path).expanduser()
         self.url, self.name = url, str(self.path)
+        self._busy_seconds = busy_seconds
 
     def empty(self) -> bool:
         """No file, or one without tables: another process may be about to make them."""
@@ -233,7 +234,7 @@ class SQLite(Database):
             # Without write access SQLite cannot make the files that WAL mode shares between readers.
             query = {"mode": "ro", "immutable": "1"}
         url = URL.create("sqlite", database=f"file:{quote(str(path))}", query={**query, "uri": "true"})
-        engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS}, poolclass=NullPool)
+        engine = create_engine(url, connect_args={"timeout": self._busy_seconds}, poolclass=NullPool)
         explain(engine, self.name, _is_locked)
 
         @event.listens_for(engine, "connect")
@@ -255,7 +256,7 @@ class SQLite(Database):
 
         SQLite itself does not wait where another process is at the same or makes the tables.
         """
-        end = time.monotonic() + BUSY_SECONDS
+        end = time.monotonic() + self._busy_seconds
         raw = engine.raw_connection()
         try:
             while True:
@@ -321,8 +322,9 @@ def _is_writable(path: Path) -> bool:
 class Postgres(Database):
     """A database on a PostgreSQL server, by its URL."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS) -> None:
         self.url = self.name = without_password(url)
+        self._busy_seconds = busy_seconds
         try:
             self._url = make_url(url)
         except (ArgumentError, ValueError):  # the latter is of a port that is no number
@@ -348,7 +350,7 @@ class Postgres(Database):
 
     def engine(self, write: bool) -> Engine:
         """An engine; every transaction that writes waits for the others at its start, though not for ever."""
-        options = f"-c lock_timeout={1000 * BUSY_SECONDS:.0f}"  # milliseconds
+        options = f"-c lock_timeout={1000 * self._busy_seconds:.0f}"  # milliseconds
         if not write:
             options += " -c default_transaction_read_only=on"
         engine = create_engine(
@@ -384,10 +386,10 @@ def _is_locked_or_away(context: ExceptionContext) -> bool:
     return is_locked or context.connection is None or context.is_disconnect
 
 
-def database(url: str) -> Database:
-    """The database that a URL names.
+def database(url: str, busy_seconds: float = BUSY_SECONDS) -> Database:
+    """The database that a URL names; its transactions wait so long for a lock.
 
     Raises:
         RequestError: another kind of URL, or a driver that is not installed.
     """
-    return Postgres(url) if url.startswith("postgres") else SQLite(url)
+    return (Postgres if url.startswith("postgres") else SQLite)(url, busy_seconds)

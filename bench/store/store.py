@@ -221,17 +221,17 @@ def write_numbers(
             session.execute(insert(Base.metadata.tables[model.__tablename__]), values)
 
 
-def open_store(url: str, create: bool) -> Store:
+def open_store(url: str, create: bool, busy_seconds: float = connect.BUSY_SECONDS) -> Store:
     """Open the database at ``url``: ``sqlite:///PATH`` or ``postgresql+psycopg://USER@HOST/DATABASE``.
 
     With ``create`` it is opened for writing and made, by migration, where it is missing; without,
-    it must exist and is only read.
+    it must exist and is only read. A transaction waits ``busy_seconds`` for a lock.
 
     Raises:
         RequestError: another kind of URL, no such database (reading), one that is not a result
             database, one that cannot be written (writing), an older or a newer schema.
     """
-    place = connect.database(url)
+    place = connect.database(url, busy_seconds)
     place.check(create)
     engine = place.engine(write=create)
     try:

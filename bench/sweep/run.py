@@ -27,7 +27,7 @@ from bench.sweep.reporters import Reporter
 from bench.sweep.schedule import Interrupts, Scheduler, Services
 from bench.sweep.status import Board
 from bench.sweep.workers import LocalWorkers, MakeWorkers, choose, thread_variables
-from bench.sweep.writer import Writer
+from bench.sweep.writer import MakeWriter, Writer
 
 FollowUp = Callable[[Store, Mapping[str, str]], Sequence[Step]]
 """What else is to run, given the states of the runs that have ended by spec hash; asked once or more after
@@ -64,6 +64,7 @@ def sweep(
     minutes: float = MINUTES,
     make_workers: MakeWorkers = LocalWorkers,
     follow_up: FollowUp | None = None,
+    make_writer: MakeWriter = Writer,
 ) -> Outcome:
     """Do the runs of a plan that are to do and store each one as it ends.
 
@@ -71,7 +72,8 @@ def sweep(
     process dies, is stored as such and the rest goes on, within ``limits``. Under ``home`` the sweep
     says what it does (``sweeps/``), keeps the output of failed runs (``logs/``) and saves what runs every
     so many ``minutes`` (``checkpoints/``), from where it goes on after a kill; without it, none of these.
-    ``make_workers`` says where runs are made. ``follow_up`` is asked for more whenever one has ended.
+    ``make_workers`` says where runs are made, ``make_writer`` who stores them. ``follow_up`` is asked for
+    more whenever one has ended.
 
     Raises:
         RequestError: a federation cannot be what was asked for, stored runs are of other clients, or no
@@ -103,7 +105,7 @@ def sweep(
         stack.enter_context(reporter)
         interrupts = stack.enter_context(Interrupts(reporter.note))
         board = stack.enter_context(Board(home, database, len(ready_steps), len(slots.devices)))
-        writer = stack.enter_context(Writer(store, federations, slots, lambda: interrupts.now))
+        writer = stack.enter_context(make_writer(store, federations, slots, lambda: interrupts.now))
         reporter.started(len(steps))
         for step in steps:
             if step.spec.dataset in federations.missing_data:

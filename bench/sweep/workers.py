@@ -56,7 +56,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _visible() -> dict[str, int]:
+def visible_gpus() -> dict[str, int]:
     """Bytes of memory of every visible GPU, by name."""
     import torch
 
@@ -84,8 +84,15 @@ def _named_devices(devices: str, gpus: Mapping[str, int]) -> list[str]:
     return names
 
 
-def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int) -> Slots:
-    """Slots for ``runs`` runs.
+def choose(
+    devices: str | None,
+    jobs: int | None,
+    threads: int | None,
+    runs: int,
+    visible: Callable[[], Mapping[str, int]] = visible_gpus,
+    cores: Callable[[], int] = cores,
+) -> Slots:
+    """Slots for ``runs`` runs, on ``visible`` GPUs with so many bytes and beside so many ``cores``.
 
     Without ``devices``: every visible GPU, else the CPU. ``jobs`` is the number of slots over all
     devices; without it, one a core on the CPU, and on GPUs as many as there are cores, at most
@@ -97,7 +104,7 @@ def choose(devices: str | None, jobs: int | None, threads: int | None, runs: int
         RequestError: no such device, or fewer than one job or thread.
     """
     check_counts(jobs, threads)
-    gpus = {} if devices == "cpu" else _visible()
+    gpus = {} if devices == "cpu" else visible()
     names = _named_devices(devices, gpus) if devices is not None else list(gpus) or ["cpu"]
     default = cores() if names == ["cpu"] else min(PER_GPU * len(names), max(cores(), len(names)))
     count = max(1, min(jobs or default, runs))
@@ -178,19 +185,45 @@ class WorkerProcess:
         return self._process.exitcode or 0
 
 
-class LocalWorkers:
-    """A process for each slot, and a thread that waits for it."""
+def kills_for_memory() -> int:
+    """How many processes the system has killed since it started because memory ran out; 0 where it
+    does not say.
+    """
+    count = 0
+    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
+        try:
+            lines = Path(source).read_text().splitlines()
+        except OSError:
+            continue
+        count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return count
 
-    def __init__(self, slots: int, execute: Execute, timeout: float | None, silence: float = SILENCE) -> None:
+
+class LocalWorkers:
+    """A process for each slot, and a thread that waits for it. ``kills`` counts the processes that the system
+    has killed for want of memory.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        execute: Execute,
+        timeout: float | None,
+        silence: float = SILENCE,
+        make_process: Callable[[Execute], WorkerProcess] = WorkerProcess,
+        kills: Callable[[], int] = kills_for_memory,
+    ) -> None:
         self._processes: list[WorkerProcess | None] = [None] * slots
         self._threads = ThreadPoolExecutor(slots, "worker")
         self._execute = execute
         self._timeout = timeout
         self.silence = silence
+        self._make_process = make_process
+        self._kills = kills
         self._stopped = False
         for slot in range(slots):  # they load what runs need while the sweep prepares
             with suppress(Exception):  # tried again, and said, with the slot's first run
-                self._processes[slot] = WorkerProcess(execute)
+                self._processes[slot] = make_process(execute)
 
     def start(
         self, slot: int, order: Order, log: Path | None, fresh: bool, demand: Demand | None = None
@@ -199,9 +232,9 @@ class LocalWorkers:
         return self._threads.submit(self._make, slot, order, log, fresh)
 
     def _make(self, slot: int, order: Order, log: Path | None, fresh: bool) -> RunResult | Lost:
-        kills = kills_for_memory()
+        kills = self._kills()
         try:
-            process = self._processes[slot] = self._processes[slot] or WorkerProcess(self._execute)
+            process = self._processes[slot] = self._processes[slot] or self._make_process(self._execute)
         except OSError as error:  # the system has no process, no memory or no file to give
             return Lost(f"no worker process could be started ({error})")
         except Exception as error:  # the function cannot be handed over
@@ -226,7 +259,7 @@ class LocalWorkers:
             code = self._end(slot, grace=LOOK)
             if self._stopped:  # two threads ask how the process ended, and one of them is not told
                 return Lost("the sweep stopped")
-            if code == KILLED and kills_for_memory() > kills:
+            if code == KILLED and self._kills() > kills:
                 reason = "the system killed the worker for want of memory"
                 return RunResult("oom", reason, device=order.device)
             if code < 0:
@@ -254,20 +287,6 @@ class LocalWorkers:
             if process is not None:
                 process.end()
         self._threads.shutdown(cancel_futures=True)
-
-
-def kills_for_memory() -> int:
-    """How many processes the system has killed since it started because memory ran out; 0 where it
-    does not say.
-    """
-    count = 0
-    for source in ("/proc/vmstat", "/sys/fs/cgroup/memory.events"):
-        try:
-            lines = Path(source).read_text().splitlines()
-        except OSError:
-            continue
-        count += sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
-    return count
 
 
 # In a process -------------------------------------------------------------------------------------

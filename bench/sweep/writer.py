@@ -31,20 +31,38 @@ RENEW = 15.0
 T = TypeVar("T")
 
 
+@cache
+def describe_once(device: str, threads: int) -> Mapping[str, Any]:
+    """What ``describe`` says of this machine; asked once."""
+    return describe(device, threads)
+
+
 class Writer:
     """The only one in a sweep that writes. Several sweeps may share a database: each claims a run
     before it starts it, and says so again while it runs. Use as a context manager.
 
-    ``stopping`` says whether the sweep is to stop now: then a busy database is not waited for.
+    ``stopping`` says whether the sweep is to stop now: then a busy database is not waited for, else for
+    ``patience`` seconds. Claims are renewed after ``renew_seconds``, and ``environment`` describes this
+    machine for a device and a number of threads.
     """
 
     def __init__(
-        self, store: Store, federations: Federations, slots: Slots, stopping: Callable[[], bool]
+        self,
+        store: Store,
+        federations: Federations,
+        slots: Slots,
+        stopping: Callable[[], bool],
+        environment: Callable[[str, int], Mapping[str, Any]] = describe_once,
+        renew_seconds: float = RENEW,
+        patience: float = connect.PATIENCE,
     ) -> None:
         self._store = store
         self._federations = federations
         self._slots = slots
         self._stopping = stopping
+        self._environment = environment
+        self._renew_seconds = renew_seconds
+        self._patience = patience
         self._claims = Claims(store)
         self._renewed = time.monotonic()
 
@@ -62,7 +80,7 @@ class Writer:
             RequestError: the database cannot be used: full, read-only, or busy for minutes.
             KeyboardInterrupt: it is busy, and the sweep is to stop now.
         """
-        end = time.monotonic() + connect.PATIENCE
+        end = time.monotonic() + self._patience
         while True:
             try:
                 return ask()
@@ -79,7 +97,7 @@ class Writer:
 
     def renew(self) -> Collection[str]:
         """Keep the claims; to be called every few seconds. Returns the spec hashes of those that are lost."""
-        if time.monotonic() - self._renewed < RENEW:
+        if time.monotonic() - self._renewed < self._renew_seconds:
             return ()
         lost_hashes = self._retry(self._claims.renew)
         self._renewed = time.monotonic()
@@ -94,7 +112,7 @@ class Writer:
         """Description of the machine that made a result; empty where that was lost with it."""
         if isinstance(result, NodeResult):
             return result.environment
-        return {} if self._slots.elsewhere else _environment(result.device, self._slots.threads)
+        return {} if self._slots.elsewhere else self._environment(result.device, self._slots.threads)
 
     def save(self, step: Step, result: RunResult, started: datetime) -> str:
         """Store a result and return the state that is stored now.
@@ -127,9 +145,8 @@ class Writer:
         return state
 
 
-@cache
-def _environment(device: str, threads: int) -> Mapping[str, Any]:
-    return describe(device, threads)
+MakeWriter = Callable[[Store, Federations, Slots, Callable[[], bool]], Writer]
+"""The writer of a sweep, from the arguments of ``Writer`` that have no default."""
 
 
 def _state_since(row: Stored, step: Step) -> str | None:

@@ -25,10 +25,11 @@ class Scripted:
 
     folder: Path
     lines: list[str] = field(default_factory=list)
+    database: str = ""
 
     @property
     def url(self) -> str:
-        return f"sqlite:///{self.folder / 'bench.db'}"
+        return self.database or f"sqlite:///{self.folder / 'bench.db'}"
 
     def plan(self, planned: list[Planned], rerun: Level | None = None) -> Plan:
         stored, history = stored_runs(self.url, write=True)
@@ -41,14 +42,17 @@ class Scripted:
         slots: Slots | None = None,
         limits: Limits | None = None,
         rerun: Level | None = None,
+        plan: Plan | None = None,
+        **options: Any,
     ) -> Outcome:
+        """Sweep what is planned, or a plan that was made earlier; ``options`` are those of ``sweep``."""
         for name in ("attempts", "ended"):
             (self.folder / name).mkdir(exist_ok=True)
         (self.folder / "script.json").write_text(json.dumps(script or {}))
         out = io.StringIO()
         try:
             return sweep(
-                self.plan(planned, rerun),
+                plan or self.plan(planned, rerun),
                 self.url,
                 (self.folder,),
                 slots or cpu(2),
@@ -57,6 +61,7 @@ class Scripted:
                 any_federation,
                 limits,
                 self.folder,
+                **options,
             )
         finally:
             self.lines = out.getvalue().splitlines()

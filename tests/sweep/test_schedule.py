@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,14 @@ from stored_runs import context_of, done
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.sweep import fingerprint, workers
+from bench.sweep import fingerprint
 from bench.sweep.policy import Limits, Slots, checked
 from bench.sweep.status import sweeps
+from bench.sweep.workers import LocalWorkers
+from bench.sweep.writer import Writer
+
+NAMES = partial(Writer, environment=lambda device, threads: {"device": device})
+"""Devices are mere names to a scripted run."""
 
 LOCAL = expand(grid(methods=("local",), seeds=(0, 1, 2), clients=(3,)))
 
@@ -76,19 +82,19 @@ def test_a_run_that_was_alone_already_is_not_tried_alone_again(work: Scripted) -
     assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 2, 4]
 
 
-def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(
-    work: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(work: Scripted) -> None:
     kills = iter(range(1000))
-    monkeypatch.setattr(workers, "kills_for_memory", lambda: next(kills))
-    result = work.sweep(LOCAL[:2], {"local 3 0": ["signal 9", "signal 9", "done"]})
+    make = partial(LocalWorkers, kills=lambda: next(kills))
+    script = {"local 3 0": ["signal 9", "signal 9", "done"]}
+    result = work.sweep(LOCAL[:2], script, make_workers=make)
     assert result.counts == {"done": 2}
     assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 1, 2]
-    assert work.sweep(expand(grid(methods=("local",), seeds=(7,))), {"*": ["signal 9"]}).counts == {"oom": 1}
+    seventh = expand(grid(methods=("local",), seeds=(7,)))
+    assert work.sweep(seventh, {"*": ["signal 9"]}, make_workers=make).counts == {"oom": 1}
     row = work.stored()["local 3 7"]
     assert row["reason"].startswith("the system killed the worker for want of memory; peak unknown; tried")
     # Another signal is no want of memory, whatever the counter says.
-    work.sweep(expand(grid(methods=("local",), seeds=(8,))), {"*": ["signal 15"]})
+    work.sweep(expand(grid(methods=("local",), seeds=(8,))), {"*": ["signal 15"]}, make_workers=make)
     assert work.stored()["local 3 8"]["state"] == "failed"
 
 
@@ -132,16 +138,14 @@ def test_a_failure_of_a_method_is_kept_with_its_log_and_not_retried(
 
 
 @pytest.mark.slow
-def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Devices are mere names to a scripted run.
-    monkeypatch.setattr("bench.sweep.writer.describe", lambda device, threads: {"device": device})
+def test_packing_by_measured_memory(work: Scripted) -> None:
     gib = 2**30
     slots = Slots(("cuda:0",) * 4, 1, {"cuda:0": 10 * gib})
     assert slots.shared[0].memory == 7.5 * gib, "four contexts of 640 MiB"
     planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
     # A peak of 2 GiB counts 2.5: after the first, which is alone, three at a time.
     script = {"local 3 0": ["gib 2 1"], "*": ["gib 2 4"]}
-    assert work.sweep(planned, script, slots).counts == {"done": 6}
+    assert work.sweep(planned, script, slots, make_writer=NAMES).counts == {"done": 6}
     spans = {
         seed: (work.attempts(f"local 3 {seed}")[0]["began"], work.ended(f"local 3 {seed}"))
         for seed in range(6)
@@ -151,24 +155,21 @@ def test_packing_by_measured_memory(work: Scripted, monkeypatch: pytest.MonkeyPa
     assert max(at_once) == 3
     # What was stored is known to the next sweep: nobody is alone, and four need more than there is.
     later = expand(grid(methods=("local",), seeds=tuple(range(10, 16))))
-    work.sweep(later, {"*": ["gib 2 9"]}, slots)
+    work.sweep(later, {"*": ["gib 2 9"]}, slots, make_writer=NAMES)
     begins = sorted(work.attempts(f"local 3 {seed}")[0]["began"] for seed in range(10, 16))
     first_end = min(work.ended(f"local 3 {seed}") for seed in range(10, 16))
     assert sum(begin < first_end for begin in begins) == 3
 
 
-def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path) -> None:
     """After some errors every later call of the process to its device fails."""
-    # Devices are mere names to a scripted run.
-    monkeypatch.setattr("bench.sweep.writer.describe", lambda device, threads: {"device": device})
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
     script = {"local 3 0": ["raise"]}
     for device, processes in (("cuda:0", 2), ("cpu", 1)):
         (tmp_path / device).mkdir()
         work = Scripted(tmp_path / device)
-        assert work.sweep(planned, script, Slots((device,), 1)).counts == {"done": 2, "failed": 1}
+        slots = Slots((device,), 1)
+        assert work.sweep(planned, script, slots, make_writer=NAMES).counts == {"done": 2, "failed": 1}
         first, *others = [work.attempts(f"local 3 {seed}")[0]["pid"] for seed in range(3)]
         assert len({first, *others}) == processes
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_execute import WhileTakenUp, frozen, instant, scripted, unreadable
@@ -45,8 +46,8 @@ def order(*roots: Path) -> Order:
 
 
 @contextmanager
-def one(execute: Execute, timeout: float | None = None) -> Iterator[LocalWorkers]:
-    workers = LocalWorkers(1, execute, timeout)
+def one(execute: Execute, timeout: float | None = None, **options: Any) -> Iterator[LocalWorkers]:
+    workers = LocalWorkers(1, execute, timeout, **options)
     try:
         yield workers
     finally:
@@ -138,14 +139,17 @@ def test_what_cannot_be_read_has_failed_and_the_slot_goes_on() -> None:
             assert (result.state, result.reason.partition(":")[0]) == ("failed", "ValueError")
 
 
-def test_a_process_that_cannot_be_started_loses_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_left(_: Execute) -> None:
+def test_a_process_that_cannot_be_started_loses_the_run() -> None:
+    left = False
+
+    def start(execute: Execute) -> WorkerProcess:
+        if left:
+            return WorkerProcess(execute)
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    monkeypatch.setattr("bench.sweep.workers.WorkerProcess", none_left)
-    with one(instant) as workers:
+    with one(instant, make_process=start) as workers:
         assert isinstance(workers.start(0, order(), None, True).result(), Lost)
-        monkeypatch.undo()
+        left = True
         assert isinstance(workers.start(0, order(), None, True).result(), RunResult)
 
 
@@ -232,10 +236,10 @@ def test_a_slot_a_core_and_threads_that_do_not_follow_from_the_number_of_runs() 
             choose(device, jobs, threads, runs=4)
 
 
-def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_on_gpus() -> None:
     gib = 2**30
-    monkeypatch.setattr(workers, "_visible", lambda: {"cuda:0": 80 * gib, "cuda:1": 40 * gib})
-    monkeypatch.setattr(workers, "cores", lambda: 6)
+    gpus = {"cuda:0": 80 * gib, "cuda:1": 40 * gib}
+    choose = partial(workers.choose, visible=lambda: gpus, cores=lambda: 6)
     assert choose(None, None, None, runs=99).devices == ("cuda:0", "cuda:1") * 3, "as many as cores"
     assert choose("cuda:1", None, None, runs=99).devices == ("cuda:1",) * 4, "at most four each"
     assert choose(None, 3, None, runs=9).devices == ("cuda:0", "cuda:1", "cuda:0")
@@ -255,7 +259,7 @@ def test_slots_on_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(RequestError, match=message):
             choose(wrong, None, None, runs=9)
-    monkeypatch.setattr(workers, "_visible", dict)
+    gpus.clear()
     assert set(choose(None, None, None, runs=9).devices) == {"cpu"}
     with pytest.raises(RequestError, match="there is cpu"):
         choose("cuda", None, None, runs=9)

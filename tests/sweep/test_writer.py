@@ -5,14 +5,16 @@ After each, what is stored equals what an undisturbed sweep stores, once each, a
 
 import errno
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +29,13 @@ from sqlalchemy import Engine, event
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.spec import RunSpec
-from bench.store import Context, Store, claims, connect, open_store
+from bench.store import Store, claims, connect, open_store
 from bench.store.claims import LEASE, Claims
 from bench.store.queries import Stored
 from bench.store.store import now
 from bench.sweep import status, writer
 from bench.sweep.federations import Federations
 from bench.sweep.plan import Step
-from bench.sweep.schedule import Interrupts
 from bench.sweep.writer import Writer
 
 
@@ -59,24 +59,24 @@ def sound(database: str) -> None:
     assert len(curves) == len(hashes)
 
 
-def test_a_failure_does_not_replace_what_another_sweep_has_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class DoneAtTheLastMoment(Writer):
+    """Another sweep stores every run just before this one does."""
+
+    def save(self, step: Step, result: RunResult, started: datetime) -> str:
+        super().save(step, outcome(step.spec), now())
+        return super().save(step, result, started)
+
+
+def test_a_failure_does_not_replace_what_another_sweep_has_done(tmp_path: Path) -> None:
     """Not even where that is stored at the last moment."""
-    real = Store.save
-
-    def late(self: Store, spec: RunSpec, result: RunResult, context: Context, *keep: Any) -> int:
-        real(self, spec, outcome(spec), context)
-        return real(self, spec, result, context, *keep)
-
     work = Scripted(tmp_path)
     planned = expand(grid(methods=("local",), seeds=(0, 1)))
     stale_plan = work.plan(planned)
     assert stale_plan.counts == {"missing": 2}
     work.sweep(planned[:1])  # the other sweep does the first run, and later the second, too
-    monkeypatch.setattr(Store, "save", late)
-    monkeypatch.setattr(work, "plan", lambda *_: stale_plan)
-    result = work.sweep(planned, {"*": ["raise"]}, slots=cpu(1))
+    result = work.sweep(
+        planned, {"*": ["raise"]}, slots=cpu(1), plan=stale_plan, make_writer=DoneAtTheLastMoment
+    )
     assert (result.counts, result.ran) == ({"done": 2}, 1)
     assert {row["state"] for row in work.stored().values()} == {"done"}
     assert len(work.attempts("local 3 0")) == 1, "done by the other one: not run again"
@@ -134,12 +134,10 @@ class DoneMeanwhile(Writer):
         return super().take(step)
 
 
-def test_what_another_sweep_has_done_is_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("bench.sweep.run.Writer", DoneMeanwhile)
+def test_what_another_sweep_has_done_is_not_tried_again(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
-    result = work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["oom", "done"]})
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    result = work.sweep(planned, {"*": ["oom", "done"]}, make_writer=DoneMeanwhile)
     assert (result.counts, result.ran) == ({"done": 1}, 0)
     assert len(work.attempts("local 3 0")) == 1
     assert "local cora non-overlapping 3 seed 0: done in another sweep" in work.lines
@@ -159,27 +157,27 @@ def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Pat
         assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
 
 
-def test_claims_are_renewed_between_any_two_runs_that_are_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_claims_are_renewed_between_any_two_runs_that_are_stored(tmp_path: Path) -> None:
     """Several may end while one is stored, and each may have to wait for the database."""
     done: list[str] = []
-    real = Writer.save
 
-    def slow(self: Writer, step: Step, result: RunResult, started: datetime) -> str:
-        done.append("saved")
-        time.sleep(0.5)
-        return real(self, step, result, started)
+    class Slow(Writer):
+        def save(self, step: Step, result: RunResult, started: datetime) -> str:
+            done.append("saved")
+            time.sleep(0.5)
+            return super().save(step, result, started)
 
-    monkeypatch.setattr(Writer, "save", slow)
-    monkeypatch.setattr(Writer, "renew", lambda self: done.append("renewed") or ())
-    Scripted(tmp_path).sweep(expand(grid(methods=("local",), seeds=tuple(range(6)))))
+        def renew(self) -> Collection[str]:
+            done.append("renewed")
+            return ()
+
+    planned = expand(grid(methods=("local",), seeds=tuple(range(6))))
+    Scripted(tmp_path).sweep(planned, make_writer=Slow)
     assert done.count("saved") == 6
     assert "saved saved" not in " ".join(done)
 
 
-def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "RENEW", 0.1)
+def test_a_claim_that_is_lost_is_said_once(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     (tmp_path / "attempts").mkdir()
 
@@ -191,7 +189,9 @@ def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.M
 
     thread = threading.Thread(target=take_over)
     thread.start()
-    assert work.sweep(expand(grid(methods=("local",), seeds=(0,))), {"*": ["done 2"]}).counts == {"done": 1}
+    planned = expand(grid(methods=("local",), seeds=(0,)))
+    renewing = partial(Writer, renew_seconds=0.1)
+    assert work.sweep(planned, {"*": ["done 2"]}, make_writer=renewing).counts == {"done": 1}
     thread.join()
     said = "local cora non-overlapping 3 seed 0: no longer claimed, another sweep may be at it, too"
     assert work.lines.count(said) == 1
@@ -200,7 +200,6 @@ def test_a_claim_that_is_lost_is_said_once(tmp_path: Path, monkeypatch: pytest.M
 def test_a_clock_that_is_set_back_neither_loses_claims_nor_makes_a_run_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "RENEW", 0.1)
     work = Scripted(tmp_path)
     (tmp_path / "attempts").mkdir()
 
@@ -211,7 +210,8 @@ def test_a_clock_that_is_set_back_neither_loses_claims_nor_makes_a_run_twice(
     thread = threading.Thread(target=set_back)
     thread.start()
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
-    assert work.sweep(planned, {"*": ["done 0.5"]}, cpu(1)).counts == {"done": 3}
+    renewing = partial(Writer, renew_seconds=0.1)
+    assert work.sweep(planned, {"*": ["done 0.5"]}, cpu(1), make_writer=renewing).counts == {"done": 3}
     thread.join()
     assert [len(work.attempts(f"local 3 {seed}")) for seed in range(3)] == [1, 1, 1]
     assert not any("no longer claimed" in line for line in work.lines)
@@ -222,9 +222,21 @@ def test_a_claim_outlasts_the_longest_wait_for_the_database() -> None:
     assert writer.RENEW + connect.PATIENCE + last_try < LEASE
 
 
-def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def each_connection(pragma: str) -> Iterator[None]:
+    """Every connection to a database that this process makes meanwhile has a setting of SQLite."""
+
+    def connected(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(f"PRAGMA {pragma}")
+
+    event.listen(Engine, "connect", connected)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", connected)
+
+
+def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(tmp_path: Path) -> None:
     planned = expand(grid(seeds=tuple(range(20))))
     wanted = expected(tmp_path / "alone", 20)
     work = Scripted(tmp_path)
@@ -232,21 +244,11 @@ def test_a_full_disk_stops_the_sweep_and_leaves_nothing_half_written(
         pass
     with sqlite3.connect(tmp_path / "bench.db") as raw:
         pages = raw.execute("PRAGMA page_count").fetchone()[0]
-    real = connect.SQLite.engine
-
-    def small(self: connect.SQLite, write: bool) -> Engine:
-        answer = real(self, write)
-
-        @event.listens_for(answer, "connect")
-        def limited(connection: sqlite3.Connection, _record: object) -> None:
-            connection.execute(f"PRAGMA max_page_count = {pages + 10}")
-
-        return answer
-
-    with monkeypatch.context() as full:
-        full.setattr(connect.SQLite, "engine", small)
-        with pytest.raises(RequestError, match="database or disk is full"):
-            work.sweep(planned)
+    with (
+        each_connection(f"max_page_count = {pages + 10}"),
+        pytest.raises(RequestError, match="database or disk is full"),
+    ):
+        work.sweep(planned)
     assert not workers_below(os.getpid())
     kept = len(stored_numbers(work.url))
     assert 1 <= kept < 40
@@ -288,28 +290,29 @@ def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
         thread.join()
 
 
-def test_a_locked_database_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.5)
+def test_a_locked_database_is_waited_for(tmp_path: Path) -> None:
     wanted = expected(tmp_path / "alone", 3)
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
     began = time.monotonic()
-    with locked(tmp_path / "bench.db", 2.0):
+    with each_connection("busy_timeout = 500"), locked(tmp_path / "bench.db", 2.0):
         assert work.sweep(expand(grid(seeds=(0, 1, 2)))).counts == {"done": 6}
         assert time.monotonic() - began >= 2.0
     assert stored_numbers(work.url) == wanted
     sound(work.url)
 
 
-def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_stays_locked_ends_the_sweep(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.05)
-    monkeypatch.setattr(connect, "PATIENCE", 0.5)
-    with locked(tmp_path / "bench.db"), pytest.raises(RequestError, match="locked"):
-        work.sweep(expand(grid(seeds=(0,))))
+    with (
+        each_connection("busy_timeout = 50"),
+        locked(tmp_path / "bench.db"),
+        pytest.raises(RequestError, match="locked"),
+    ):
+        work.sweep(expand(grid(seeds=(0,))), make_writer=partial(Writer, patience=0.5))
     assert not workers_below(os.getpid())
     assert work.stored() == {}
 
@@ -329,28 +332,40 @@ def test_only_a_busy_database_is_waited_for(tmp_path: Path) -> None:
     assert time.monotonic() - began < 10.0
 
 
-def test_what_is_read_is_waited_for_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, asked = Store.stored, []
+class AwayAtFirst:
+    """A store that answers every second time that it is asked for a stored run."""
 
-    def stored(self: Store, spec_hash: str) -> Stored | None:
-        asked.append(spec_hash)
-        if len(asked) % 2:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def stored(self, spec_hash: str) -> Stored | None:
+        self.asked += 1
+        if self.asked % 2:
             raise BusyError("away")
-        return real(self, spec_hash)
+        return self._store.stored(spec_hash)
 
-    monkeypatch.setattr(Store, "stored", stored)
-    work = Scripted(tmp_path)
+
+def test_what_is_read_is_waited_for_too(tmp_path: Path) -> None:
+    stores: list[AwayAtFirst] = []
+
+    def asking(store: Store, *rest: Any) -> Writer:
+        stores.append(AwayAtFirst(store))
+        return Writer(stores[0], *rest)  # type: ignore[arg-type]
+
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert work.sweep(planned, {"*": ["raise"]}).counts == {"failed": 1}
-    assert len(asked) == 2, "whether another sweep has made it, in vain and again"
+    assert Scripted(tmp_path).sweep(planned, {"*": ["raise"]}, make_writer=asking).counts == {"failed": 1}
+    assert [store.asked for store in stores] == [2], "whether another sweep has made it, in vain and again"
 
 
 @pytest.mark.slow
-def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_away_is_waited_for(tmp_path: Path) -> None:
     wanted = expected(tmp_path / "alone", 6)
     with postgres_server() as new:
         url = new()
-        monkeypatch.setattr(Scripted, "url", url)
         open_store(url, create=True).close()
         times = 0
 
@@ -364,7 +379,7 @@ def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest
 
         thread = threading.Thread(target=interfere)
         thread.start()
-        work = Scripted(tmp_path)
+        work = Scripted(tmp_path, database=url)
         result = work.sweep(expand(grid(seeds=tuple(range(6)))), {"*": ["done 0.4"]})
         thread.join()
         assert (result.counts, result.ran, times) == ({"done": 12}, 12, 2)
@@ -372,23 +387,24 @@ def test_a_server_that_is_away_is_waited_for(tmp_path: Path, monkeypatch: pytest
         assert sum(path.read_text().count("\n") for path in (tmp_path / "attempts").iterdir()) == 12
 
 
-def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):
         pass
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 3.0)
-    monkeypatch.setattr("bench.sweep.run.Interrupts", Asked)
+    before = signal.getsignal(signal.SIGTERM)
+
+    def terminate() -> None:
+        wait_for(lambda: signal.getsignal(signal.SIGTERM) != before)  # the sweep listens
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=terminate)
+    thread.start()
     began = time.monotonic()
-    with locked(tmp_path / "bench.db"), pytest.raises(KeyboardInterrupt):
+    with (
+        each_connection("busy_timeout = 3000"),
+        locked(tmp_path / "bench.db"),
+        pytest.raises(KeyboardInterrupt),
+    ):
         work.sweep(expand(grid(seeds=(0,))))
-    assert time.monotonic() - began < 20.0, "of ten waits of 3 s the first"
-
-
-class Asked(Interrupts):
-    """The sweep was asked to terminate at its start."""
-
-    def __enter__(self) -> "Asked":
-        self.now = self.finish = True
-        return self
+    thread.join()
+    assert time.monotonic() - began < 20.0, "of many waits of 3 s the first"
