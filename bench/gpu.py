@@ -231,7 +231,7 @@ def memory_runs_out(device: str, sizes: Sizes) -> Finding:
     return Finding(part, subject, f"{result.state} {attempt.how}; tried before: {problems}", is_expected)
 
 
-def checkpoint_taken_up(device: str) -> Finding:
+def checkpoint_taken_up(device: str, tolerance: float = TOLERANCE) -> Finding:
     """A run that is saved after half of its rounds and goes on in another object."""
     spec, federation = toy("gcn", rounds=4)
     with exact(), TemporaryDirectory() as folder:
@@ -246,7 +246,7 @@ def checkpoint_taken_up(device: str) -> Finding:
         finish(second_run, first=2)
     gap = distance(whole_run, second_run)
     text = "bit-equal" if gap == 0 else f"{gap:.1e} from the run that was not stopped"
-    return Finding("checkpoint taken up", "gcn", text, saved_state is not None and gap < TOLERANCE)
+    return Finding("checkpoint taken up", "gcn", text, saved_state is not None and gap < tolerance)
 
 
 def infinity_caught(device: str) -> Finding:

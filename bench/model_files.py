@@ -6,7 +6,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -38,9 +38,9 @@ Tested = dict[int, tuple[int, int]]
 """Client -> correct predictions and items of its test split."""
 
 
-def check_installed() -> None:
-    """Refuse where models cannot be written; raises ``RequestError``."""
-    if find_spec("safetensors") is None:
+def check_installed(find: Callable[[str], object] = find_spec) -> None:
+    """Refuse where models cannot be written, by what ``find`` finds; raises ``RequestError``."""
+    if find("safetensors") is None:
         raise RequestError("models are written with the extra 'models': pip install 'pfl-bench[models]'")
 
 

@@ -32,6 +32,7 @@ from bench.engine.costs import peak_memory, reset_peak_memory
 from bench.engine.execute import run
 from bench.engine.methods import METHODS
 from bench.engine.reference import SequentialClients
+from bench.engine.result import RunResult
 from bench.engine.run import Run
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.federation.build import build
@@ -217,9 +218,11 @@ def measure(
     device: str,
     threads: int,
     overrides: Overrides | None = None,
+    make_run: Callable[..., Run] = Run,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Row:
     """A line of the table: peak memory of the stacked engine alone in a fresh process (``apart``);
-    then median seconds of either engine, and of the case's base, in turns.
+    then median seconds, by the ``clock``, of either engine, and of the case's base, in turns.
 
     Raises:
         NotApplicableError: the method cannot run on this data set.
@@ -240,23 +243,24 @@ def measure(
     is_studied = spec.client.model == STUDIED
     torch_device = torch.device(device)
     reset_peak_memory(torch_device)
-    runs = {"stacked": _warmed_run(Run(spec, federation, device))}
+    runs = {"stacked": _warmed_run(make_run(spec, federation, device))}
     mebibytes = peak_memory(torch_device) / 2**20
     if case.reference:
         with suppress(NotApplicableError):  # a method that asks for more than the reference does
-            runs["sequential"] = _warmed_run(Run(spec, federation, device, clients_type=SequentialClients))
+            sequential_run = make_run(spec, federation, device, clients_type=SequentialClients)
+            runs["sequential"] = _warmed_run(sequential_run)
     if case.base is not None:
         general_settings = {key: value for key, value in shared.items() if not key.startswith("method.")}
         base = resolve(spec.dataset, spec.scenario, spec.clients, case.base, 0, general_settings)
-        runs["base"] = _warmed_run(Run(base, federation, device))
+        runs["base"] = _warmed_run(make_run(base, federation, device))
     times: dict[str, list[float]] = {name: [] for name in runs}
     for index in range(WARM_UP_ROUNDS, WARM_UP_ROUNDS + rounds):
         for name, loop in runs.items():
             _synchronise(torch_device)
-            begin = time.perf_counter()
+            begin = clock()
             loop.step(index)
             _synchronise(torch_device)
-            times[name].append(time.perf_counter() - begin)
+            times[name].append(clock() - begin)
     medians = {name: statistics.median(durations) for name, durations in times.items()}
     stacked_seconds, sequential_seconds = medians["stacked"], medians.get("sequential")
     least_seconds = bound(runs["stacked"], federation, machine) if is_studied else None
@@ -267,7 +271,9 @@ def measure(
     return Row(*subject, stacked_seconds, sequential_seconds, ratio, mebibytes, least_seconds, share, factor)
 
 
-def measure_whole(case: Case, roots: tuple[Path, ...], device: str, threads: int) -> WholeRow:
+def measure_whole(
+    case: Case, roots: tuple[Path, ...], device: str, threads: int, run: Callable[..., RunResult] = run
+) -> WholeRow:
     """Median seconds of ``WHOLE_RUNS`` whole runs after one to warm up, and the highest peak memory.
 
     Raises:

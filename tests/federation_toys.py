@@ -11,6 +11,26 @@ from bench.dataset import Dataset
 from bench.sources import Sources
 from bench.spec import ClientSettings, Protocol
 
+CIRCLE = """
+import numpy as np
+
+from bench.data import Hypergraph, Ragged
+from bench.dataset import Dataset
+from bench.spec import ClientSettings, Protocol
+
+class Circle(Dataset):
+    name, title, family, homepage = "circle", "Circle", "hypergraph", "https://example.org"
+    scenarios = ("label-dirichlet",)
+    protocol = Protocol(rounds=6, local_epochs=2, split=(30, 20, 40), initial="common")
+    client = ClientSettings(model="hgnn", hidden=4)
+
+    def load(self, sources):
+        nodes = np.arange(60)
+        hyperedges = Ragged.of([(nodes[:3] + first) % 60 for first in nodes])
+        return Hypergraph(np.eye(60, dtype=np.float32), nodes % 2, hyperedges, 2)
+"""
+"""A plug-in, the data set 'circle': every three neighbours on a circle of two classes in turns."""
+
 
 def undirected(pairs: set[tuple[int, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
     both = sorted({(u, v) for a, b in pairs for u, v in ((a, b), (b, a)) if u != v})

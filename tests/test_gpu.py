@@ -86,9 +86,8 @@ def test_blocks_shrink_until_they_fit() -> None:
     assert len(attempt.tried) == len(tried)
 
 
-def test_a_checkpoint_and_a_loss_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "TOLERANCE", 1e-30)  # on a CPU no bit differs
-    assert gpu.checkpoint_taken_up("cpu").well is True
+def test_a_checkpoint_and_a_loss_without_bound() -> None:
+    assert gpu.checkpoint_taken_up("cpu", tolerance=1e-30).well is True, "on a CPU no bit differs"
     finding = gpu.infinity_caught("cpu")
     assert finding.well is True
     assert "diverged" in finding.text

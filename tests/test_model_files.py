@@ -129,10 +129,9 @@ def test_runs_whose_models_are_not_kept_are_left_out_of_a_cell_and_refused_alone
             stored_runs(merged, ["1"], (), "best_val")
 
 
-def test_without_the_extra_the_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_files, "find_spec", lambda package: None)
+def test_without_the_extra_the_line_says_how_to_get_it() -> None:
     with pytest.raises(RequestError, match=r"pip install 'pfl-bench\[models\]'"):
-        check_installed()
+        check_installed(lambda package: None)
 
 
 def test_the_summary_counts_what_is_there(tmp_path: Path) -> None:

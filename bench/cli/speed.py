@@ -111,7 +111,7 @@ def speed(
             overrides=overrides,
         )
         rows = _measured_rows(work, chosen_cases, with_all)
-        printout = _table_of_rounds(rows, dataset)
+        printout = table_of_rounds(rows, dataset)
         printout.title = (
             f"{subject}, {overrides.get('protocol.local_epochs', data.protocol.local_epochs)} local epochs, "
             "both evaluations; "
@@ -159,7 +159,8 @@ def _measured_rows(work: Callable[[Case], T], cases: Sequence[Case], with_all: b
     return rows
 
 
-def _table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
+def table_of_rounds(rows: Sequence[Row], dataset: str) -> Table:
+    """A line a row; it says on which data set where that is not the one asked for."""
     models = {row.model for row in rows if row.method == "fedavg"}
     lines = []
     for row in rows:

@@ -22,7 +22,7 @@ from bench.federation.types import Federation
 from bench.nn.models import build_model
 from bench.spec import FederationKey, RunSpec
 from bench.sweep import fingerprint
-from bench.sweep.federations import FederationCopy
+from bench.sweep.federations import Build, FederationCopy
 from bench.sweep.order import Order, of_run
 
 FEDERATIONS = 2
@@ -38,11 +38,14 @@ def execute(
     view: Callable[[Federation], Federation] | None = None,
     checkpoint_of: CheckpointOf | None = None,
     kept: KeptModels | None = None,
+    run: Callable[..., RunResult] = run,
+    build: Build = build,
 ) -> RunResult:
     """Execute an order's spec on its federation, which is kept for the next ones.
 
     The run gets a ``view`` of the federation, of the same hash, where there is one. ``checkpoint_of`` says
     where it is saved; by default as ``run_checkpoint`` does. ``kept`` is given the run's trained models.
+    ``run`` makes the run, on the federation that ``build`` makes where it cannot be read.
 
     The outcome says which code this process has: a sweep's files may be edited while it lasts, and a
     worker that takes the place of another has what was there then.
@@ -59,7 +62,7 @@ def execute(
     code = fingerprint.code(spec.method, spec.client.model)
     if order.source and code.source != order.source:
         raise RequestError("expected the sweep's sources of bench on every machine, this one has others")
-    federation = _federation(spec.federation_key, order.roots, order.federation)
+    federation = _federation(spec.federation_key, order.roots, order.federation, build)
     if order.clients and federation.hash != order.clients:
         raise RequestError(
             f"expected the sweep's clients ({order.clients[:8]}) on every machine, "
@@ -100,7 +103,9 @@ def run_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Check
 
 
 @lru_cache(maxsize=FEDERATIONS)
-def _federation(key: FederationKey, roots: tuple[str, ...], copy: FederationCopy | None) -> Federation:
+def _federation(
+    key: FederationKey, roots: tuple[str, ...], copy: FederationCopy | None, build: Build
+) -> Federation:
     """The federation that the sweep has built; built here where it cannot be read."""
     if copy is not None:
         with suppress(OSError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
@@ -60,8 +60,8 @@ def check_counts(jobs: int | None, threads: int | None) -> None:
             raise RequestError(f"{option} expects at least 1, got {count}")
 
 
-def check(placement: Placement) -> None:
-    """Refuse what does not go together or cannot be had here.
+def check(placement: Placement, find: Callable[[str], object] = find_spec) -> None:
+    """Refuse what does not go together or cannot be had here; ``find`` says whether a package is installed.
 
     Raises:
         RequestError: an option of another backend, no number, no setting, or an extra that is not installed.
@@ -82,7 +82,7 @@ def check(placement: Placement) -> None:
         )
     check_counts(placement.jobs, placement.threads)
     package = PACKAGES.get(placement.backend)  # last: who installs an extra should not be refused afterwards
-    if package is not None and find_spec(package) is None:
+    if package is not None and find(package) is None:
         raise RequestError(
             f"--backend {placement.backend} needs the extra '{placement.backend}': "
             f"pip install 'pfl-bench[{placement.backend}]'"

@@ -44,10 +44,13 @@ Sweep = dict[str, Any]
 
 class Board:
     """Where a sweep says what it does, and every few seconds that it lives; without a ``home`` it says
-    nothing. Use as a context manager.
+    nothing. Others are told that it lives four times in ``silence`` seconds. Use as a context manager.
     """
 
-    def __init__(self, home: Path | None, database: str, total: int, jobs: int) -> None:
+    def __init__(
+        self, home: Path | None, database: str, total: int, jobs: int, silence: float = SILENCE
+    ) -> None:
+        self._silence = silence
         self.logs = None if home is None else home / "logs"
         self._folder = None if home is None else home / "sweeps"
         self._ended = threading.Event()
@@ -87,7 +90,7 @@ class Board:
 
     def _touch(self, path: Path) -> None:
         """Keep the file fresh: elsewhere nobody can ask after this process."""
-        while not self._ended.wait(SILENCE / 4):
+        while not self._ended.wait(self._silence / 4):
             with suppress(OSError):  # nothing is shown yet, or the disk fails
                 os.utime(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,10 +23,10 @@ CLIENT_EPOCHS = "client_epochs"
 """Array kept with a search's run: the passes over a client's training items, on average over clients."""
 
 
-def execute(order: Order) -> RunResult:
-    """Execute an order of a search; raises as ``bench.sweep.execution.execute``."""
+def execute(order: Order, make_run: Callable[..., RunResult] = execution.execute) -> RunResult:
+    """Execute an order of a search; raises as ``bench.sweep.execution.execute``, which makes the run."""
     hide = partial(hide_held_out, roles=(TEST,))  # a search cannot see the labels of test items
-    return without_test_items(execution.execute(order, hide, rung_checkpoint))
+    return without_test_items(make_run(order, hide, rung_checkpoint))
 
 
 def without_test_items(result: RunResult) -> RunResult:

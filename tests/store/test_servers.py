@@ -101,30 +101,28 @@ def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
         assert len(store.client_results(stored["id"])) > 0
 
 
-def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_store(url, create=True) as holder:
-        monkeypatch.setattr(connect, "BUSY_SECONDS", 0.3)
-        with open_store(url, create=True) as waiting:
-            with holder.transaction() as session:
-                session.connection()
-                began = time.monotonic()
-                with pytest.raises(BusyError, match=r"cannot write to the database .*: .*lock") as error:
-                    waiting.save(spec_of(3), done(3), context_of())
-                assert 0.2 < time.monotonic() - began < 25
-                assert "\n" not in str(error.value)
-                assert waiting.runs().empty  # it can be read meanwhile
-            waiting.save(spec_of(3), done(3), context_of())  # with the same connections
-            assert holder.runs()["state"].tolist() == ["done"]
+def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str) -> None:
+    with (
+        open_store(url, create=True) as holder,
+        open_store(url, create=True, busy_seconds=0.3) as waiting,
+    ):
+        with holder.transaction() as session:
+            session.connection()
+            began = time.monotonic()
+            with pytest.raises(BusyError, match=r"cannot write to the database .*: .*lock") as error:
+                waiting.save(spec_of(3), done(3), context_of())
+            assert 0.2 < time.monotonic() - began < 25
+            assert "\n" not in str(error.value)
+            assert waiting.runs().empty  # it can be read meanwhile
+        waiting.save(spec_of(3), done(3), context_of())  # with the same connections
+        assert holder.runs()["state"].tolist() == ["done"]
 
 
-def test_making_tables_does_not_wait_for_ever(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.3)
+def test_making_tables_does_not_wait_for_ever(url: str) -> None:
     place = connect.database(url)
     engine = place.engine(write=True)
     with connect.writing(engine).begin(), pytest.raises(RequestError, match="lock"):
-        open_store(url, create=True)
+        open_store(url, create=True, busy_seconds=0.3)
     engine.dispose()
 
 

@@ -19,7 +19,7 @@ from stored_runs import SPLITS, STARTED, context_of, done, spec_of
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.spec import RunSpec
-from bench.store import Store, connect, migrate, open_store
+from bench.store import Store, migrate, open_store
 
 
 def url_of(path: Path) -> str:
@@ -312,15 +312,12 @@ def test_a_path_with_odd_characters(tmp_path: Path) -> None:
         assert store.runs().empty
 
 
-def test_a_locked_database_can_be_read_and_is_reported_when_written(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_database_can_be_read_and_is_reported_when_written(store: Store, tmp_path: Path) -> None:
     store.save(spec_of(2), done(), context_of())
-    monkeypatch.setattr(connect, "BUSY_SECONDS", 0.1)
     url = url_of(tmp_path / "bench.db")
     other = sqlite3.connect(tmp_path / "bench.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with open_store(url, create=True) as waiting:
+    with open_store(url, create=True, busy_seconds=0.1) as waiting:
         assert len(waiting.runs()) == 1
         with pytest.raises(RequestError, match="locked"):
             waiting.save(spec_of(2, seed=1), done(), context_of())

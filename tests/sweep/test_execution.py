@@ -2,6 +2,7 @@
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from bench.federation.build import build
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.sweep import execution, fingerprint
+from bench.sweep import fingerprint
 from bench.sweep.execution import execute, run_checkpoint
 from bench.sweep.order import Checkpoints, Order, attempt
 
@@ -46,23 +47,21 @@ def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Pat
 @pytest.mark.parametrize(
     ("place", "error", "state", "raised"),
     [
-        ("bench.sweep.execution.run", ValueError("x"), "failed", True),
-        ("bench.sweep.execution.run", SystemExit("x"), "failed", True),
-        ("bench.sweep.execution.run", OSError(errno.EIO, "x"), "failed", False),
-        ("bench.sweep.execution.run", MemoryError("x"), "oom", False),
-        ("bench.sweep.execution.build", ValueError("x"), "failed", False),
-        ("bench.sweep.execution.run_checkpoint", ValueError("x"), "failed", False),
+        ("run", ValueError("x"), "failed", True),
+        ("run", SystemExit("x"), "failed", True),
+        ("run", OSError(errno.EIO, "x"), "failed", False),
+        ("run", MemoryError("x"), "oom", False),
+        ("build", ValueError("x"), "failed", False),
+        ("checkpoint_of", ValueError("x"), "failed", False),
     ],
 )
 def test_only_what_the_run_itself_raises_is_its_methods_doing(
-    place: str, error: BaseException, state: str, raised: bool, monkeypatch: pytest.MonkeyPatch
+    place: str, error: BaseException, state: str, raised: bool
 ) -> None:
     def boom(*_: object, **__: object) -> None:
         raise error
 
-    execution._federation.cache_clear()  # it is built anew
-    monkeypatch.setattr(place, boom)
-    result = attempt(execute, Order(majority(), (), "cpu", 1), None, True)
+    result = attempt(partial(execute, **{place: boom}), Order(majority(), (), "cpu", 1), None, True)
     assert (result.state, result.raised) == (state, raised)
     assert "in boom" in result.traceback
 
@@ -122,26 +121,25 @@ def test_numbers_do_not_depend_on_the_blocks_of_a_retry(
         sizes.append(block_size)
         return run(spec_, federation, device, block_size, *rest)
 
-    monkeypatch.setattr("bench.sweep.execution.run", spied)
     usual = run(spec, build(*spec.federation_key))
     for shrink in (1, 2, 4, 8):
-        result = attempt(execute, Order(spec, (), "cpu", 1, shrink), None, True)
+        result = attempt(partial(execute, run=spied), Order(spec, (), "cpu", 1, shrink), None, True)
         assert result.state == "done", result.traceback
         for key, counts in usual.correct.items():
             assert (result.correct[key] == counts).all()
     assert sizes == [None, 2, 1, 1], "five clients in one block; halves, quarters, and one at least"
 
 
-def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_out_of_memory_says_how_many_clients_a_block_had() -> None:
     given: list[int | None] = []
 
     def full(spec_, federation, device, block_size, *_):
         given.append(block_size)
         raise MemoryError
 
-    monkeypatch.setattr("bench.sweep.execution.run", full)
+    execute_full = partial(execute, run=full)
     spec = resolve("cora", "non-overlapping", 5, "fedavg", 0)
-    said = [attempt(execute, Order(spec, (), "cpu", 1, shrink), None, True) for shrink in (1, 2, 4)]
+    said = [attempt(execute_full, Order(spec, (), "cpu", 1, shrink), None, True) for shrink in (1, 2, 4)]
     assert [(result.state, result.block) for result in said] == [("oom", 5), ("oom", 2), ("oom", 1)]
     assert given == [None, 2, 1]
 
@@ -156,14 +154,13 @@ def test_a_run_out_of_memory_says_how_many_clients_a_block_had(monkeypatch: pyte
         (ZeroDivisionError("x"), "failed"),
     ],
 )
-def test_exceptions_become_states(monkeypatch: pytest.MonkeyPatch, error: Exception, state: str) -> None:
+def test_exceptions_become_states(error: Exception, state: str) -> None:
     def boom(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(execution, "run", boom)
     spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
     assert spec is not None
-    result = attempt(execute, Order(spec, (), "cpu", 1), None, True)
+    result = attempt(partial(execute, run=boom), Order(spec, (), "cpu", 1), None, True)
     assert result.state == state
     assert ("boom" in result.traceback) == (state in ("oom", "failed"))
     assert "\n" not in result.reason

@@ -1,8 +1,9 @@
 """What a sweep decides on numbers alone: packing, retries, holding back, limits, and what may be asked."""
 
+import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -13,14 +14,15 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.resolve import resolve
 from bench.spec import RunSpec
-from bench.sweep import policy
 from bench.sweep.policy import (
     Attempt,
     Demand,
     Device,
     Limits,
     Pauses,
+    Placement,
     after_memory,
+    check,
     checked,
     noted,
     place,
@@ -242,15 +244,7 @@ def test_what_does_not_go_together_is_refused_with_and_without_the_extras(
 
 
 @pytest.mark.parametrize("engine", ["ray", "slurm"])
-def test_a_missing_extra_is_named(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    monkeypatch.setattr(policy, "find_spec", lambda name: None)
-    with pytest.raises(SystemExit) as ended:
-        main(["sweep", "-d", "cora", "-m", "local", "--backend", engine])
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said == (
-        f"bench: --backend {engine} needs the extra '{engine}': pip install 'pfl-bench[{engine}]'\n"
-    )
+def test_a_missing_extra_is_named(engine: Literal["ray", "slurm"]) -> None:
+    with pytest.raises(RequestError, match=re.escape(f"pip install 'pfl-bench[{engine}]'")) as caught:
+        check(Placement(engine), lambda name: None)
+    assert "\n" not in str(caught.value)

@@ -153,8 +153,7 @@ def test_sweeps_in_two_containers_of_one_host_name_are_two(
 def test_a_sweep_in_which_nothing_happens_is_seen_from_other_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_files, "SILENCE", 4.0)
-    with Board(tmp_path, "sqlite:////x", 1, 1) as board:
+    with Board(tmp_path, "sqlite:////x", 1, 1, silence=4.0) as board:
         board.show(idle())
         monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
         (path,) = (tmp_path / "sweeps").iterdir()
@@ -184,12 +183,12 @@ def test_when_a_sweep_ends(
     assert seconds - 10 < left <= seconds
 
 
-def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
-    noon = datetime(2026, 1, 1, 12)
-    monkeypatch.setattr(status_files, "now", lambda: noon)
+def test_how_a_sweep_is_described() -> None:
+    """Times are half a minute from the next, so that a busy machine changes no line."""
+    present = now()
 
     def ago(seconds: float) -> str:
-        return written(noon - timedelta(seconds=seconds))
+        return written(present - timedelta(seconds=seconds))
 
     sweep = {
         "pid": 7,
@@ -200,8 +199,8 @@ def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
         "counts": {"done": 9, "failed": 1},
         "left": 8,
         "running": [
-            {"run": "a", "device": "cuda:0", "attempt": 1, "since": ago(30), "expected_end": ago(-100)},
-            {"run": "b", "device": "cuda:1", "attempt": 2, "since": ago(30), "expected_end": ago(3)},
+            {"run": "a", "device": "cuda:0", "attempt": 1, "since": ago(180), "expected_end": ago(-120)},
+            {"run": "b", "device": "cuda:1", "attempt": 2, "since": ago(180), "expected_end": ago(3)},
         ],
         "failures": [{"run": "c", "state": "failed", "reason": "why", "when": ago(120)}],
         "ends": ago(-3010),
@@ -212,8 +211,8 @@ def test_how_a_sweep_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
         "sweep 7 on here into /b.db, for 10 min",
         "10 of 20 runs ended: 9 done, 1 failed",
         "2 running, 8 waiting; ends in 50 min, without 2 runs whose time is unknown",
-        "  cuda:0: a, for 30 s, ends in 2 min",
-        "  cuda:1: b, for 30 s, ends any moment, attempt 2",
+        "  cuda:0: a, for 3 min, ends in 2 min",
+        "  cuda:1: b, for 3 min, ends any moment, attempt 2",
         "  failed 2 min ago: c: why",
     ]
 

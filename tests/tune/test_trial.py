@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from toy_federations import linked, make_spec, play, random_federation
 
+from bench.engine.execute import run as engine_run
 from bench.engine.result import RunResult
 from bench.federation.types import TEST, VALIDATION, Federation, hide_held_out
 from bench.spec import RunSpec
@@ -21,25 +23,22 @@ FEDERATION = random_federation()
 ROUNDS = 4
 
 
-@pytest.fixture(autouse=True)
-def any_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, FEDERATION)
-
-
-def use(monkeypatch: pytest.MonkeyPatch, federation: Federation) -> None:
-    """Whatever is asked for is this federation, with all its labels."""
-    monkeypatch.setattr("bench.sweep.execution.build", lambda *key, roots: federation)
-    execution._federation.cache_clear()
-
-
 def spec_of(method: str, rounds: int = ROUNDS, **protocol: Any) -> RunSpec:
     hyper = {"warm_up_epochs": 5} if method == "fedsheafhn" else {}
     return make_spec(method, FEDERATION, seed=1000, hyper=hyper, rounds=rounds, **protocol)
 
 
-def run(spec: RunSpec, folder: Path | None = None) -> RunResult:
+def run(
+    spec: RunSpec, folder: Path | None = None, federation: Federation = FEDERATION, **options: Any
+) -> RunResult:
+    """A trial's run on a federation, with all its labels, whatever its spec asks for."""
     checkpoints = None if folder is None else Checkpoints(folder, 1e9)
-    return execute(Order(spec, (), "cpu", 1, checkpoints=checkpoints))
+
+    def build(*key: Any, roots: tuple[Path, ...]) -> Federation:
+        return federation
+
+    make_run = partial(execution.execute, build=build, **options)
+    return execute(Order(spec, (), "cpu", 1, checkpoints=checkpoints), make_run)
 
 
 def assert_equal(one: RunResult, other: RunResult) -> None:
@@ -126,7 +125,7 @@ def test_a_run_that_diverged_says_what_it_used() -> None:
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedsheafhn", "fedpub"])
-def test_test_labels_decide_nothing(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_test_labels_decide_nothing(method: str) -> None:
     honest = run(spec_of(method))
     rng = np.random.default_rng(0)
     poisoned = tuple(
@@ -139,24 +138,18 @@ def test_test_labels_decide_nothing(method: str, monkeypatch: pytest.MonkeyPatch
         for client in FEDERATION.clients
     )
     assert any((a.labels != b.labels).any() for a, b in zip(poisoned, FEDERATION.clients, strict=True))
-    use(monkeypatch, replace(FEDERATION, clients=poisoned))
-    assert_equal(run(spec_of(method)), honest)
+    assert_equal(run(spec_of(method), federation=replace(FEDERATION, clients=poisoned)), honest)
 
 
 @pytest.mark.parametrize("federation", [FEDERATION, linked(FEDERATION)], ids=["graph", "linked"])
-def test_no_test_item_reaches_the_engine_or_the_outcome(
-    federation: Federation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use(monkeypatch, federation)
+def test_no_test_item_reaches_the_engine_or_the_outcome(federation: Federation) -> None:
     given: list[Federation] = []
-    original = execution.run
 
     def seen(spec: RunSpec, federation: Federation, *rest: Any) -> RunResult:
         given.append(federation)
-        return original(spec, federation, *rest)
+        return engine_run(spec, federation, *rest)
 
-    monkeypatch.setattr(execution, "run", seen)
-    result = run(spec_of("fedavg"))
+    result = run(spec_of("fedavg"), federation=federation, run=seen)
     (hidden,) = given
     assert hidden.hash == federation.hash
     for mine, client in zip(hidden.clients, federation.clients, strict=True):
