@@ -31,8 +31,8 @@ class DownloadError(Exception):
     """The file could not be downloaded; the message is a reason in a few words."""
 
 
-def _open(url: str) -> tuple[http.client.HTTPResponse, bytes]:
-    """The response and its first bytes, at most ``WAIT`` seconds after the call.
+def _open(url: str, wait: float) -> tuple[http.client.HTTPResponse, bytes]:
+    """The response and its first bytes, at most ``wait`` seconds after the call.
 
     The socket's own timeout covers neither name resolution nor several addresses tried in a row,
     hence the thread.
@@ -44,14 +44,14 @@ def _open(url: str) -> tuple[http.client.HTTPResponse, bytes]:
 
     def ask() -> None:
         try:
-            response = urlopen(Request(url, headers={"User-Agent": "pfl-bench"}), timeout=WAIT)
+            response = urlopen(Request(url, headers={"User-Agent": "pfl-bench"}), timeout=wait)
             answers.put((response, response.read1(_CHUNK)))
         except Exception as error:  # handed to the caller's thread, whatever it is
             answers.put(error)
 
     threading.Thread(target=ask, daemon=True).start()
     try:
-        answer = answers.get(timeout=WAIT)
+        answer = answers.get(timeout=wait)
     except queue.Empty:
         answer = TimeoutError()
     if isinstance(answer, HTTPError):
@@ -60,7 +60,7 @@ def _open(url: str) -> tuple[http.client.HTTPResponse, bytes]:
         isinstance(answer, URLError) and isinstance(answer.reason, TimeoutError)
     ):
         _silent[host] = time.monotonic()
-        raise DownloadError(f"{host} did not answer within {WAIT:g} s")
+        raise DownloadError(f"{host} did not answer within {wait:g} s")
     if isinstance(answer, Exception):
         _silent[host] = time.monotonic()
         raise DownloadError(f"{host} cannot be reached ({getattr(answer, 'reason', answer)})")
@@ -80,16 +80,16 @@ def write_once(target: Path, fill: Callable[[Path], None]) -> None:
                 fill(temporary)
 
 
-def download(url: str, target: Path, check: Callable[[Path], None]) -> None:
+def download(url: str, target: Path, check: Callable[[Path], None], wait: float = WAIT) -> None:
     """Download ``url`` to ``target``; ``check`` may refuse the bytes by raising.
 
     Nothing is written before the first bytes have come. A host that sends nothing costs at most
-    ``WAIT`` seconds.
+    ``wait`` seconds.
 
     Raises:
         DownloadError: the host does not answer, refuses, or stops sending.
     """
-    response, first_chunk = _open(url)
+    response, first_chunk = _open(url, wait)
 
     def fill(part: Path) -> None:
         with part.open("wb") as file:

@@ -256,7 +256,12 @@ def infinity_caught(device: str) -> Finding:
     return Finding("not finite", "gcn", f"{result.state}: {result.reason}", result.state == "diverged")
 
 
-def parts(device: str, roots: tuple[Path, ...], sizes: Sizes) -> Iterator[Callable[[], Finding]]:
+def parts(
+    device: str,
+    roots: tuple[Path, ...],
+    sizes: Sizes,
+    measure_machine: Callable[[torch.device], Machine] = measure_machine,
+) -> Iterator[Callable[[], Finding]]:
     """Everything, in order."""
     for model in CLIENT_MODELS.all():
         yield partial(stacked_equals_sequential, model, device)

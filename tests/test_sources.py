@@ -4,25 +4,20 @@ import hashlib
 import io
 import multiprocessing
 import os
-import socket
 import tarfile
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from bench import download
 from bench.errors import NoDataError, RequestError
 from bench.sources import RawFile, Sources
 
 pytestmark = pytest.mark.usefixtures("home")
-
 CONTENT = b"raw bytes\n" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
@@ -186,90 +181,6 @@ def test_processes_that_want_the_same_file_get_it(
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0, 0, 0]
     assert files_below(home) == [home / "data" / "a.bin"]
-
-
-def test_a_closed_port_fails_at_once_and_is_remembered(home: Path) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/a.bin"
-        started = time.monotonic()
-        with pytest.raises(NoDataError, match="cannot be reached"):
-            Sources(()).get(RawFile("a.bin", SHA256, url))
-        with pytest.raises(NoDataError, match="did not answer a moment ago"):
-            Sources(()).get(RawFile("b.bin", SHA256, url))
-        assert time.monotonic() - started < download.WAIT
-    assert not home.exists()
-
-
-def test_the_wait_for_a_silent_host_is_within_ten_seconds() -> None:
-    assert download.WAIT < 10
-
-
-@pytest.mark.parametrize("sends", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"])
-def test_a_silent_host_costs_one_wait_for_all_files(
-    home: Path, monkeypatch: pytest.MonkeyPatch, sends: bytes
-) -> None:
-    """A server that accepts and says nothing, or sends headers and no byte of the file."""
-    monkeypatch.setattr(download, "WAIT", 0.4)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        kept: list[socket.socket] = []
-
-        def accept() -> None:
-            with suppress(OSError):  # the end of the test
-                while True:
-                    connection, _ = listening.accept()
-                    kept.append(connection)
-                    if sends:
-                        connection.recv(4096)
-                        connection.sendall(sends)
-
-        thread = threading.Thread(target=accept)
-        thread.start()
-        url = f"http://127.0.0.1:{listening.getsockname()[1]}/a.bin"
-        files = [RawFile(f"{name}.bin", SHA256, url) for name in "abc"]
-        started = time.monotonic()
-        with pytest.raises(NoDataError, match=r"did not answer within 0.4 s"):
-            Sources(()).get_all(files)
-        for file in files:
-            with pytest.raises(NoDataError):
-                Sources(()).get(file)
-        assert time.monotonic() - started >= 0.4
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join()
-        assert len(kept) == 1, "asked once"
-        for connection in kept:
-            connection.close()
-    assert not home.exists()
-
-
-class Stalling(BaseHTTPRequestHandler):
-    """Sends half of the file, then nothing more until the test ends."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(CONTENT)))
-        self.end_headers()
-        self.wfile.write(CONTENT[: len(CONTENT) // 2])
-        self.server.ended.wait(10)  # type: ignore[attr-defined]
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-def test_a_host_that_stops_halfway_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(download, "WAIT", 0.4)
-    with ThreadingHTTPServer(("127.0.0.1", 0), Stalling) as running:
-        running.ended = threading.Event()  # type: ignore[attr-defined]
-        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            with pytest.raises(NoDataError, match="stopped sending"):
-                Sources(()).get(RawFile("a.bin", SHA256, address(running, "a.bin")))
-        finally:
-            running.ended.set()  # type: ignore[attr-defined]
-            running.shutdown()
-            thread.join()
-    assert files_below(home) == []
 
 
 def test_a_home_that_cannot_be_written_is_one_line(

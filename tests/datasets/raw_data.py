@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.data import Data, Graph, Hypergraph
-from bench.dataset import DATASETS
+from bench.dataset import DATASETS, Dataset
 from bench.sources import Sources
 
 
@@ -42,3 +43,8 @@ def write(root: Path, files: Mapping[str, str]) -> None:
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content, encoding="utf-8")
+
+
+def variant(kind: type[Dataset], **attributes: Any) -> type[Dataset]:
+    """The data set but for some attributes, such as its files' sums."""
+    return type(kind.__name__, (kind,), attributes)

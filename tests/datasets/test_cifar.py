@@ -15,7 +15,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError, RequestError
 from bench.sources import RawFile, Sources
 
-from .raw_data import load
+from .raw_data import load, variant
 
 
 def batch(value: int, labels: list[int]) -> bytes:
@@ -25,9 +25,7 @@ def batch(value: int, labels: list[int]) -> bytes:
 
 
 @pytest.mark.parametrize("folder", ["cifar10/cifar-10-batches-py", "cifar-10-batches-py"])
-def test_cifar_batches_are_merged_in_file_order(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cifar_batches_are_merged_in_file_order(folder: str, tmp_path: Path) -> None:
     kind = DATASETS.named("cifar10")
     files: list[RawFile] = []
     for number, file in enumerate(kind.files):
@@ -36,8 +34,7 @@ def test_cifar_batches_are_merged_in_file_order(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         files.append(replace(file, md5=hashlib.md5(content).hexdigest()))
-    monkeypatch.setattr(kind, "files", tuple(files))
-    images = kind().load(Sources((tmp_path,), download=False))
+    images = variant(kind, files=tuple(files))().load(Sources((tmp_path,), download=False))
     assert isinstance(images, Images)
     assert images.pixels.shape == (12, 3, 32, 32)
     assert images.pixels.dtype == np.uint8
@@ -47,25 +44,24 @@ def test_cifar_batches_are_merged_in_file_order(
     assert images.classes == 10
 
 
-def replace_files(kind: type[Dataset], root: Path, contents: list[bytes], patch: pytest.MonkeyPatch) -> None:
-    """Files with these contents, whose sums are taken for the published ones."""
+def with_files(kind: type[Dataset], root: Path, contents: list[bytes]) -> type[Dataset]:
+    """The data set of files with these contents, whose sums are taken for the published ones."""
     files: list[RawFile] = []
     for file, content in zip(kind.files, contents, strict=True):
         path = root / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         files.append(replace(file, sha256=hashlib.sha256(content).hexdigest()))
-    patch.setattr(kind, "files", tuple(files))
+    return variant(kind, files=tuple(files))
 
 
-def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cifar100_has_its_fine_labels(tmp_path: Path) -> None:
     contents = []
     for fine in ([99, 3, 5], [7, 0]):
         data = np.array(fine, np.uint8)[:, None].repeat(3072, axis=1)
         both = {"data": data, "fine_labels": fine, "coarse_labels": [1] * len(fine), "filenames": []}
         contents.append(pickle.dumps(both, 4))
-    kind = DATASETS.named("cifar100")
-    replace_files(kind, tmp_path, contents, monkeypatch)
+    kind = with_files(DATASETS.named("cifar100"), tmp_path, contents)
     images = kind().load(Sources((tmp_path,), download=False))
     assert isinstance(images, Images)
     assert images.labels.tolist() == images.pixels[:, 2, 31, 31].tolist() == [99, 3, 5, 7, 0]
@@ -84,11 +80,8 @@ def test_cifar100_has_its_fine_labels(tmp_path: Path, monkeypatch: pytest.Monkey
         b"",
     ],
 )
-def test_a_truncated_or_foreign_pickle_is_one_line(
-    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kind = DATASETS.named("cifar100")
-    replace_files(kind, tmp_path, [content, content], monkeypatch)
+def test_a_truncated_or_foreign_pickle_is_one_line(content: bytes, tmp_path: Path) -> None:
+    kind = with_files(DATASETS.named("cifar100"), tmp_path, [content, content])
     with pytest.raises(RequestError, match="train is refused") as caught:
         kind().load(Sources((tmp_path,), download=False))
     assert "\n" not in str(caught.value)

@@ -20,6 +20,8 @@ from bench.errors import NoDataError, RequestError
 from bench.federation.prepared import prepare
 from bench.sources import Sources
 
+from .raw_data import variant
+
 IDS = ("n03", "n01", "n02")
 VALIDATION = {"val_10.JPEG": "n02", "val_9.JPEG": "n01", "val_2.JPEG": "n02", "val_7.JPEG": "n03"} | {
     "val_30.JPEG": "n01",
@@ -39,12 +41,10 @@ def colour(label: int, number: int, validation: bool = False) -> tuple[int, int,
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> type[Dataset]:
+def tiny() -> type[Dataset]:
     """The complete data set, but for its size and its archive's sum."""
     kind = DATASETS.named("tiny-imagenet")
-    for name, value in (("classes", 3), ("side", 8), ("complete", (12, 2)), ("held", (12, 2))):
-        monkeypatch.setattr(kind, name, value)
-    return kind
+    return variant(kind, classes=3, side=8, complete=(12, 2), held=(12, 2))
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_images_are_merged_class_by_class_and_by_name(tiny: type[Dataset], root:
 
 
 def test_the_archive_gives_the_same_and_is_not_unpacked(
-    tiny: type[Dataset], root: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: type[Dataset], root: Path, tmp_path: Path, home: Path
 ) -> None:
     folder = load(tiny, root)
     target = tmp_path / "zipped" / f"{FOLDER}.zip"
@@ -114,7 +114,7 @@ def test_the_archive_gives_the_same_and_is_not_unpacked(
     original = tiny.files[0].archive
     assert original is not None
     known = replace(original, sha256=hashlib.sha256(target.read_bytes()).hexdigest())
-    monkeypatch.setattr(tiny, "files", tuple(replace(file, archive=known) for file in tiny.files))
+    tiny = variant(tiny, files=tuple(replace(file, archive=known) for file in tiny.files))
     zipped = load(tiny, target.parent)
     np.testing.assert_array_equal(zipped.pixels, folder.pixels)
     np.testing.assert_array_equal(zipped.labels, folder.labels)
@@ -125,18 +125,15 @@ def test_the_archive_gives_the_same_and_is_not_unpacked(
         load(tiny, target.parent)
 
 
-def test_a_sample_has_the_first_images_of_each_class(
-    tiny: type[Dataset], root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sample_has_the_first_images_of_each_class(tiny: type[Dataset], root: Path) -> None:
     """Numbers 0 to 2 of the training images and the first validation image in the order of the file."""
-    monkeypatch.setattr(tiny, "held", (3, 1))
     folder = root / "tiny-imagenet" / FOLDER
     for name in IDS:
         for number in range(3, 12):
             (folder / "train" / name / "images" / f"{name}_{number}.JPEG").unlink()
     for file in ("val_2.JPEG", "val_30.JPEG", "val_1.JPEG"):
         (folder / "val" / "images" / file).unlink()
-    images = load(tiny, root)
+    images = load(variant(tiny, held=(3, 1)), root)
     assert images.population is not None
     assert images.positions is not None
     assert images.population.tolist() == LABELS
