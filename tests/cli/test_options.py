@@ -95,7 +95,7 @@ def test_where_and_how_runs_are_made_reaches_the_sweep(
 
 
 def test_an_engine_gets_what_is_said_of_it(
-    swept: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    swept: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, local = [], run.opened
 
@@ -104,7 +104,9 @@ def test_an_engine_gets_what_is_said_of_it(
         return local(replace(request, backend="local", address=None, slurm=()), runs, home)
 
     monkeypatch.setattr(run, "opened", opened)
-    monkeypatch.setattr(policy, "find_spec", lambda package: package)  # as if the extras were installed
+    for package in policy.PACKAGES.values():  # as if the extras were installed
+        (tmp_path / f"{package}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
     swept("--backend", "ray", "--address", "lab:6379")
     swept("--backend", "slurm", "--slurm", "partition=gpu", "--slurm", "mem_gb=8")
     assert asked == [
