@@ -64,6 +64,25 @@ def test_a_method_declares_what_there_is(line: str, tmp_path: Path, monkeypatch:
         METHODS.all()
 
 
+def test_two_plug_ins_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [tmp_path / "one.py", tmp_path / "other.py"]
+    for file in files:
+        file.write_text(METHOD.replace('"own"', '"twin"'))
+    monkeypatch.setenv(PLUGINS, os.pathsep.join(map(os.fspath, files)))
+    registry.forget()
+    with pytest.raises(RequestError, match="twin"):
+        METHODS.all()
+
+
+def test_only_classes_with_a_name_of_their_own_are_plug_ins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = METHODS.all().keys()
+    use(tmp_path, f"{METHOD}\n\nclass Helper(Own):\n    pass\n", monkeypatch)
+    assert METHODS.all().keys() - suite == {"own"}
+    assert METHODS.named("own").__name__ == "Own"
+
+
 STUDY = """
 from bench.studies.settings import Reading
 from bench.studies.study import Study

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 
-from bench import registry
 from bench.dataset import DATASETS
-from bench.engine.method import Method
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.hyper import HyperParameters, tunable
-from bench.registry import Kind
 from bench.resolve import parse_overrides, resolve
 
 
@@ -203,34 +200,3 @@ def test_search_spaces_hold_allowed_values(name: str) -> None:
         assert len(set(values)) == len(values) > 1
         for value in values:
             assert getattr(kind.Hyper.model_validate({key: value}), key) == value
-
-
-def kind_of_methods() -> Kind[Method]:
-    """One that has not been searched for yet."""
-    return Kind("method", "bench.methods", "bench.methods", "bench.engine.method:Method")
-
-
-def test_two_plug_ins_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    class One(Method):
-        name = "twin"
-
-    class Other(Method):
-        name = "twin"
-
-    monkeypatch.setattr(registry, "_sources", lambda group, built_in: [(One, ""), (Other, "elsewhere")])
-    with pytest.raises(RequestError, match="twin"):
-        kind_of_methods().all()
-
-
-def test_only_classes_with_a_name_of_their_own_are_plug_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Named(Method):
-        name = "named"
-        title = "Named"
-
-    class Helper(Named):
-        pass
-
-    monkeypatch.setattr(
-        registry, "_sources", lambda group, built_in: [(kind, "") for kind in (Named, Helper, Method)]
-    )
-    assert kind_of_methods().all() == {"named": Named}
