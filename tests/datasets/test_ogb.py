@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bench.data import Graph
-from bench.dataset import DATASETS
+from bench.dataset import DATASETS, Dataset
 from bench.errors import NoDataError, RequestError
 from bench.sources import Sources
 
-from .raw_data import load
+from .raw_data import load, variant
 
 
 def write_gz(path: Path, text: str) -> str:
@@ -25,7 +25,7 @@ def write_gz(path: Path, text: str) -> str:
 
 
 @pytest.fixture
-def tiny_arxiv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def arxiv(tmp_path: Path) -> type[Dataset]:
     """Six papers, five citations of which one is there both ways; papers 4 and 5 cite nothing else."""
     generator = np.random.default_rng(0)
     features = generator.normal(size=(6, 128)).astype(np.float32)
@@ -42,39 +42,40 @@ def tiny_arxiv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = tuple(
         replace(file, sha256=sums[Path(file.path).name] if file.sha256 else None) for file in kind.files
     )
-    monkeypatch.setattr(kind, "files", files)
-    return tmp_path
+    return variant(kind, files=files)
 
 
-def load_arxiv(root: Path) -> Graph:
-    graph = DATASETS.named("ogbn-arxiv")().load(Sources((root,), download=False))
+def load_arxiv(arxiv: type[Dataset], root: Path) -> Graph:
+    graph = arxiv().load(Sources((root,), download=False))
     assert isinstance(graph, Graph)
     return graph
 
 
-def test_arxiv_is_made_undirected_and_left_unnormalised(tiny_arxiv: Path) -> None:
-    graph = load_arxiv(tiny_arxiv)
+def test_arxiv_is_made_undirected_and_left_unnormalised(arxiv: type[Dataset], tmp_path: Path) -> None:
+    graph = load_arxiv(arxiv, tmp_path)
     assert graph.edges.T.tolist() == [[0, 1], [0, 3], [1, 0], [1, 2], [2, 1], [3, 0]]
     assert graph.labels.tolist() == [2, 0, 1, 2]
     assert graph.classes == 3
-    np.testing.assert_array_equal(graph.features, np.load(tiny_arxiv / "features.npy")[:4])
+    np.testing.assert_array_equal(graph.features, np.load(tmp_path / "features.npy")[:4])
     assert graph.features.dtype == np.float32
 
 
 @pytest.mark.parametrize("folder", ["ogbn_arxiv", "arxiv"])
-def test_the_folder_names_of_ogb_are_found(folder: str, tiny_arxiv: Path) -> None:
-    (tiny_arxiv / "ogbn-arxiv").rename(tiny_arxiv / folder)
-    assert len(load_arxiv(tiny_arxiv).labels) == 4
+def test_the_folder_names_of_ogb_are_found(folder: str, arxiv: type[Dataset], tmp_path: Path) -> None:
+    (tmp_path / "ogbn-arxiv").rename(tmp_path / folder)
+    assert len(load_arxiv(arxiv, tmp_path).labels) == 4
 
 
 @pytest.mark.parametrize(
     "missing", [["edge.csv.gz"], ["node-feat.csv.gz"], ["edge.csv.gz", "node-feat.csv.gz"]]
 )
-def test_missing_edges_or_features_are_named(missing: list[str], tiny_arxiv: Path) -> None:
+def test_missing_edges_or_features_are_named(
+    missing: list[str], arxiv: type[Dataset], tmp_path: Path
+) -> None:
     for name in missing:
-        (tiny_arxiv / "ogbn-arxiv" / "raw" / name).unlink()
+        (tmp_path / "ogbn-arxiv" / "raw" / name).unlink()
     with pytest.raises(NoDataError) as caught:
-        load_arxiv(tiny_arxiv)
+        load_arxiv(arxiv, tmp_path)
     named = ", ".join(f"ogbn-arxiv/raw/{name}" for name in missing)
     assert str(caught.value).startswith(f"missing {named};")
     assert "ogbn-arxiv/arxiv.zip" in str(caught.value)
@@ -89,17 +90,19 @@ def test_missing_edges_or_features_are_named(missing: list[str], tiny_arxiv: Pat
         ("node-feat.csv.gz", "0.5\n" * 6, "expected 6 rows of 128 columns, found 6 of 1"),
     ],
 )
-def test_damaged_edges_or_features_are_refused(name: str, text: str, message: str, tiny_arxiv: Path) -> None:
-    write_gz(tiny_arxiv / "ogbn-arxiv" / "raw" / name, text)
+def test_damaged_edges_or_features_are_refused(
+    name: str, text: str, message: str, arxiv: type[Dataset], tmp_path: Path
+) -> None:
+    write_gz(tmp_path / "ogbn-arxiv" / "raw" / name, text)
     with pytest.raises(RequestError, match=message):
-        load_arxiv(tiny_arxiv)
+        load_arxiv(arxiv, tmp_path)
 
 
-def test_a_truncated_file_is_refused(tiny_arxiv: Path) -> None:
-    path = tiny_arxiv / "ogbn-arxiv" / "raw" / "node-feat.csv.gz"
+def test_a_truncated_file_is_refused(arxiv: type[Dataset], tmp_path: Path) -> None:
+    path = tmp_path / "ogbn-arxiv" / "raw" / "node-feat.csv.gz"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(RequestError, match="cannot be read"):
-        load_arxiv(tiny_arxiv)
+        load_arxiv(arxiv, tmp_path)
 
 
 def test_the_real_labels_without_edges_and_features(data_root: Path) -> None:
