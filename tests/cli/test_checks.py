@@ -152,14 +152,18 @@ def test_a_file_that_cannot_be_checked_is_refused(
 def test_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = outcome(tmp_path / "none.py", capsys)
     assert code == 2
-    assert err == f"bench: FILE: there is no file {tmp_path / 'none.py'}\n"
+    assert err.startswith("bench: FILE: ")
+    assert str(tmp_path / "none.py") in err
+    assert err.count("\n") == 1
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "own.txt").write_text("x = 1\n")
     code, _, err = outcome(tmp_path / "own.txt", capsys)
     assert code == 2
-    assert err == f"bench: FILE: expected a Python file, got {tmp_path / 'own.txt'}\n"
+    assert err.startswith("bench: FILE: ")
+    assert str(tmp_path / "own.txt") in err
+    assert err.count("\n") == 1
 
 
 def test_a_gpu_that_is_none_is_refused_where_there_is_none_either(capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,14 +120,14 @@ def test_a_node_without_neighbours_in_its_part_stays() -> None:
 
 @pytest.mark.parametrize(("clients", "advice"), [(1, "use 5"), (12, "use 10"), (34, "use 35")])
 def test_overlapping_needs_a_multiple_of_five(clients: int, advice: str) -> None:
-    with pytest.raises(RequestError, match=f"multiple of 5 clients.*got {clients}; {advice}"):
+    with pytest.raises(RequestError, match=f"5 .* {clients}.*{advice}"):
         Overlapping().draw(random_graph(50), clients, 1, PAPER)
 
 
 def test_empty_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     filled = pymetis.GraphPartition(0, [0, 3] * 20)
     monkeypatch.setattr(pymetis, "part_graph", lambda *args, **options: filled)
-    with pytest.raises(RequestError, match="left 2 of 4 parts empty on 40 nodes; ask for fewer clients"):
+    with pytest.raises(RequestError, match=r"2 of 4 .* 40 nodes"):
         metis_parts(random_graph(40), 4, 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+import re
 from statistics import median
 
 import pytest
@@ -185,7 +186,7 @@ def test_failures_are_trials() -> None:
         by_decay.setdefault(trial.parameters["client.weight_decay"], []).append(trial)
     for trial in by_decay[0.0]:
         assert (trial.state, trial.validation, trial.client_epochs) == ("diverged", None, 10.0)
-        assert trial.reason == "a loss is not finite in round 1"
+        assert re.findall(r"\d+", trial.reason) == ["1"], "the round in which it diverged"
     for trial in by_decay[0.005]:
         # the seed that failed cannot say what it used: it is taken for a plain run to the end
         assert (trial.state, trial.client_epochs) == ("failed", 2 * EPOCHS + ROUNDS * EPOCHS)
