@@ -5,10 +5,10 @@ from typing import cast
 
 import pandas as pd
 import pytest
+from toy_study import ToyStudy
 
 from bench.report.parts import sentences
 from bench.studies.ranking import Ranking
-from bench.studies.study import STUDIES
 
 TITLES = ["FedSheafHN", "FED-PUB", "FedAvg", "Local", "FedPer", "Flow"]
 
@@ -27,7 +27,7 @@ def first_sentence(leaders: int, tested: bool = True) -> str:
         }
     )
     ranking = SimpleNamespace(table=table, tasks=[None] * 9, baseline="local")
-    (sentence,) = sentences(STUDIES.all()["fedsheafhn"](), cast(Ranking, ranking), [])
+    (sentence,) = sentences(ToyStudy(), cast(Ranking, ranking), [])
     return sentence
 
 

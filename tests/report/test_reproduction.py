@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from stored_runs import MemoryStore
 from study_cells import cells_in, main_tables, plan_of, report_of
+from toy_study import ToyStudy
 
 from bench.grids import expand, load_grid
 from bench.report.reproduction import agreements, judged_cells, reproduction, sign_tests
@@ -21,12 +22,11 @@ from bench.studies.settings import Column
 CORA_10 = Column("cora", "non-overlapping", 10)
 CORA = Selection(datasets=frozenset({"cora"}))
 
-PRINTED = {"local": 71.26, "fedavg": 72.38, "fedper": 65.24, "pfedhn": 65.24, "fggp": 66.57, "flow": 81.81}
-"""Table 1 of the final version, Cora, 10 clients."""
+FINAL, EARLIER = map(ToyStudy().paper_title, ToyStudy().papers)
+"""The versions of the toy paper as readers know them."""
 
-
-FINAL, EARLIER = map(FedSheafHN().paper_title, ("fedsheafhn_final", "fedsheafhn_earlier"))
-"""The versions of the paper as readers know them."""
+PAPER = FedSheafHN().paper_title("fedsheafhn_final")
+"""A paper of which experiments and its own clients are measured, too."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def filled() -> MemoryStore:
 
 
 def score(database: MemoryStore, selection: Selection = CORA) -> Document:
-    study, results = FedSheafHN(), Results(database, {})
+    study, results = ToyStudy(), Results(database, {})
     found = reproduction(study, main_tables(study, results, selection), results, selection)
     assert found is not None
     return found
@@ -64,21 +64,21 @@ def column(found: Document, paper: str) -> dict[str, str]:
 
 def test_shares_of_all_published_cells_of_a_paper(cora: MemoryStore) -> None:
     found = column(score(cora), FINAL)
-    # 11 methods times 4 settings of Cora; fedper has one seed, fedprox a value that is no target.
-    assert found["published cells"] == "44"
-    assert found["reproduced"] == "2 (4.5 %)"
-    assert found["above"] == "1 (2.3 %)"
-    assert found["below"] == "1 (2.3 %)"
-    assert found["not comparable"] == "2 (4.5 %)"
-    assert found["oom"] == "1 (2.3 %)"
-    assert found["not run"] == "37 (84.1 %)"
+    # 10 methods times 4 settings of Cora; fedper has one seed, fedprox a value that is no target.
+    assert found["published cells"] == "40"
+    assert found["reproduced"] == "2 (5.0 %)"
+    assert found["above"] == "1 (2.5 %)"
+    assert found["below"] == "1 (2.5 %)"
+    assert found["not comparable"] == "2 (5.0 %)"
+    assert found["oom"] == "1 (2.5 %)"
+    assert found["not run"] == "33 (82.5 %)"
     assert "no table here" not in found
 
 
 def test_both_versions_have_their_own_score(cora: MemoryStore) -> None:
     found = column(score(cora), EARLIER)
-    # The earlier version prints 8 methods; its local and fedper were taken over, 10 clients.
-    assert found["published cells"] == "32"
+    # The earlier version prints 4 methods, with 10 and with 20 clients.
+    assert found["published cells"] == "8"
     assert found["Kendall's tau, mean"] == "-"
 
 
@@ -142,13 +142,13 @@ def test_the_earlier_rule_stands_beside_the_grades() -> None:
 
 def test_tau_of_measured_and_published_order(cora: MemoryStore) -> None:
     found = column(score(cora), FINAL)
-    # Published: flow > fedavg > local > fggp; measured: fedavg > flow > local > fggp: one pair of six.
+    # Printed: flow > fedavg > local > fggp; measured: fedavg > flow > local > fggp: one pair of six.
     assert found["Kendall's tau, mean"] == f"{(5 - 1) / 6:+.2f}"
     assert found["columns with tau"] == "1"
 
 
 def test_only_comparable_methods_have_an_order(cora: MemoryStore) -> None:
-    study, results = FedSheafHN(), Results(cora, {})
+    study, results = ToyStudy(), Results(cora, {})
     taus = agreements(main_tables(study, results, CORA))
     here = taus[(taus["clients"] == 10) & (taus["beside"] == "Table 1")].iloc[0]
     assert here["methods"] == 4  # without fedprox, fedper and pfedhn
@@ -158,23 +158,16 @@ def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
     database = filled()
     for seed in (0, 1):  # a second setting of one cell, with fewer runs: not the usual one
         database.add("local", seed, [20], hyper={"rate": 0.5})
-    study, results = FedSheafHN(), Results(database, {})
+    study, results = ToyStudy(), Results(database, {})
     found = judged_cells(main_tables(study, results, Selection()))
     (local,) = [
         cell
         for value, cell in found.items()
-        if (value.paper, value.table, cell.column, cell.method)
-        == ("fedsheafhn_final", "Table 1", CORA_10, "local")
+        if (value.paper, value.table, cell.column, cell.method) == ("toy", "Table 1", CORA_10, "local")
     ]
     assert local.verdict == "reproduced"
     assert {cell.rule for cell in found.values()} == {"best_val"}
-    wanted = {
-        value
-        for paper in ("fedsheafhn_final", "fedsheafhn_earlier")
-        for value in published(paper)
-        if value.table in ("Table 1", "Table 2") and value.metric == "accuracy"
-    }
-    assert set(found) == wanted
+    assert set(found) == {value for paper in study.papers for value in published(paper, study.published)}
 
 
 def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
@@ -203,8 +196,8 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
         label: {name: entry.text for name, entry in zip(table.columns, row, strict=True)}
         for label, row in table.rows
     }
-    assert counts[f"{FINAL}, drawn"]["below"] == "1"
-    assert counts[f"{FINAL}, the paper's own"]["reproduced"] == "1"
+    assert counts[f"{PAPER}, drawn"]["below"] == "1"
+    assert counts[f"{PAPER}, the paper's own"]["reproduced"] == "1"
 
 
 def _with_published(results: Results) -> list[Cells]:
@@ -222,7 +215,10 @@ def _local_10(database: MemoryStore, drawn: bool = False) -> dict[str, Cell]:
 
 
 def test_a_whole_report_counts_what_no_table_shows(cora: MemoryStore) -> None:
-    whole = column(score(cora, Selection()), FINAL)
+    study, results = FedSheafHN(), Results(cora, {})
+    found = reproduction(study, main_tables(study, results), results, Selection())
+    assert found is not None
+    whole = column(found, PAPER)
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
     assert whole["published cells"] == str(accuracies)
     # Without experiments nothing but Tables 1 and 2 is shown.
@@ -244,7 +240,7 @@ def test_values_that_only_experiments_have_are_counted(cora: MemoryStore, tmp_pa
     lines = (tmp_path / "fedsheafhn/reproduction/table.md").read_text(encoding="utf-8").splitlines()
     heads, rows = (  # in blocks of a few columns
         [part for line in lines if line.startswith(start) for part in line.strip("| ").split(" | ")]
-        for start in ("| Table |", f"| {FINAL}, Table 4 |")
+        for start in ("| Table |", f"| {PAPER}, Table 4 |")
     )
     counts = dict(zip(heads, rows, strict=True))
     assert heads.count("not run") == 1, "a verdict that several states share is counted once"

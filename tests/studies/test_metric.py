@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from stored_runs import MemoryStore
+from toy_study import ToyStudy
 
 from bench.errors import RequestError
 from bench.report.report import compose
 from bench.report.request import Request
 from bench.resolve import resolve
 from bench.studies.frame import frame
-from bench.studies.study import STUDIES
 from bench.studies.whole_frames import whole_frame
 
 MAJORITY = [[[90, 0], [10, 0]], [[0, 60], [0, 40]]]
@@ -32,15 +32,15 @@ def database() -> MemoryStore:
 
 
 def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
-    request = Request(("fedsheafhn",), ("cora",), (), (10,), metric="macro_f1")
-    (part,) = compose(database(), request, STUDIES.all()).parts
+    request = Request(("toy",), ("cora",), (), (10,), metric="macro_f1")
+    (part,) = compose(database(), request, {"toy": ToyStudy}).parts
     assert (part.scores, part.maps) == ((), {})
     assert not any(document.figures for document in part.documents)
     assert "macro-F1" in part.title
     assert any("1 of 5" in line for line in part.sentences)
     assert part.ranks is not None
     assert part.ranks["method"].tolist() == ["local", "fedavg"]
-    table = next(document for document in part.documents if document.name == "fedsheafhn_table1")
+    table = next(document for document in part.documents if document.name == "toy_table1")
     assert any("macro-F1" in line for line in table.caption)
     cells = frame(table.primary_cells)
     assert cells[["published_mean", "difference", "margin"]].isna().all(axis=None)
