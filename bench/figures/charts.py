@@ -21,7 +21,7 @@ from bench.figures.chart_lines import (
     reading_of,
     rows_of,
 )
-from bench.figures.curve_charts import convergence, epochs, losses, measures, points
+from bench.figures.curve_charts import convergence, epochs, losses, measures, points, rounds
 from bench.figures.curves import Curves
 from bench.figures.layout import Figure
 from bench.figures.plots import Costs
@@ -249,6 +249,7 @@ FIGURES: dict[str, Drawing] = {
     "points": points,
     "measures": measures,
     "epochs": epochs,
+    "rounds": rounds,
     "loss": losses,
     "lines": lines,
     "collaboration_best": collaboration_best,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,13 @@ from bench.figures.chart_lines import (
 from bench.figures.curves import Curves, Numbers
 from bench.figures.layout import Figure
 from bench.figures.panels import ACCURACY, Mark
+from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cells
 from bench.studies.measures import Measure
 from bench.studies.results import Results
 from bench.studies.settings import Column, epochs_at
+from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, STAGES
 
 LOSS = "loss"
@@ -83,24 +86,65 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
     return by_column(cells, panel)
 
 
-def convergence(cells: Cells, results: Results) -> list[Figure]:
-    """Test accuracy by round: mean over clients, then mean and interval over seeds."""
-    study = cells.study
+def _by_round(study: Study, results: Results, stage: str = "") -> Values:
+    """Rounds, parts of them where every epoch is evaluated, and accuracies in percent ``[seeds, rounds]``.
+
+    They are of a stage, or without one of that at which the line is read.
+    """
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        curves = results.curves(line.group, line.cell.stage, study.average)
-        settings = line.group.settings
-        by_epoch = line.cell.stage == "trained" and settings.get("protocol.evaluate") == "epoch"
+        line_stage = stage or line.cell.stage
+        curves, settings = results.curves(line.group, line_stage, study.average), line.group.settings
+        by_epoch = line_stage == "trained" and settings.get("protocol.evaluate") == "epoch"
         per_round = int(settings["protocol.local_epochs"]) if by_epoch else 1
         return (np.arange(1, curves.shape[1] + 1) / per_round, curves) if curves.size else None
 
+    return values
+
+
+def convergence(cells: Cells, results: Results) -> list[Figure]:
+    """Test accuracy by round: mean over clients, then mean and interval over seeds."""
+    study = cells.study
     caption = (
         f"Test accuracy of {STAGES[study.primary.stage]} by round (stage {study.primary.stage}, but for "
         f"lines that are read at another; no rule: every round is shown), {AVERAGES[study.average]}; {BAND} "
         f"{OUTLIERS}"
     )
-    panels = _curves(cells, "round", values)
+    panels = _curves(cells, "round", _by_round(study, results))
     return figure_of(cells, "convergence", "Test accuracy by round", caption, panels)
+
+
+def rounds(cells: Cells, results: Results) -> list[Figure]:
+    """Test accuracy by round of every measure's stage, and what is published of single rounds as markers."""
+    study = cells.study
+    panels = [
+        _with_published(cells, column, measure, panel)
+        for column, measure in product(cells.columns, cells.primary_measures)
+        for panel in _curves(
+            replace(cells, columns=(column,)),
+            "round",
+            _by_round(study, results, (measure.reading or study.primary).stage),
+        )
+    ]
+    columns = "; ".join(map(study.column_title, cells.columns))
+    caption = (
+        f"Test accuracy by round (no rule: every round is shown), {AVERAGES[study.average]}, {columns}; "
+        f"{BAND} Markers: published."
+    )
+    return figure_of(cells, "rounds", "Test accuracy by round", caption, panels)
+
+
+def _with_published(cells: Cells, column: Column, measure: Measure, panel: Curves) -> Curves:
+    """A panel of curves as one of that measure, with its published values as markers."""
+    parts, marks = [panel.data], []
+    for line, mark in marks_of(cells).items():
+        if rows := _published_rows(cells, column, line, measure):
+            name = f"{mark.method} (published)"
+            parts.append(with_intervals(_points(cells, column, name, rows)))
+            marks.append(Mark(name, f"{mark.label}, published", replace(mark.look, dashes="none")))
+    curves = (replace(mark, look=replace(mark.look, marker="")) for mark in panel.marks)
+    data = pd.concat(parts, ignore_index=True).assign(measure=measure.name)
+    return replace(panel, title=measure.title, data=data, marks=(*curves, *marks))
 
 
 def epochs(cells: Cells, results: Results) -> list[Figure]:
@@ -151,14 +195,10 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
             rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
             parts.append(_points(cells, column, mark.method, rows))
             measured_marks.append(mark)
-        values = [
-            (x, cell.target.mean)
-            for x, cell in point_cells
-            if cell and cell.target and cell.target.mean is not None
-        ]
-        if with_published and len(values) > 1:
+        published_rows = _published_rows(cells, column, line, measure) if with_published else []
+        if len(published_rows) > 1:
             name, look = f"{mark.method} (published)", replace(mark.look, dashes=style.DASHES[-1])
-            parts.append(_points(cells, column, name, [(x, 0, value, None) for x, value in values]))
+            parts.append(_points(cells, column, name, published_rows))
             published_marks.append(Mark(name, f"{mark.label}, published", look))
     if not measured_marks:
         return None
@@ -171,6 +211,22 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
         axis,
         across_label=axis.capitalize(),
     )
+
+
+def _published_rows(
+    cells: Cells, column: Column, line: Line, measure: Measure
+) -> list[tuple[float, int, float, None]]:
+    """What is published of a line along the experiment's points: x, no run, mean, no deviation."""
+    point_cells = [
+        (point.x, cells.at(column, line, point, measure))
+        for point in cells.experiment.points
+        if point.x is not None
+    ]
+    return [
+        (x, 0, cell.target.mean, None)
+        for x, cell in point_cells
+        if cell and cell.target and cell.target.mean is not None
+    ]
 
 
 def _points(cells: Cells, column: Column, name: str, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:

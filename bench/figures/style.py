@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bench.grids.experiment import Line
     from bench.studies.study import Study
 
-Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
+Dashes = Literal["-", "none"] | tuple[float, tuple[float, ...]]
 
 PROPOSED = "#D55E00"
 """Colour of the method that a study proposes, in its figures of that method alone."""

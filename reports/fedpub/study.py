@@ -17,6 +17,8 @@ from bench.studies.settings import Column, Reading
 from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
+from .measures import MEASURES
+
 LINES = (
     Line("local", "Local"),
     Line("fedavg", "FedAvg"),
@@ -47,7 +49,13 @@ LINES = (
 )
 """The graph methods of the suite; a control stands below the method whose part it leaves out."""
 
-EXPERIMENTS = ("fedpub_protocol", "fedpub_protocol_large", "fedpub_learning_rate")
+EXPERIMENTS = (
+    "fedpub_protocol",
+    "fedpub_protocol_large",
+    "fedpub_learning_rate",
+    "fedpub_committed_clients",
+    "fedpub_committed_rounds",
+)
 """Files of experiments, in the order of their documents."""
 
 COMMITTED_RUNS = "committed runs"
@@ -85,7 +93,7 @@ class FedPubProtocol(Study):
     shared_protocol = True
     grids = ()  # FedSheafHN's say what is usual on these clients
     lines = LINES
-    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES)
+    experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
     cost_reference = "fedavg"

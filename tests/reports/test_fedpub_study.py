@@ -8,14 +8,17 @@ from study_cells import cells_in, main_tables
 
 from bench.compare import find_study
 from bench.engine.methods import METHODS
+from bench.figures.charts import figures
 from bench.grids import Filters, expand, load_grid
 from bench.report.tables import notes
 from bench.reports.fedpub import FedPubProtocol
 from bench.reports.fedpub.study import COMMITTED_RUNS, EXPERIMENTS
-from bench.studies.cells import Selection
+from bench.store.bundle import SHIPPED, Bundle
+from bench.studies.cells import Cell, Selection
 from bench.studies.published import published
 from bench.studies.ranking import rank
 from bench.studies.results import Results
+from bench.studies.source import MergedSource
 
 BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 
@@ -136,3 +139,77 @@ def test_every_line_is_a_method_and_every_method_is_planned() -> None:
 def test_a_comparison_without_a_study_keeps_the_one_with_a_main_table() -> None:
     assert find_study(None, "cora").name == "fedsheafhn"
     assert find_study("fedpub", "cora").name == "fedpub"
+
+
+def committed(name: str, method: str, results: Results) -> dict[tuple[str, str], Cell]:
+    """The cells of an experiment on the committed runs: point and measure -> cell."""
+    cells = cells_in(FedPubProtocol, name, results)
+    return {(cell.point.label, cell.measure.title): cell for cell in cells if cell.method == method}
+
+
+def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() -> None:
+    """Two hand-made runs: client 3 has 60 and 62 of 94 nodes, all others half; received is 9 fewer."""
+    database = FakeDatabase()
+    for run in expand(load_grid("fedpub_committed_clients"), Filters(seeds=(0, 1))):
+        if run.method == "fedaux":
+            correct = [47] * 10
+            correct[3] = 60 + 2 * run.seed
+            fewer = {("received", "best_val"): -9}
+            curve = [[number + run.seed] * 10 for number in range(30)]
+            database.add("", run.seed, correct, samples=[94] * 10, spec=run.spec, shift=fewer, curve=curve)
+    results = Results(database, {})
+    cells = committed("fedpub_committed_clients", "fedaux", results)
+    third, received = cells["Client 3", "Trained"], cells["Client 3", "Received"]
+    assert third.measured
+    assert third.target
+    assert received.measured
+    assert received.target
+    assert third.measured.values == pytest.approx((100 * 60 / 94, 100 * 62 / 94))
+    assert received.measured.values == pytest.approx((100 * 51 / 94, 100 * 53 / 94))
+    assert (third.target.mean, received.target.mean) == (69.1, 64.9)
+    mean = cells["Mean", "Trained"].measured
+    assert mean
+    assert mean.values == pytest.approx((100 * (9 * 47 + 60) / 940, 100 * (9 * 47 + 62) / 940))
+    by_round = committed("fedpub_committed_rounds", "fedaux", results)
+    for number, published_mean in ((1, 27.7), (30, 64.7)):
+        cell = by_round[f"Round {number}", "Trained"]
+        assert cell.measured
+        assert cell.target
+        assert cell.target.mean == published_mean
+        assert cell.measured.values == pytest.approx((100 * (number - 1) / 94, 100 * number / 94))
+    assert by_round["Round 40", "Trained"].measured is None  # the curve ends before
+    cells_by_round = cells_in(FedPubProtocol, "fedpub_committed_rounds", results)
+    (figure,) = figures(cells_by_round, results)
+    trained, _ = figure.panels
+    markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
+    rounds = [27.7, 50.6, 65.1, 65.2, 64.7, 75.2, 79.2, 80.6, 81.2, 81.3]
+    assert markers["fedaux (published)"] == rounds
+    assert len(trained.data[trained.data["method"] == "fedaux"]) == 30  # every round of ours
+
+
+def test_the_committed_clients_are_ours_in_their_order() -> None:
+    """Every published value is a whole number of the test nodes of the client with its number: in another
+    order of clients with unequal numbers of nodes it is not.
+    """
+    source = MergedSource(None, [("shipped", Bundle(SHIPPED / "released_heads"))])
+    results = Results(source, {})
+    cells = cells_in(FedPubProtocol, "fedpub_committed_clients", results)
+    group = next(cell.group for cell in cells if cell.group)
+    rows = results.clients(group, "trained", "best_val")
+    sizes = rows[rows["seed"] == 0].sort_values("client")["samples"].tolist()
+    printed: dict[int, list[float]] = {}
+    for value in published("fedaux"):
+        client = value.setting.removeprefix("client=").partition(";")[0]
+        if value.metric == "accuracy_of_client" and client != "mean":
+            assert value.mean is not None
+            printed.setdefault(int(client), []).append(value.mean)
+    assert {len(values) for values in printed.values()} == {6}
+
+    def fits(client: int, nodes: int) -> bool:
+        return all(
+            abs(100 * round(value * nodes / 100) / nodes - value) < 0.0501 for value in printed[client]
+        )
+
+    for client in range(10):
+        others = {size for size in sizes if fits(client, size)}
+        assert others == {sizes[client]}

@@ -1,0 +1,71 @@
+"""What the committed runs of FedAux's repository say of single clients and of single rounds."""
+
+from __future__ import annotations
+
+from bench.studies.measures import CellReading, Measure, Values
+from bench.studies.settings import Reading
+
+CLIENT, ROUND = "Client ", "Round "
+"""What labels of points begin with, before the number of a client (from 0) or of a round (from 1)."""
+
+ALL_CLIENTS = "Mean"
+"""Label of the point at which clients are averaged."""
+
+
+def _of_client(cell: CellReading) -> Values:
+    """Test accuracy in percent of the client that is the cell's point, one value a run, by seed."""
+    rows = cell.rows
+    if cell.point != ALL_CLIENTS:
+        rows = rows[rows["client"] == int(cell.point.removeprefix(CLIENT))]
+    return tuple((100.0 * rows.groupby("seed", sort=True)["value"].mean()).tolist())
+
+
+def _by_round(cell: CellReading) -> Values:
+    """Mean test accuracy in percent at the round that is the cell's point, one value a run, by seed."""
+    row = int(cell.point.removeprefix(ROUND)) - 1
+    curves = cell.results.curves(cell.group, cell.stage, cell.average)
+    return tuple(curves[:, row].tolist()) if row < curves.shape[1] else ()
+
+
+def _client_measure(reading: Reading, title: str, printed: str = "", is_extra: bool = False) -> Measure:
+    return Measure(
+        f"of_client_{reading.stage}_{reading.rule}",
+        title,
+        "test accuracy in percent of the client that the line names"
+        + (", received model" if reading.stage == "received" else ""),
+        _of_client,
+        metric="accuracy_of_client",
+        printed=printed,
+        reading=reading,
+        is_extra=is_extra,
+    )
+
+
+BY_RULE = {
+    "best_test": "Trained, best test round",
+    "last": "Trained, last round",
+    "client_best_val": "Trained, each client's best round",
+}
+"""Rule, other than that of the primary reading -> title of its measure."""
+
+MEASURES = (
+    _client_measure(Reading("trained", "best_val"), "Trained"),
+    _client_measure(Reading("received", "best_val"), "Received", "stage=received"),
+    *(
+        _client_measure(Reading("trained", rule), title, f"rule={rule}", is_extra=True)
+        for rule, title in BY_RULE.items()
+    ),
+    *(
+        Measure(
+            f"by_round_{stage}",
+            stage.capitalize(),
+            f"test accuracy in percent of the {stage} model at the round that the line names",
+            _by_round,
+            metric="accuracy_by_round",
+            printed=f"stage={stage}",
+            reading=Reading(stage, "last"),
+        )
+        for stage in ("trained", "received")
+    ),
+)
+"""Beside those of any study. Points name the client or the round."""
