@@ -98,7 +98,11 @@ class FedPubProtocol(Study):
     readings = (Reading("received", "best_val"),)
     cost_reference = "fedavg"
     scenarios: ClassVar[Mapping[str, str]] = {"published": "non-overlapping"}
-    paper_titles: ClassVar[Mapping[str, str]] = {"fedaux": "FedAux", "fediih": "FedIIH"}
+    paper_titles: ClassVar[Mapping[str, str]] = {
+        "fedaux": "FedAux",
+        "fedaux_runs": "FedAux's committed runs",
+        "fediih": "FedIIH",
+    }
     titles: ClassVar[Mapping[str, str]] = {"computers": "Computer"}
     remarks = (
         "Cora without overlap is on the clients and the split that papers share; other clients are drawn.",

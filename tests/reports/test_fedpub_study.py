@@ -148,15 +148,18 @@ def committed(name: str, method: str, results: Results) -> dict[tuple[str, str],
 
 
 def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() -> None:
-    """Two hand-made runs: client 3 has 60 and 62 of 94 nodes, all others half; received is 9 fewer."""
-    database = FakeDatabase()
+    """Two hand-made runs of 31 rounds, of which the last is the best: client 3 has 60 and 62 of 94 nodes
+    then, all others half; received is 9 fewer.
+    """
+    database = MemoryStore()
     for run in expand(load_grid("fedpub_committed_clients"), Filters(seeds=(0, 1))):
         if run.method == "fedaux":
-            correct = [47] * 10
-            correct[3] = 60 + 2 * run.seed
-            fewer = {("received", "best_val"): -9}
-            curve = [[number + run.seed] * 10 for number in range(30)]
-            database.add("", run.seed, correct, samples=[94] * 10, spec=run.spec, shift=fewer, curve=curve)
+            assert run.spec
+            best = [47] * 10
+            best[3] = 60 + 2 * run.seed
+            trained_rounds = [*([number + run.seed] * 10 for number in range(30)), best]
+            received_rounds = [*([0] * 10 for _ in range(30)), [right - 9 for right in best]]
+            database.add_run(run.spec, trained_rounds, received=received_rounds, samples=[94] * 10)
     results = Results(database, {})
     cells = committed("fedpub_committed_clients", "fedaux", results)
     third, received = cells["Client 3", "Trained"], cells["Client 3", "Received"]
@@ -184,7 +187,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
     markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
     rounds = [27.7, 50.6, 65.1, 65.2, 64.7, 75.2, 79.2, 80.6, 81.2, 81.3]
     assert markers["fedaux (published)"] == rounds
-    assert len(trained.data[trained.data["method"] == "fedaux"]) == 30  # every round of ours
+    assert len(trained.data[trained.data["method"] == "fedaux"]) == 31  # every round of ours
 
 
 def test_the_committed_clients_are_ours_in_their_order() -> None:
@@ -198,7 +201,7 @@ def test_the_committed_clients_are_ours_in_their_order() -> None:
     rows = results.clients(group, "trained", "best_val")
     sizes = rows[rows["seed"] == 0].sort_values("client")["samples"].tolist()
     printed: dict[int, list[float]] = {}
-    for value in published("fedaux"):
+    for value in published("fedaux_runs"):
         client = value.setting.removeprefix("client=").partition(";")[0]
         if value.metric == "accuracy_of_client" and client != "mean":
             assert value.mean is not None
