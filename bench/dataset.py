@@ -19,7 +19,8 @@ class Dataset(ABC):
     command line says otherwise; ``hyper`` maps methods to hyper-parameters that have another default here
     than the method's own, as the data set's study states them. ``scenarios`` lists the scenarios that make
     sense for it. ``enlarged`` names a data set like it on which speed is measured with more clients than it
-    has room for. ``licence`` names the terms that its source states; empty where nobody has recorded them.
+    has room for. ``licence`` names the terms that its source states, or says that it states none; empty
+    where nobody has looked.
     """
 
     name: ClassVar[str]

@@ -89,6 +89,7 @@ class _Cifar(Dataset, ABC):
 
     family = "images"
     homepage = "https://www.cs.toronto.edu/~kriz/cifar.html"
+    licence = "none stated on its page, which asks for a citation of the report of 2009"
     scenarios = SCENARIOS
     protocol = PROTOCOL
     client = CLIENT

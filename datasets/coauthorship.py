@@ -36,6 +36,7 @@ class CoraCA(CleanedHypergraph):
     name = "coraca"
     title = "CoraCA"
     homepage = "https://github.com/malllabiisc/HyperGCN"
+    licence = "none stated in the README of its repository"
     protocol = fedhgn_protocol(10)
     files: ClassVar = (FEATURES, AUTHORS, TOPICS)
 

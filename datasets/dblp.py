@@ -47,6 +47,7 @@ class Dblp4k(CleanedHypergraph):
     name = "dblp4k"
     title = "DBLP4k"
     homepage = "https://github.com/liun-online/HeCo"
+    licence = "none stated in the README of its repository; the metadata of DBLP itself are CC0 1.0"
     protocol = fedhgn_protocol(6)
     files: ClassVar = (FEATURES, AREAS, AUTHORS, TERMS)
     multisets: ClassVar[bool] = False

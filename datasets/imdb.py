@@ -86,6 +86,7 @@ class Imdb4k(CleanedHypergraph):
     name = "imdb4k"
     title = "IMDB4k"
     homepage = "https://github.com/cynricfu/MAGNN"
+    licence = "none stated in the README of its repository"
     protocol = fedhgn_protocol(6)
     files: ClassVar = (TABLE,)
 

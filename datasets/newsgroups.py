@@ -35,6 +35,7 @@ class News20(CleanedHypergraph):
     name = "news20"
     title = "20News"
     homepage = "https://github.com/ycq091044/LEGCN"
+    licence = "none stated in the README of its repository"
     protocol = fedhgn_protocol(1)
     files: ClassVar = (CONTENT, EDGES)
 

@@ -73,6 +73,7 @@ class OgbnArxiv(Dataset):
     title = "ogbn-arxiv"
     family = "graph"
     homepage = "https://ogb.stanford.edu/docs/nodeprop/#ogbn-arxiv"
+    licence = "ODC-BY (as OGB states)"
     scenarios = ("non-overlapping", "overlapping")
     protocol = Protocol(rounds=150, local_epochs=10)
     client = ClientSettings()

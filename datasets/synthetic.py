@@ -27,6 +27,7 @@ class RingGraph(Dataset, ABC):
     """
 
     family = "graph"
+    licence = "Apache License 2.0: drawn by the suite itself"
     scenarios = ("non-overlapping", "overlapping")
     client = ClientSettings()
     embedded = True

@@ -85,6 +85,10 @@ class _TinyImageNet(Dataset, ABC):
 
     family = "images"
     homepage = "https://cs231n.stanford.edu/"
+    licence = (
+        "none stated with its archive; ImageNet, whose images these are, gives access for "
+        "non-commercial research and education alone"
+    )
     scenarios = SCENARIOS
     protocol = PROTOCOL.model_copy(update={"rounds": 40})
     client = CLIENT.model_copy(update={"model": "resnet18"})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.dataset import DATASETS
 from bench.leaderboard.addresses import dataset_page
 from bench.leaderboard.build import build
 from bench.report.dataset_documents import shipped_statistics
@@ -91,3 +92,14 @@ def test_a_data_sets_page_counts_labels(site: Path) -> None:
     ten = next(table for table in page.tables if table[0][0] == "Client" and len(table) == 11)
     held = [sum(map(int, row[1:])) for row in ten[1:]]
     assert sum(held) == 2485  # nodes of Cora's largest connected component, none shared
+
+
+def test_every_data_set_of_the_suite_says_under_what_terms_its_source_gives_it(page: Page) -> None:
+    suite = {
+        name: kind for name, kind in DATASETS.all().items() if kind.__module__.startswith("bench.datasets.")
+    }
+    assert {"cora", "cifar10", "ogbn-arxiv", "news20", "tiny-imagenet"} <= set(suite)
+    assert [name for name, kind in suite.items() if not (kind.licence and kind.homepage)] == []
+    assert "MIT" in suite["photo"].licence
+    assert suite["photo"].licence in page.text
+    assert suite["photo"].homepage in page.links
