@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from bench.cli.options import Database, Own
+from bench.cli.options import ByMetric, Database, Own
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
+from bench.metric_names import Metric
 
 if TYPE_CHECKING:
     from bench.leaderboard.build import Site
@@ -18,21 +19,29 @@ if TYPE_CHECKING:
 app = App(name="leaderboard", help="Write the results as a site, or serve it on this machine.")
 
 
-def _build(out: Path, db: str | None, own: bool, release: str = "", url: str = "") -> Site:
+def _build(
+    out: Path, db: str | None, own: bool, release: str = "", url: str = "", metric: Metric = "accuracy"
+) -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
     from bench.studies.shipped import opened
     from bench.studies.study import STUDIES
 
-    folder.check(out)  # before everything is read, which takes longer
+    folder.check(out, metric)  # before everything is read, which takes longer
     folder.check_release(out, release)
     with opened(db, own) as source:
-        return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url)
+        return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url, metric=metric)
 
 
 @app.command
 def build(
-    *, out: Path = Path("site"), db: Database = None, own: Own = False, release: str = "", url: str = ""
+    *,
+    out: Path = Path("site"),
+    db: Database = None,
+    own: Own = False,
+    metric: ByMetric = "accuracy",
+    release: str = "",
+    url: str = "",
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 
@@ -45,7 +54,7 @@ def build(
     url
         Address at which the folder will be published, for the previews that other sites show of its pages.
     """
-    site = _build(out, db, own, release, url)
+    site = _build(out, db, own, release, url, metric)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 

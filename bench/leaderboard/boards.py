@@ -32,7 +32,7 @@ PUBLISHED = "published"
 """Trust in a row that has a paper's number alone."""
 
 OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
-"""Metrics that stand beside accuracy; no rank and no grade rests on them."""
+"""Metrics that stand beside accuracy on a site by accuracy; no rank and no grade rests on them there."""
 
 
 Row = dict[str, Any]
@@ -80,7 +80,11 @@ class StudyBoards:
 
     @cached_property
     def grades(self) -> Mapping[str, Counter[str]]:
-        """Paper -> how many of its published values have each verdict, every value once."""
+        """Paper -> how many of its published values have each verdict, every value once; none by another
+        metric than accuracy, as published values are accuracies.
+        """
+        if self.results.metric != ACCURACY:
+            return {}
         return verdict_counts(self.study, self.all_experiments, is_whole=True)
 
     @property
@@ -90,7 +94,9 @@ class StudyBoards:
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
-        """The results under ``OTHER_METRICS``."""
+        """The results under ``OTHER_METRICS``; none where the site itself is by one of them."""
+        if self.results.metric != ACCURACY:
+            return {}
         return {metric: self.results.with_metric(metric) for metric in OTHER_METRICS}
 
     @cached_property
@@ -106,7 +112,9 @@ class StudyBoards:
         for cells in self.experiments:
             for column in cells.columns if cells.experiment.main else cells.run_columns:
                 if column.dataset == dataset:
-                    column_cells = [cell for cell in _accuracies(cells) if cell.column == column]
+                    column_cells = [
+                        cell for cell in _scores(cells, self.results.metric) if cell.column == column
+                    ]
                     column_cells.sort(key=_order)
                     pairs += [(cells, cell) for cell in column_cells]
         table = records(frame(cell for _, cell in pairs))
@@ -188,13 +196,18 @@ class Boards:
         return [(column.description(column.dataset), count) for column, count in sorted(counts.items())]
 
 
-def boards(source: Source, studies: Mapping[str, type[Study]], suite: Collection[str]) -> Boards:
-    """Every study, with or without runs. ``suite`` are the methods that come with the suite.
+def boards(
+    source: Source,
+    studies: Mapping[str, type[Study]],
+    suite: Collection[str],
+    metric: Metric = ACCURACY,
+) -> Boards:
+    """Every study, with or without runs, by a metric. ``suite`` are the methods that come with the suite.
 
     Raises:
-        RequestError: the source has no runs.
+        RequestError: the source has no runs, or none with this metric.
     """
-    collection = collect(source, [study() for study in studies.values()])
+    collection = collect(source, [study() for study in studies.values()], metric)
     entries = [_study(study, cells, collection.results, suite) for study, cells in collection.studies]
     entries.sort(
         key=lambda entry: (not entry.measured_rows, not entry.study.shared_protocol, -entry.measured_rows)
@@ -240,9 +253,9 @@ def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tu
     return sorted(name for name in trust if trust[name]), sorted(n for n in trust if not trust[n])
 
 
-def _accuracies(cells: Cells) -> Iterator[Cell]:
-    """The cells of an experiment beside its first comparison, read by its first test accuracy."""
-    first_measure = next((measure for measure in cells.measures if measure.metric == ACCURACY), None)
+def _scores(cells: Cells, metric: Metric) -> Iterator[Cell]:
+    """The cells of an experiment beside its first comparison, read by its first measure of the metric."""
+    first_measure = next((measure for measure in cells.measures if measure.metric == metric), None)
     for cell in cells.own_cells:
         if cell.measure is first_measure and cell.comparison is cells.experiment.comparisons[0]:
             yield cell

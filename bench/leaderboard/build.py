@@ -21,6 +21,7 @@ from bench.leaderboard.addresses import board_page, dataset_page, method_page, p
 from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage
 from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
+from bench.metric_names import ACCURACY, Metric
 from bench.pages import templating
 from bench.pages.grades import GRADES
 from bench.report.captions import LEGEND
@@ -30,7 +31,7 @@ from bench.statistics.paired import ALPHA, REGION
 from bench.statistics.ranks import DRAWS, LEAST
 from bench.statistics.summary import LEVEL
 from bench.studies import frame
-from bench.studies.metric import TITLES
+from bench.studies.metric import TITLES, check_kept
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
@@ -58,21 +59,23 @@ def build(
     release: str = "",
     today: date | None = None,
     url: str = "",
+    metric: Metric = ACCURACY,
 ) -> Site:
     """Write the site into ``out``, which is replaced whole, but for its change log and its frozen copies;
     unchanged results give the same bytes. ``release`` names a frozen copy of this one, ``today`` is the day
-    that changes are noted under, ``url`` the address that the folder is published at, if that is known.
+    that changes are noted under, ``url`` the address that the folder is published at, if that is known. By
+    another ``metric`` than accuracy nothing stands beside published values, which are accuracies.
 
     Raises:
-        RequestError: no runs, ``out`` is something else than a site or cannot be written, or there is such
-            a release.
+        RequestError: no runs, none with the metric, ``out`` is something else than a site by this metric or
+            cannot be written, or there is such a release.
     """
-    folder.check(out)
+    folder.check(out, metric)
     folder.check_release(out, release)
     suite = {name for name, cls in methods.items() if cls.__module__.startswith("bench.methods.")}
     with seldom_collected():
-        all_boards = boards(source, studies, suite)
-        with folder.replacement(out) as site:
+        all_boards = boards(source, studies, suite, metric)
+        with folder.replacement(out, metric) as site:
             writer = _Writer(source, all_boards, methods, site, url and url.rstrip("/") + "/")
             writer.write(out, release, today or date.today())
             sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
@@ -89,6 +92,7 @@ class _Writer:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         self._about: dict[str, MethodDescription] = {}
         self._titles = all_boards.method_titles
+        results = all_boards.results
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
             {name: getattr(addresses, name) for name in addresses.__dict__ if name.endswith("_page")},
@@ -100,6 +104,9 @@ class _Writer:
             with_std=with_std,
             signed=signed,
             version=__version__,
+            by_accuracy=results.metric == ACCURACY,
+            quantity=TITLES[results.metric],
+            gap=check_kept(results.metric, *results.metric_coverage()) if results.metric != ACCURACY else "",
         )
         self.runs = 0
 

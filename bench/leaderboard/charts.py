@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from bench.errors import RequestError
 from bench.figures import style
 from bench.leaderboard.boards import StudyBoards
+from bench.metric_names import ACCURACY
 from bench.statistics.summary import t_interval
 from bench.studies.cells import Cell
 
@@ -127,7 +128,9 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
         method, accuracies, x, curve = _method(boards, cell)
         tasks.setdefault(f"{column.scenario}, {column.clients} clients", []).append(method)
         task = {"scenario": column.scenario, "clients": column.clients, "method": cell.method}
-        clients.append(pd.DataFrame({**task, "client": accuracies.index, "accuracy": accuracies.to_numpy()}))
+        clients.append(
+            pd.DataFrame({**task, "client": accuracies.index, boards.results.metric: accuracies.to_numpy()})
+        )
         if curve.size:
             spread = curve.std(axis=0, ddof=1) if len(curve) > 1 else np.nan
             rows = {**task, "round": x, "accuracy": curve.mean(axis=0), "std": spread, "n": len(curve)}
@@ -161,7 +164,9 @@ def _method(
     results, group = boards.results, cell.group
     rows = results.clients(group, cell.stage, cell.rule)
     accuracies = 100.0 * rows.groupby("client")["value"].mean()
-    curve = results.curves(group, cell.stage, boards.study.average)
+    curve = np.zeros((0, 0))  # stored curves are accuracies
+    if results.metric == ACCURACY:
+        curve = results.curves(group, cell.stage, boards.study.average)
     by_epoch = cell.stage == "trained" and group.settings.get("protocol.evaluate") == "epoch"
     per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
     x = np.arange(1, (curve.shape[1] if curve.size else 0) + 1) / per_round

@@ -31,7 +31,7 @@ def _row(name: str, types: Mapping[str, str], meaning: str) -> type[BaseModel]:
 Cell = _row(
     "Cell",
     frame.TYPES,
-    "One number of a study's tables beside one published value; accuracies in percent.",
+    "One number of a study's tables beside one published value; scores in percent.",
 )
 Rank = _row(
     "Rank",
@@ -57,6 +57,7 @@ class Leaderboard(BaseModel):
     version: int = Field(description="grows when a field goes or changes its meaning")
     suite: str = Field(description="version of the suite")
     runs: int
+    metric: str = Field(description="what clients are scored by; verdicts are of accuracy alone")
     studies: list[StudyRecord]
     cells: list[Cell]  # type: ignore[valid-type]
 
@@ -79,7 +80,12 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
         for entry in boards.studies
     ]
     document = Leaderboard(
-        version=VERSION, suite=__version__, runs=runs, studies=studies, cells=records(table.round(4))
+        version=VERSION,
+        suite=__version__,
+        runs=runs,
+        metric=boards.results.metric,
+        studies=studies,
+        cells=records(table.round(4)),
     )
     _write(folder / "leaderboard.json", document.model_dump())
     _write(folder / "leaderboard.schema.json", Leaderboard.model_json_schema())

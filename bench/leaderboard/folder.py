@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.errors import RequestError
+from bench.metric_names import ACCURACY, Metric
 from bench.replacement import check_folder, replacing_folder
 
 MARK = "bench-leaderboard.json"
@@ -28,9 +29,21 @@ def is_site(folder: Path) -> bool:
     return (folder / MARK).is_file()
 
 
-def check(out: Path) -> None:
-    """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours."""
+def _mark(metric: Metric) -> str:
+    """What the mark of a site by a metric says."""
+    record = {"format": "bench leaderboard", "version": 1}
+    return json.dumps(record if metric == ACCURACY else record | {"metric": metric}) + "\n"
+
+
+def check(out: Path, metric: Metric = ACCURACY) -> None:
+    """Raises ``RequestError`` unless ``out`` is absent, an empty folder or a site of ours by the metric: a
+    site by another one would not continue its change log.
+    """
     check_folder(out)
+    if is_site(out) and (out / MARK).read_text(encoding="utf-8") != _mark(metric):
+        raise RequestError(
+            f"--out {out}: a leaderboard by another metric than {metric} is there: name another folder"
+        )
     if out.is_dir() and not is_site(out) and any(out.iterdir()):
         raise RequestError(
             f"--out {out}: expected an empty folder or an earlier leaderboard, found other files: name "
@@ -78,13 +91,13 @@ def _link(source: str, target: str) -> None:
 
 
 @contextmanager
-def replacement(out: Path) -> Iterator[Path]:
+def replacement(out: Path, metric: Metric = ACCURACY) -> Iterator[Path]:
     """A new folder that takes the place of ``out`` in the end; nothing changes if anything fails.
 
     Raises:
-        RequestError: ``out`` is something else than a site, or cannot be written.
+        RequestError: ``out`` is something else than a site by the metric, or cannot be written.
     """
-    check(out)
+    check(out, metric)
     with replacing_folder(out) as site:
-        (site / MARK).write_text(json.dumps({"format": "bench leaderboard", "version": 1}) + "\n")
+        (site / MARK).write_text(_mark(metric), encoding="utf-8", newline="\n")
         yield site

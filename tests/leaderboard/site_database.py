@@ -19,6 +19,7 @@ from bench.engine.result import RunResult
 from bench.grids import Filters, expand, load_grid
 from bench.hyper import HyperParameters, tunable
 from bench.leaderboard.build import Site, build
+from bench.metric_names import Metric
 from bench.spec import Protocol, RunSpec
 from bench.store import Context, open_store
 from bench.store.models import ImportedBundle, Run
@@ -131,15 +132,18 @@ def spec(column: Column, method: str, seed: int) -> RunSpec:
 
 def done(base: int, clients: int) -> RunResult:
     """The received model is one worse everywhere; there are 50 validation samples. All test items are of the
-    first of two classes; runs that begin at an even count keep counts by class at the best round.
+    first of two classes; runs that begin at an even count keep counts by class at the
+    best and the last round.
     """
     test = base + np.arange(clients, dtype=np.int32)[None, :] + np.array([[-1], [0], [-1]], np.int32)
     val = np.repeat(np.array([[10], [40], [20]], np.int32), clients, axis=1)
-    best = test[1]
-    by_class = np.stack([np.stack([best, 100 - best], axis=1), np.zeros((clients, 2), np.int32)], axis=1)
+    best, last = (
+        np.stack([np.stack([right, 100 - right], axis=1), np.zeros((clients, 2), np.int32)], axis=1)
+        for right in test[1:]
+    )
     return RunResult(
         "done",
-        confusion={("trained", "best_val"): by_class} if base % 2 == 0 else {},
+        confusion={("trained", "best_val"): best, ("trained", "last"): last} if base % 2 == 0 else {},
         correct={
             ("trained", "test"): test,
             ("received", "test"): test - 1,
@@ -181,10 +185,12 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
                 run.bundle_id = bundle.id
 
 
-def build_site(url: str, out: Path, release: str = "", today: date = date(2026, 1, 1)) -> Site:
+def build_site(
+    url: str, out: Path, release: str = "", today: date = date(2026, 1, 1), metric: Metric = "accuracy"
+) -> Site:
     """The site of a database alone."""
     with open_store(url, create=False) as store:
-        return build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today)
+        return build(MergedSource(store, []), {"tiny": Tiny}, COMPETITORS, out, release, today, metric=metric)
 
 
 def build_renamed(folder: Path) -> Path:

@@ -197,6 +197,7 @@
     };
   }
 
+  const MEASURE = "Test " + document.body.dataset.quantity + " (%)";
   const ACCURACY = "Test accuracy (%)";
   const AXES = { seconds: "Seconds of a run", megabytes: "Megabytes of a run" };
 
@@ -247,7 +248,7 @@
     const [bottom, top] = [Math.min(...rows.map((row) => row.low)), Math.max(...rows.map((row) => row.high))];
     const room = 0.05 * (top - bottom || 1);
     const range = [bottom - room, top + room];
-    const y = { field: "mean", type: "quantitative", title: ACCURACY, scale: { zero: false, domain: range, nice: false } };
+    const y = { field: "mean", type: "quantitative", title: MEASURE, scale: { zero: false, domain: range, nice: false } };
     const width = Math.min(900, place.clientWidth) - 60;
     const depth = (value) => Math.log1p(Math.max(0, value) / (least / 4));
     const points = rows.map((row) => ({ ...row,
@@ -259,7 +260,7 @@
       cost: label.cost, mean: label.mean, to: label.mean - ((dy - 4) * (range[1] - range[0])) / HEIGHT,
       at: (least / 4) * Math.expm1(depth(domain[0]) + ((label.px + dx) * (depth(domain[1]) - depth(domain[0]))) / width) }));
     const tooltip = [{ field: "label", title: "Method" }, { field: "cost", title: AXES[cost], type: "quantitative", format: ",.2f" },
-                     { field: "mean", title: "Accuracy", type: "quantitative", format: ".2f" }, { field: "n", title: "Seeds" }];
+                     { field: "mean", title: MEASURE, type: "quantitative", format: ".2f" }, { field: "n", title: "Seeds" }];
     return {
       data: { values: rows }, height: HEIGHT,
       layer: [
@@ -287,7 +288,7 @@
       const { color, shape } = scales(labels, looks(methods));
       const { ink, soft } = theme();
       const y = { field: "label", type: "nominal", sort: labels, title: null };
-      const x = { field: "value", type: "quantitative", title: ACCURACY, scale: { zero: false } };
+      const x = { field: "value", type: "quantitative", title: MEASURE, scale: { zero: false } };
       return {
         data: { values: rows }, height: 24 * labels.length,
         layer: [
@@ -296,7 +297,7 @@
           { mark: { type: "point", filled: true, size: 22, opacity: 0.9 },
             encoding: { x, y, color: { ...color, legend: null }, shape: { ...shape, legend: null },
                         tooltip: [{ field: "label", title: "Method" }, { field: "client", title: "Client" },
-                                  { field: "value", title: "Accuracy", type: "quantitative", format: ".2f" }] } },
+                                  { field: "value", title: MEASURE, type: "quantitative", format: ".2f" }] } },
         ],
       };
     },
