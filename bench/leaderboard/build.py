@@ -16,7 +16,7 @@ import pandas as pd
 
 from bench import __version__
 from bench.garbage import seldom_collected
-from bench.leaderboard import addresses, changes, charts, datasets, exports, folder, pairs, run_shards
+from bench.leaderboard import addresses, card, changes, charts, datasets, exports, folder, pairs, run_shards
 from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
 from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage
 from bench.leaderboard.methods import MethodDescription, about, other_runs
@@ -93,6 +93,10 @@ class _Writer:
         self._about: dict[str, MethodDescription] = {}
         self._titles = all_boards.method_titles
         results = all_boards.results
+        is_by_accuracy = results.metric == ACCURACY
+        subject = "published against measured" if is_by_accuracy else f"by {TITLES[results.metric]}"
+        self._title = f"Personalised federated learning, {subject}"
+        self._headlines = [study.headline for study in all_boards.studies]
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
             {name: getattr(addresses, name) for name in addresses.__dict__ if name.endswith("_page")},
@@ -104,9 +108,12 @@ class _Writer:
             with_std=with_std,
             signed=signed,
             version=__version__,
-            by_accuracy=results.metric == ACCURACY,
+            by_accuracy=is_by_accuracy,
             quantity=TITLES[results.metric],
-            gap=check_kept(results.metric, *results.metric_coverage()) if results.metric != ACCURACY else "",
+            site_title=self._title,
+            finding=self._headlines[0][0],
+            card=card,
+            gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
         self.runs = 0
 
@@ -121,6 +128,8 @@ class _Writer:
             files("bench.leaderboard").joinpath("assets").iterdir(), key=lambda file: file.name
         ):
             (self._site / "assets" / asset.name).write_bytes(asset.read_bytes())
+        ranking = self._boards.studies[0].ranking
+        card.write(self._site / "assets" / card.FILE, self._title, self._headlines[0][0], ranking)
         self._pages.globals["vega"] = library.file
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
@@ -141,7 +150,7 @@ class _Writer:
             self._page,
             template="index.html",
             studies=self._boards.studies,
-            headlines=[study.headline for study in self._boards.studies],
+            headlines=self._headlines,
             coverage=coverage,
             methods=[description for _, description in sorted(self._about.items())],
             datasets=descriptions,
