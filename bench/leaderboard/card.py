@@ -61,8 +61,8 @@ def write(path: Path, title: str, sentence: str, ranking: Ranking | None) -> Non
         note = ""
         if ranking:
             bottom = EDGE + 2.6 * NOTE * POINT
-            count = min(len(ranking.table), max(1, int((top - bottom) / ROW)))
-            rows = records(ranking.table)[:count]
+            rows = _rows(ranking)[: max(1, int((top - bottom) / ROW))]
+            count = len(rows)
             names = [fitted_text(" ".join(row["title"].split()), NAME_ROOM, NAME, 15.0) for row in rows]
             room = max(text_width(*name) for name in names) + 0.3
             left = EDGE + room
@@ -82,6 +82,12 @@ def _lines(sentence: str, width: float) -> list[str]:
     if len(lines) > LINES:
         lines = [*lines[: LINES - 1], fitted_text(f"{lines[LINES - 1]} …", width, SENTENCE, SENTENCE)[0]]
     return lines
+
+
+def _rows(ranking: Ranking) -> list[dict[str, Any]]:
+    """The methods that are measured in every task, as ranks over fewer mean less; all, if none is."""
+    rows = records(ranking.table)
+    return [row for row in rows if row["tasks"] == len(ranking.tasks)] or rows
 
 
 def _draw_ranks(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -27,6 +27,7 @@ def ranking(methods: int, group: int = 1) -> Any:
                 "low": [None] + [1.0] * (methods - 1),
                 "high": [None] + [methods + 0.5] * (methods - 1),
                 "group": [group] * methods,
+                "tasks": [3] * methods,
             }
         ),
         tasks=range(3),
@@ -71,6 +72,15 @@ def test_methods_that_cannot_be_told_from_the_best_are_coloured(tmp_path: Path) 
         shares.append(near(pixels(tmp_path / "card.png"), card.ACCENT)[:500].sum())
     assert shares[0] > 1000
     assert shares[1] == 0
+
+
+def test_methods_that_lack_a_task_are_not_drawn_among_the_others(tmp_path: Path) -> None:
+    few, more = ranking(2), ranking(5)
+    more.table["tasks"] = [3, 3, 2, 2, 2]
+    few.table["high"] = more.table["high"][:2]
+    for name, one in (("few", few), ("more", more)):
+        card.write(tmp_path / name, "Title", "Sentence.", one)
+    assert (pixels(tmp_path / "few")[:500] == pixels(tmp_path / "more")[:500]).all()
 
 
 def test_no_ranking_is_no_reason_to_have_no_picture(tmp_path: Path) -> None:
