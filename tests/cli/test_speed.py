@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from federation_toys import CIRCLE
@@ -55,6 +56,11 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
     assert "non-overlapping" not in ended.err
 
 
+def in_a_process(request: tuple[str, ...], reason: str) -> Any:
+    """A request that is refused where its federation is made: in a process, after the machine was measured."""
+    return pytest.param(request, reason, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
@@ -66,13 +72,13 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
         (("--threads", "0"), "--threads expects at least 1"),
         (("--out", "/"), "--out: expected a file"),
         (("--out", "no/such/folder/x.json"), "--out: there is no folder no/such/folder"),
-        (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
-        (("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),
-        (("-d", "circle", "-m", "majority", "-k", "2"), "which has 1; got 9"),
-        (("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--rounds", "1"), "not on hypergraph"),
-        (("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--whole"), "not on hypergraph"),
-        (("-d", "circle", "-s", "overlapping", "-k", "5"), "use label-dirichlet"),
-        (("-d", "cora", "-s", "overlapping", "-k", "7"), "expected a multiple of 5"),
+        in_a_process(("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "5"), "which has 6; got 5"),
+        in_a_process(("-d", "circle", "-m", "fedavg", "-k", "2", "--rounds", "0"), "which has 6; got 0"),
+        in_a_process(("-d", "circle", "-m", "majority", "-k", "2"), "which has 1; got 9"),
+        in_a_process(("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--rounds", "1"), "not on hypergraph"),
+        in_a_process(("-d", "circle", "-m", "fedsheafhn", "-k", "2", "--whole"), "not on hypergraph"),
+        in_a_process(("-d", "circle", "-s", "overlapping", "-k", "5"), "use label-dirichlet"),
+        in_a_process(("-d", "cora", "-s", "overlapping", "-k", "7"), "expected a multiple of 5"),
     ],
 )
 def test_a_wrong_request_is_one_line(
