@@ -57,7 +57,7 @@ def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> Non
 
 
 def in_a_process(request: tuple[str, ...], reason: str) -> Any:
-    """A request that is refused where its federation is made: in a process, after the machine was measured."""
+    """A request that is refused where its federation is made: in a process, once the machine is measured."""
     return pytest.param(request, reason, marks=pytest.mark.slow)
 
 
