@@ -17,8 +17,8 @@ class FedPer(FedAvg):
     With the studies' GCN the personal layer is the linear head after both graph convolutions.
 
     The paper's clients draw their heads each for itself; public code, FED-PUB's among it, copies one model
-    to all, as here: on every graph where both were measured heads that start alike are better by
-    validation, too (the document ``weight_decay``). ``protocol.initial = "own"`` is the paper's wording.
+    to all, as here: heads that start alike are better by validation on Cora, Photo and Computers (the
+    document ``weight_decay_validation``). ``protocol.initial = "own"`` is the paper's wording.
     """
 
     name = "fedper"

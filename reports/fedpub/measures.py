@@ -64,6 +64,7 @@ MEASURES = (
             metric="accuracy_by_round",
             printed=f"stage={stage}",
             reading=Reading(stage, "last"),
+            by_reading=False,
         )
         for stage in ("trained", "received")
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -38,11 +37,11 @@ def test_whole_runs_are_run_to_their_end(bench: Bench, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("factor", [1.5, None])
 def test_the_table_says_how_many_times_the_seconds_of_fedavg_a_method_takes(factor: float | None) -> None:
-    screen = Console(file=io.StringIO(), width=120)
-    screen.print(
-        table_of_rounds([Row("cora", "fedprox", "gcn", 10, 3.0, None, None, 0.0, None, None, factor)], "cora")
-    )
-    (line,) = (line for line in screen.file.getvalue().splitlines() if "fedprox" in line)  # type: ignore[attr-defined]
+    screen = Console(width=120)
+    row = Row("cora", "fedprox", "gcn", 10, 3.0, None, None, 0.0, None, None, factor)
+    with screen.capture() as printed:
+        screen.print(table_of_rounds([row], "cora"))
+    (line,) = (line for line in printed.get().splitlines() if "fedprox" in line)
     assert ("1.50" in line) == (factor is not None)
 
 
