@@ -11,7 +11,7 @@ from cyclopts import App
 from bench.cli.options import ByMetric, Database, Own
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
-from bench.metric_names import Metric
+from bench.metric_names import ACCURACY, Metric
 
 if TYPE_CHECKING:
     from bench.leaderboard.build import Site
@@ -20,7 +20,7 @@ app = App(name="leaderboard", help="Write the results as a site, or serve it on 
 
 
 def _build(
-    out: Path, db: str | None, own: bool, release: str = "", url: str = "", metric: Metric = "accuracy"
+    out: Path, db: str | None, own: bool, release: str = "", url: str = "", metric: Metric = ACCURACY
 ) -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
@@ -39,7 +39,7 @@ def build(
     out: Path = Path("site"),
     db: Database = None,
     own: Own = False,
-    metric: ByMetric = "accuracy",
+    metric: ByMetric = ACCURACY,
     release: str = "",
     url: str = "",
 ) -> None:
@@ -59,7 +59,14 @@ def build(
 
 
 @app.command
-def serve(*, port: int = 8000, out: Path | None = None, db: Database = None, own: Own = False) -> None:
+def serve(
+    *,
+    port: int = 8000,
+    out: Path | None = None,
+    db: Database = None,
+    own: Own = False,
+    metric: ByMetric = ACCURACY,
+) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
 
     Parameters
@@ -69,8 +76,8 @@ def serve(*, port: int = 8000, out: Path | None = None, db: Database = None, own
     out
         Serve this site as it is; default: build one in a temporary folder.
     """
-    if out is not None and (db is not None or own):
-        raise RequestError("--out serves a site as it is: leave --db and --own away, or --out")
+    if out is not None and (db is not None or own or metric != ACCURACY):
+        raise RequestError("--out serves a site as it is: leave --db, --own and --metric away, or --out")
 
     from bench.leaderboard.folder import is_site
     from bench.leaderboard.serve import server
@@ -83,7 +90,7 @@ def serve(*, port: int = 8000, out: Path | None = None, db: Database = None, own
         place = out or Path(folder) / "site"
         with server(place, port) as serving:
             if out is None:
-                _build(place, db, own)
+                _build(place, db, own, metric=metric)
             print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
             try:
                 serving.serve_forever()

@@ -38,7 +38,9 @@ def test_build_writes_the_site_of_a_database(bench: Bench, tmp_path: Path) -> No
         ("build --out {new} --metric makro_f1", "macro_f1"),
         ("build --out {new} --db {older} --own --metric macro_f1", "'bench sweep --grid NAME'"),
         ("serve --out {new}", "no leaderboard is there"),
-        ("serve --out {other} --own", "leave --db and --own away"),
+        ("serve --out {other} --own", "--own"),
+        ("serve --out {other} --metric macro_f1", "--metric"),
+        ("serve --metric macro_f1 --port 0 --db {older} --own", "'bench sweep --grid NAME'"),
         ("serve --port 70000", "expected a number from 0 to 65535"),
     ],
 )
