@@ -110,7 +110,7 @@ class Table:
     def headings(self) -> list[str]:
         """The columns' names with those of their groups."""
         groups = [heading for heading, span in self.groups for _ in range(span)]
-        return [f"{group} {column}".strip() for group, column in zip(groups, self.columns, strict=True)]
+        return [", ".join(filter(None, names)) for names in zip(groups, self.columns, strict=True)]
 
 
 def listing(

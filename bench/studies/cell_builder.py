@@ -120,12 +120,9 @@ class CellBuilder:
                 for reading in readings
             ]
             grading = grade(self._study, measure, read_cells, target, not_comparable_reason)
-            verdict = grading.verdict
             if target is None and (datasets := self._printed_on(comparison, measure, column, line, point)):
                 verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")
-            if grading.measured:
-                reason = _with_missing_seeds(verdict.reason, group, plan_cell.seeds)
-                grading = replace(grading, verdict=replace(verdict, reason=reason))
+                grading = replace(grading, verdict=verdict)
         label = comparison.label
         return Cell(
             study=self._study.name,
@@ -143,7 +140,8 @@ class CellBuilder:
             measured=grading.measured,
             target=target,
             verdict=grading.verdict.name,
-            reason=grading.verdict.reason,
+            verdict_reason=grading.verdict.reason,
+            missing_runs=_missing_runs(group, plan_cell.seeds) if group and grading.measured else "",
             group=group,
             settings=group.settings if group else plan_cell.settings,
             baseline=baseline,
@@ -266,9 +264,9 @@ def _protocol_differs(study: Study, target: Published, group: Group, varied_keys
     return f"protocol differs: run with {run_difference}, the paper has {difference(paper_has, run)}"
 
 
-def _with_missing_seeds(reason: str, group: Group, planned_seeds: Collection[int]) -> str:
-    """A reason that also says how many seeds have no numbers: planned and never run, or lost."""
-    notes = [reason] if reason else []
+def _missing_runs(group: Group, planned_seeds: Collection[int]) -> str:
+    """How many seeds have no numbers: planned and never run, or lost; empty where all have."""
+    notes = []
     run = set(group.runs["seed"]).intersection(planned_seeds)
     if len(run) < len(planned_seeds):
         notes.append(f"{len(run)} of {len(planned_seeds)} planned seeds")

@@ -48,7 +48,8 @@ class Cell:
     have, or are planned with. ``baseline`` are the runs of the study's baseline in the same place, of the
     same seeds on the same clients, ``control`` what the study's control reaches on them, one value a seed.
     ``spread`` is what its verdict's tolerance holds of other partitions, ``evidence`` what its grade rests
-    on; a cell without one has no grade. ``planned_seeds`` is their number as a grid plans it (0: none does).
+    on; a cell without one has no grade. ``verdict_reason`` is why there is no grade, ``missing_runs`` how
+    many of the planned seeds have no numbers, ``planned_seeds`` how many a grid plans (0: none does).
     """
 
     study: str
@@ -66,7 +67,8 @@ class Cell:
     measured: Aggregate | None
     target: Published | None
     verdict: str
-    reason: str
+    verdict_reason: str
+    missing_runs: str = ""
     group: Group | None = field(repr=False, default=None)
     settings: Settings = field(repr=False, default_factory=dict)
     baseline: Group | None = field(repr=False, default=None)
@@ -84,6 +86,11 @@ class Cell:
     def seeds(self) -> tuple[int, ...]:
         """Seeds that have numbers."""
         return self.group.seeds if self.group else ()
+
+    @property
+    def reason(self) -> str:
+        """Why it has no grade, and which runs are missing."""
+        return "; ".join(filter(None, (self.verdict_reason, self.missing_runs)))
 
     @property
     def lost_runs(self) -> int:

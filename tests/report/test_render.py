@@ -301,7 +301,7 @@ def small() -> Table:
 
 def test_best_is_bold_and_second_underlined() -> None:
     assert markdown_table(small()) == (
-        "| Method | Cora 10 | Pub\\_Med 20 |\n"
+        "| Method | Cora, 10 | Pub\\_Med, 20 |\n"
         "| --- | ---: | ---: |\n"
         "| A | **90.00** | -1.50 |\n"
         "| B\\| | <u>80.00</u> | - |"
@@ -541,7 +541,7 @@ def test_the_terminal_shows_measured_published_difference_and_verdict(built: Rep
         "compatible",
     ]
     assert max(map(len, text.splitlines())) <= 80
-    assert "Cora 10 clients" in text
+    assert "Cora, 10 clients" in text
     assert "CiteSeer 10" not in text
     assert printed(built, "toy/table1") == text
 
