@@ -12,7 +12,7 @@ from bench.figures.charts import figures
 from bench.grids import Filters, expand, load_grid
 from bench.report.tables import notes
 from bench.reports.fedpub import FedPubProtocol
-from bench.reports.fedpub.study import COMMITTED_RUNS, EXPERIMENTS
+from bench.reports.fedpub.study import COMMITTED_RUNS
 from bench.store.bundle import SHIPPED, Bundle
 from bench.studies.cells import Cell, Selection
 from bench.studies.published import published
@@ -25,8 +25,9 @@ BOARDS = ("fedpub_protocol", "fedpub_protocol_large")
 
 def test_every_printed_accuracy_of_fedaux_stands_beside_a_line() -> None:
     results = Results(MemoryStore(), {})
+    names = [experiment.name for experiment in FedPubProtocol.experiments]
     beside = {
-        cell.target for name in EXPERIMENTS for cell in cells_in(FedPubProtocol, name, results) if cell.target
+        cell.target for name in names for cell in cells_in(FedPubProtocol, name, results) if cell.target
     }
     printed = {value for value in published("fedaux") if value.metric == "accuracy"}
     assert printed <= beside
@@ -37,7 +38,7 @@ def test_values_are_compared_with_the_settings_that_they_were_made_with() -> Non
     """FedAux is 256 wide, its run of FED-PUB has tau 10; the lines that compete have neither."""
     study, results = FedPubProtocol(), Results(MemoryStore(), {})
     comparable = set()
-    for cell in cells_in(FedPubProtocol, "fedpub_protocol", results):
+    for cell in cells_in(FedPubProtocol, "protocol", results):
         if cell.target and cell.column.dataset == "cora" and cell.target.paper == "fedaux":
             stated = study.paper_protocol(cell.target, cell.column)
             if all(cell.settings[key] == value for key, value in stated.items()):
@@ -75,7 +76,7 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
         is_wanted = run.method != "fedprox" or run.clients in (30, 50)
         if run.spec and run.spec.client.hidden == 128 and is_wanted:
             database.add_run(run.spec, [70] * run.clients)
-    cells = cells_in(FedPubProtocol, "fedpub_protocol", Results(database, {}))
+    cells = cells_in(FedPubProtocol, "protocol", Results(database, {}))
     local = {
         (cell.column.scenario, cell.column.clients): cell.verdict
         for cell in cells.primary_cells
@@ -161,7 +162,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
             received_rounds = [*([0] * 10 for _ in range(30)), [right - 9 for right in best]]
             database.add_run(run.spec, trained_rounds, received=received_rounds, samples=[94] * 10)
     results = Results(database, {})
-    cells = committed("fedpub_committed_clients", "fedaux", results)
+    cells = committed("committed_clients", "fedaux", results)
     third, received = cells["Client 3", "Trained"], cells["Client 3", "Received"]
     assert third.measured
     assert third.target
@@ -173,7 +174,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
     mean = cells["Mean", "Trained"].measured
     assert mean
     assert mean.values == pytest.approx((100 * (9 * 47 + 60) / 940, 100 * (9 * 47 + 62) / 940))
-    by_round = committed("fedpub_committed_rounds", "fedaux", results)
+    by_round = committed("committed_rounds", "fedaux", results)
     for number, published_mean in ((1, 27.7), (30, 64.7)):
         cell = by_round[f"Round {number}", "Trained"]
         assert cell.measured
@@ -181,7 +182,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
         assert cell.target.mean == published_mean
         assert cell.measured.values == pytest.approx((100 * (number - 1) / 94, 100 * number / 94))
     assert by_round["Round 40", "Trained"].measured is None  # the curve ends before
-    cells_by_round = cells_in(FedPubProtocol, "fedpub_committed_rounds", results)
+    cells_by_round = cells_in(FedPubProtocol, "committed_rounds", results)
     (figure,) = figures(cells_by_round, results)
     trained, _ = figure.panels
     markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
@@ -196,7 +197,7 @@ def test_the_committed_clients_are_ours_in_their_order() -> None:
     """
     source = MergedSource(None, [("shipped", Bundle(SHIPPED / "released_heads"))])
     results = Results(source, {})
-    cells = cells_in(FedPubProtocol, "fedpub_committed_clients", results)
+    cells = cells_in(FedPubProtocol, "committed_clients", results)
     group = next(cell.group for cell in cells if cell.group)
     rows = results.clients(group, "trained", "best_val")
     sizes = rows[rows["seed"] == 0].sort_values("client")["samples"].tolist()
