@@ -53,6 +53,7 @@ EXPERIMENTS = (
     "fedpub_protocol",
     "fedpub_protocol_large",
     "fedpub_learning_rate",
+    "fedpub_partitions",
     "fedpub_committed_clients",
     "fedpub_committed_rounds",
 )
