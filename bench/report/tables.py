@@ -297,8 +297,8 @@ def notes(cells: Cells) -> tuple[str, ...]:
         lines.append(f"nothing run yet: {'; '.join(idle_names)}")
     if cells.other_runs:
         lines.append(
-            f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, or "
-            "were made under attack or with newcomers"
+            f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, "
+            "were made under attack or with newcomers, or have further seeds beside all planned ones"
         )
     return tuple(lines)
 

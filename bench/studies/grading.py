@@ -108,7 +108,8 @@ def _grading(
 
 def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
     """The spread between partitions of a cell: from its own runs, else of the study's cells in the same
-    scenario, else of all its cells. ``redrawn``: every published run has clients of its own.
+    scenario, else of all its cells; never of another study's, whose protocol is another one. ``redrawn``:
+    every published run has clients of its own.
     """
     scenario, context = cell.group.column.scenario, (cell.stage, cell.rule, study.average)
     std, partitions = cell.results.between_partitions(cell.group, *context)
@@ -122,7 +123,7 @@ def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
         return PartitionSpread(std, partitions, OWN, draws, partitions - 1)
     scenario_columns = frozenset(column for column in study.columns if column.scenario == scenario)
     for columns in (scenario_columns, frozenset(study.columns)):
-        pooled_spread = cell.results.pooled_between_partitions(columns, *context)
+        pooled_spread = cell.results.pooled_between_partitions(study.pooled_grids, columns, *context)
         if pooled_spread is not None:
             return PartitionSpread(pooled_spread[0], partitions, POOLED, draws, pooled_spread[1])
     return PartitionSpread(None, partitions, UNKNOWN, draws)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any
 
@@ -19,7 +19,7 @@ from bench.resolve import default_hyper
 from bench.selection import client_mean
 from bench.studies.groups import Aggregate, Average, Group, with_marks
 from bench.studies.metric import client_values
-from bench.studies.planned import PlannedCell, UsualCells, settings_in_grid
+from bench.studies.planned import PlannedCell, UsualCells, settings_in_grid, usual_cells
 from bench.studies.settings import PARTITION, PER_SEED, Column, Settings, difference, is_special, settings_of
 from bench.studies.source import OWN, Runs, Source, spec_by_cell
 from bench.studies.tuned import search_of
@@ -52,7 +52,10 @@ class Results:
         self._means: dict[tuple[str, str, str, Average], dict[int, float]] = {}
         self._values: dict[tuple[str, str, str, Metric], pd.DataFrame] = {}
         self._clients: dict[tuple[int | str, ...], pd.DataFrame] = {}
-        self._pooled: dict[tuple[frozenset[Column], str, str, Average], tuple[float, int] | None] = {}
+        self._cells_of_grids: dict[tuple[str, ...], UsualCells] = {}
+        self._pooled: dict[
+            tuple[tuple[str, ...], frozenset[Column], str, str, Average], tuple[float, int] | None
+        ] = {}
         self.runs = self._load()
         self._all_runs = Runs.of(self.runs)
         self._samples, self._run_by_partition = self._by_partition()
@@ -144,6 +147,8 @@ class Results:
         settings = runs["settings"][0]
         setting = difference(settings, reference)
         if not setting:
+            planned_cell = self.usual_cell(column, method)
+            runs = _planned_runs(runs, planned_cell.seeds if planned_cell else ())
             return Group(
                 column, method, settings, setting, runs, default_search=search_of(runs, self._tunings.kept)
             )
@@ -287,27 +292,39 @@ class Results:
         return between_partitions(partitions), len(partitions)
 
     def pooled_between_partitions(
-        self, columns: Collection[Column], stage: str, rule: str, average: Average
+        self, grids: tuple[str, ...], columns: Collection[Column], stage: str, rule: str, average: Average
     ) -> tuple[float, int] | None:
-        """Root mean square of ``between_partitions`` over the usual cells of these columns whose methods
-        train, and its degrees of freedom: cells of one column have the same partitions, and count once.
+        """Root mean square of ``between_partitions`` over the cells of these grids (without grids: the usual
+        cells) in these columns whose methods train, and its degrees of freedom: cells of one column have the
+        same partitions, and count once.
 
         None where no cell has an estimate.
         """
-        key = frozenset(columns), stage, rule, average
+        key = grids, frozenset(columns), stage, rule, average
         if key not in self._pooled:
             spreads: list[float] = []
             freedom: dict[Column, int] = {}
-            for (column, _), groups in self._groups.items():
-                for group in groups if column in columns else ():
-                    if not group.setting and group.trains:
-                        spread, partitions = self.between_partitions(group, stage, rule, average)
-                        if spread is not None:
-                            spreads.append(spread)
-                            freedom[column] = max(freedom.get(column, 0), partitions - 1)
+            for group in self._groups_of(grids):
+                if group.column in columns and group.trains:
+                    spread, partitions = self.between_partitions(group, stage, rule, average)
+                    if spread is not None:
+                        spreads.append(spread)
+                        freedom[group.column] = max(freedom.get(group.column, 0), partitions - 1)
             std = float(np.sqrt(np.mean(np.square(spreads)))) if spreads else 0.0
             self._pooled[key] = (std, sum(freedom.values())) if spreads else None
         return self._pooled[key]
+
+    def _groups_of(self, grids: tuple[str, ...]) -> Iterator[Group]:
+        """The groups in the settings that grids plan; without grids those in the usual ones."""
+        if not grids:
+            yield from (group for groups in self._groups.values() for group in groups if not group.setting)
+            return
+        if grids not in self._cells_of_grids:
+            self._cells_of_grids[grids] = usual_cells(grids)
+        for place, planned_cell in self._cells_of_grids[grids].items():
+            for group in self.groups(*place):
+                if not difference(group.settings, planned_cell.settings):
+                    yield group
 
     def on_the_same_clients(
         self, method: str, group: Group, stage: str, rule: str, average: Average
@@ -378,6 +395,18 @@ class Results:
         rows = self._source.environments().sort_values("id")
         descriptions = zip(rows["id"], rows["description"], strict=True)
         return [json.loads(text) for number, text in descriptions if int(number) in used_ids]
+
+
+def _planned_runs(runs: Runs, planned_seeds: Collection[int]) -> Runs:
+    """The runs of the planned seeds where all of these have numbers, so that nobody looks at a grade and goes
+    on until it is another one; else all runs.
+    """
+    is_planned = [seed in planned_seeds for seed in runs["seed"]]
+    seeds_with_numbers = {
+        seed for seed, state in zip(runs["seed"], runs["state"], strict=True) if state == "done"
+    }
+    is_complete = bool(planned_seeds) and seeds_with_numbers.issuperset(planned_seeds)
+    return runs.take(is_planned) if is_complete and not all(is_planned) else runs
 
 
 def _places(rows: pd.DataFrame, runs: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -79,6 +79,13 @@ class Study:
         return tuple(column for table in self.experiments if table.competes for column in table.columns)
 
     @property
+    def pooled_grids(self) -> tuple[str, ...]:
+        """The grids of the cells over which the spread between partitions is pooled: those that say what is
+        usual, else those of the experiments that rank methods.
+        """
+        return self.grids or tuple(experiment.grid for experiment in self.experiments if experiment.ranked)
+
+    @property
     def papers(self) -> tuple[str, ...]:
         """The papers whose tables its cells are set beside."""
         targets = (

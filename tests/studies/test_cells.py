@@ -5,20 +5,22 @@ from typing import Any
 import pytest
 from stored_runs import CORA, MemoryStore
 from study_cells import main_tables, report_of
-from toy_study import FOREIGN, ToyStudy
+from toy_study import FOREIGN, PlannedToy, ToyStudy
 
 from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
+from bench.grids import Filters, expand, load_grid
 from bench.report import tables
 from bench.report.tables import notes
 from bench.reports.fedhgn import FedHGN
+from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.frame import frame
 from bench.studies.grading import grade
 from bench.studies.measures import TEST, CellReading
-from bench.studies.planned import PlannedCell, UsualCells
+from bench.studies.planned import PlannedCell, UsualCells, usual_cells
 from bench.studies.published import published
 from bench.studies.results import Results
 from bench.studies.settings import PER_SEED, Column, difference, settings_of
@@ -463,3 +465,42 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_pat
     built = report_of(database, tmp_path)
     table = next(document for document in built.documents if document.name == "toy_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.fine_print
+
+
+def test_seeds_that_nobody_planned_change_no_grade_once_all_planned_ones_are_there() -> None:
+    database = MemoryStore()
+    spec = resolve("cora", "non-overlapping", 10, "local", 0)
+    for seed in (0, 1, 2, 3, 7):
+        database.add_run(spec.model_copy(update={"seed": seed}), [70 + seed])
+    results = Results(database, usual_cells(PlannedToy.grids))
+    assert one(main_tables(PlannedToy(), results, Selection())[0], "local").seeds == (0, 1, 2, 3, 7)
+    database.add_run(spec.model_copy(update={"seed": 4}), [74])
+    results = Results(database, usual_cells(PlannedToy.grids))
+    board = main_tables(PlannedToy(), results, Selection())[0]
+    local = one(board, "local")
+    assert (local.seeds, local.measured and local.measured.mean) == ((0, 1, 2, 3, 4), pytest.approx(72.0))
+    assert board.other_runs == 1
+
+
+def test_the_spread_between_partitions_is_that_of_the_grids_protocol(tmp_path: Path) -> None:
+    """Local's runs of three epochs have 70, 73, 76 on three partitions, those of one epoch 70, 71, 72."""
+    grid = tmp_path / "one_epoch.toml"
+    grid.write_text(
+        'title = "One epoch"\nmethods = ["local"]\nseeds = [0, 1]\n[protocol]\nlocal_epochs = 1\n'
+        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = 10\n'
+    )
+    (planned,) = expand(load_grid(str(grid)), Filters(seeds=(0,)))
+    assert planned.spec is not None
+    database = MemoryStore()
+    for place, partition in enumerate((123, 1, 2)):
+        for epochs, step in ((3, 3), (1, 1)):
+            protocol = {"partition_seed": partition, "local_epochs": epochs}
+            spec = planned.spec.model_copy(
+                update={"protocol": planned.spec.protocol.model_copy(update=protocol)}
+            )
+            for seed in (0, 1):
+                run = spec.model_copy(update={"seed": seed})
+                database.add_run(run, [70 + step * place], partition_hash=str(partition))
+    results = Results(database, {})
+    where = {CORA_10}, "trained", "best_val", ToyStudy.average
+    assert results.pooled_between_partitions((str(grid),), *where) == (pytest.approx(1.0), 2)
