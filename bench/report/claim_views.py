@@ -78,14 +78,14 @@ class Finding:
 
     @property
     def answer(self) -> str:
-        """Whether the interval lies within the claim's range."""
+        """Whether the interval lies within the claim's range, whose ends do not belong to it."""
         low, high = self.claim.range
         if self.differences.empty:
             return UNMEASURED
         start, end = self._ends
         if self.claim.exact:
             return HOLDS if low - ROUNDING <= start and end <= high + ROUNDING else FAILS
-        return HOLDS if low < start and end < high else FAILS if end < low or high < start else OPEN
+        return HOLDS if low < start and end < high else FAILS if end <= low or high <= start else OPEN
 
 
 @dataclass(frozen=True, eq=False)

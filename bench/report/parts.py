@@ -92,7 +92,10 @@ def sentences(
 ) -> tuple[str, ...]:
     """Who is first, as far as anybody is, how the published values came out, and which claims hold."""
     answers = (claim.headline for claim in claims)
-    return tuple(filter(None, (_first_sentence(study, ranking), _published_sentence(all_scores), *answers)))
+    first_sentence = " ".join(
+        filter(None, (_first_sentence(study, ranking), _leaders_sentence(study, ranking)))
+    )
+    return tuple(filter(None, (first_sentence, _published_sentence(all_scores), *answers)))
 
 
 def _first_sentence(study: Study, ranking: Ranking | None) -> str:
@@ -103,7 +106,7 @@ def _first_sentence(study: Study, ranking: Ranking | None) -> str:
     best, test_count = table.iloc[0], table["group"].notna().sum()
     scope = f"{len(table)} methods over {tasks} federations"
     if 0 < test_count < len(table):
-        scope = f"the {test_count} methods that all {tasks} federations have"
+        scope = f"the {test_count} methods (of {len(table)}) that all {tasks} federations have"
     rank_text = f"mean rank {best['rank']:.1f}"
     if pd.notna(best["low"]):
         rank_text += f", 95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f}"
@@ -125,6 +128,19 @@ def _first_sentence(study: Study, ranking: Ranking | None) -> str:
         f"Nobody is first alone: of {scope}, {len(leaders)} cannot be told apart at the top{addition}. "
         f"{best['title']} leads them: {rank_text}."
     )
+
+
+def _leaders_sentence(study: Study, ranking: Ranking | None) -> str:
+    """Who has the best mean rank on each data set, where that is not the same method on all."""
+    if ranking is None:
+        return ""
+    datasets: dict[str, list[str]] = {}
+    for dataset, method in ranking.leaders.items():
+        datasets.setdefault(method, []).append(study.title_of(dataset))
+    if len(datasets) < 2:
+        return ""
+    parts = [f"{ranking.titles[method]} on {' and '.join(titles)}" for method, titles in datasets.items()]
+    return f"By data set the best mean rank is that of {', '.join(parts)}."
 
 
 def _published_sentence(all_scores: Iterable[Score]) -> str:

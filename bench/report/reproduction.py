@@ -93,14 +93,15 @@ def agreements(tables: Iterable[Cells]) -> pd.DataFrame:
     """Kendall's tau of measured and published order in every published column of the tables, over its
     comparable methods: columns paper, table, beside, dataset, scenario, clients, point, methods and tau.
 
-    Comparable is a cell that has a grade; of a reduced experiment every measured one. Tau is NaN for too few.
+    Comparable is a cell that has a grade; of a reduced experiment every measured one. A method has one line,
+    that which is ranked. Tau is NaN for too few.
     """
     rows = []
     for table in tables:
         cells = [
             cell
             for cell in table.primary_cells
-            if cell.measure is table.measures[0] and not cell.line.setting
+            if cell.measure is table.measures[0] and not cell.line.setting and cell.line.ranked
         ]
         comparisons = [comparison for comparison in table.experiment.comparisons if comparison.targets]
         for comparison, column, point in product(comparisons, table.columns, table.experiment.points):
@@ -257,9 +258,7 @@ def reproduction(
         ]
     counts = counts[[name for name in ORDER if name in ALWAYS or counts[name].any()]]
     placebos = _placebos(study, values, results)
-    taus = agreements(
-        [cells for cells in experiments if cells.experiment.competes or cells.experiment.reduced]
-    )
+    taus = agreements(cells for cells in experiments if cells.experiment.competes)
     signs = sign_tests(data)
     score = _score(counts, placebos, taus).rename(columns=study.paper_title)
     by_table = _counts(data, ["paper", "printed"], "verdict", counts.columns.drop(NO_TABLE, errors="ignore"))
@@ -313,9 +312,9 @@ def reproduction(
         "beside the published values of the other methods that have a grade. Sign tests are two-sided, over "
         "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
         "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
-        "Kendall's tau-b of measured and published order of the methods whose cells have a grade, in every "
-        f"column of the main tables with at least {LEAST_METHODS} of them: 1 the same order, -1 the "
-        "opposite. Its mean counts every column alike.",
+        "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
+        f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, of the "
+        "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
         *origins(study, groups, results),
     )
     long_counts = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")

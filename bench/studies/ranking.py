@@ -186,6 +186,20 @@ class Ranking:
             .reset_index(drop=True)
         )
 
+    @cached_property
+    def leaders(self) -> dict[str, str]:
+        """Data set -> the method of the best mean rank over its tasks, of those that all of them have."""
+        by_dataset: dict[str, list[Task]] = {}
+        for task in self.tasks:
+            by_dataset.setdefault(task.column.dataset, []).append(task)
+        leaders = {}
+        for dataset, dataset_tasks in by_dataset.items():
+            means = pd.DataFrame([task.means for task in dataset_tasks]).dropna(axis=1)
+            means = means[[method for method in self.titles if method in means]]
+            if not means.empty:
+                leaders[dataset] = str(means.rank(axis=1, ascending=False).mean().idxmin())
+        return leaders
+
     @property
     def methods(self) -> list[str]:
         """Methods with numbers, in the order of the table."""

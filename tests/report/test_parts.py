@@ -5,10 +5,14 @@ from typing import cast
 
 import pandas as pd
 import pytest
+from stored_runs import MemoryStore
+from study_cells import main_tables
 from toy_study import ToyStudy
 
 from bench.report.parts import sentences
-from bench.studies.ranking import Ranking
+from bench.studies.cells import Selection
+from bench.studies.ranking import Ranking, rank
+from bench.studies.results import Results
 
 TITLES = ["FedSheafHN", "FED-PUB", "FedAvg", "Local", "FedPer", "Flow"]
 
@@ -26,7 +30,7 @@ def first_sentence(leaders: int, tested: bool = True) -> str:
             "group": pd.array([1 + (place >= leaders) if tested else pd.NA for place in places], "Int64"),
         }
     )
-    ranking = SimpleNamespace(table=table, tasks=[None] * 9, baseline="local")
+    ranking = SimpleNamespace(table=table, tasks=[None] * 9, baseline="local", leaders={"cora": "flow"})
     (sentence,) = sentences(ToyStudy(), cast(Ranking, ranking), [])
     return sentence
 
@@ -52,3 +56,23 @@ def test_few_methods_that_are_first_together_are_named_and_more_are_counted(
 
 def test_without_tests_nobody_is_said_to_be_apart_from_the_others() -> None:
     assert {title for title in TITLES if title in first_sentence(2, tested=False)} == {"FedSheafHN"}
+
+
+@pytest.mark.parametrize(("citeseer", "named"), [(90, {"FedAvg on", "Local on"}), (50, set())])
+def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[str]) -> None:
+    database = MemoryStore()
+    for seed in (0, 1):
+        for dataset, fedavg in (("cora", 60), ("citeseer", citeseer)):
+            database.add("local", seed, [70] * 10, dataset=dataset)
+            database.add("fedavg", seed, [fedavg] * 10, dataset=dataset)
+        database.add("flow", seed, [95] * 10)  # on one of two data sets, where it leads
+        database.add("flow", seed, [10] * 10, clients=20)
+        database.add("local", seed, [70] * 10, clients=20)
+        database.add("fedavg", seed, [60] * 10, clients=20)
+    study, results = ToyStudy(), Results(database, {})
+    ranking = rank(study, main_tables(study, results, Selection()), results, Selection())
+    assert ranking is not None
+    (sentence,) = sentences(study, ranking, [])
+    assert {text for text in ("FedAvg on", "Local on", "Flow on") if text in sentence} == named
+    # Ranks of Cora's two tasks: Local 2 and 1, Flow 1 and 3.
+    assert ranking.leaders["cora"] == "local"
