@@ -313,7 +313,7 @@ def reproduction(
         "cells with a grade, which share clients and are not independent. Earlier rule: reproduced up to "
         "max(1 point, 2 sqrt(s_p² + s_m² + s_d²)), s_d of the cell's own partitions alone.",
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
-        f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, of the "
+        f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
         "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
         *origins(study, groups, results),
     )

@@ -51,14 +51,19 @@ COLUMNS: dict[str, tuple[str, Callable[[Cell], Any]]] = {
     "seconds": ("float64", lambda cell: cell.measured and cell.group and cell.group.seconds),
     "megabytes": ("float64", lambda cell: cell.measured and cell.group and cell.group.megabytes),
     "peak_mib": ("float64", lambda cell: cell.measured and cell.group and cell.group.peak_mib),
+    "s_d_freedom": (
+        "float64",
+        lambda cell: cell.spread.freedom if cell.spread.std is not None and cell.measured else None,
+    ),
     "origin": ("string", lambda cell: cell.group.origin if cell.group else ""),
 }
 """Columns of the frame: type, and what a cell has there. Accuracies are in percent, differences in points.
 
 ``n`` seeds with numbers of the ``planned`` ones, ``lost`` runs without; ``mean`` and sample ``std`` over
 seeds, ``low`` and ``high`` Student's 95 % interval of the mean. ``s_d`` is the standard deviation between
-partitions, of which ``partitions`` were run; ``s_d_source`` says where it is from (see ``verdicts.OWN``), and
-``draws`` how often its square counts in the ``tolerance``. ``n_p`` runs stand behind the published mean.
+partitions, of which ``partitions`` were run; ``s_d_source`` says where it is from (see ``verdicts.OWN``),
+``s_d_freedom`` how many degrees of freedom it has, and ``draws`` how often its square counts in the
+``tolerance``. ``n_p`` runs stand behind the published mean.
 ``low_difference`` and ``high_difference`` are the 90 % interval of that, which ``margin`` is compared to;
 differences up to ``tolerance`` are compatible. ``control`` is what learning nothing reaches on these clients.
 ``seconds`` (median), ``megabytes`` in both directions and ``peak_mib`` of memory (means) are those of a run.
