@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,8 +144,9 @@ def _columns(runs: list[Planned]) -> frozenset[Column]:
     return frozenset(Column(*run.names[:3]) for run in runs)
 
 
-def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> None:
-    """Before the method's runs are made: that there will be something to compare them with.
+def check_others(source: Source, study: Study, method: str, runs: list[Planned], metric: Metric) -> str:
+    """Before the method's runs are made: that there will be something to compare them with. A sentence names
+    the methods that will be missing, as none of their runs has the metric; empty where none is.
 
     Raises:
         RequestError: no run of another method in their tasks, under their protocol, has the metric.
@@ -153,18 +155,26 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     done_runs = rows[(rows["state"] == "done") & rows["method"].isin(names)]
     tasks = zip(done_runs["dataset"], done_runs["scenario"], done_runs["clients"], strict=True)
     done_runs = done_runs[[Column(*names) in columns for names in tasks]]
-    protocols = {_protocol_on_any_clients(run.spec) for run in runs if run.spec}
+    protocols = {_common_protocol(run.spec) for run in runs if run.spec}
     specs = map(RunSpec.model_validate_json, done_runs["spec"])
-    other_runs = done_runs["id"][[_protocol_on_any_clients(spec) in protocols for spec in specs]].tolist()
-    if not other_runs:
+    other_runs = done_runs[[_common_protocol(spec) in protocols for spec in specs]]
+    if other_runs.empty:
         raise RequestError(f"nothing to compare with: no other method of {study.name} was run there")
-    values = client_values(source, other_runs, metric, stage="trained", split="test", rule="last")
-    check_kept(metric, len(other_runs), len(other_runs) - values["run_id"].nunique())
+    run_ids = other_runs["id"].tolist()
+    values = client_values(source, run_ids, metric, stage="trained", split="test", rule="last")
+    has_metric = other_runs["id"].isin(values["run_id"])
+    gap = check_kept(metric, len(other_runs), int((~has_metric).sum()))
+    missing = set(other_runs["method"]) - set(other_runs["method"][has_metric])
+    titles = ", ".join(line.title or line.method for line in study.lines if line.method in missing)
+    return f"Not compared: {titles}. {gap}" if titles else ""
 
 
-def _protocol_on_any_clients(spec: RunSpec) -> str:
-    """A run's protocol, whatever the clients that it draws."""
-    return spec.protocol.model_copy(update={"partition_seed": 0}).model_dump_json()
+def _common_protocol(spec: RunSpec) -> str:
+    """What a run's protocol shares with those of other methods: not which clients are drawn, nor what
+    methods choose for themselves.
+    """
+    own_keys = {key for method in METHODS.all().values() for key in method.protocol}
+    return json.dumps(spec.protocol.model_dump(mode="json", exclude={"partition_seed", *own_keys}))
 
 
 def compare(

@@ -72,7 +72,7 @@ def compare(
     with_method = comparison.with_guest(its_study, method, overrides)
     its_study = with_method()
     with opened(db, own=False, must_exist=False) as source:
-        comparison.check_others(source, its_study, method, runs, metric)
+        missing_methods = comparison.check_others(source, its_study, method, runs, metric)
     screen = console()
     problems = [finding for finding in check(method) if finding.problem]
     for finding in problems:
@@ -80,6 +80,8 @@ def compare(
     if problems:
         return 1
     say(f"{method} keeps the contract", screen)
+    if missing_methods:
+        say(missing_methods, screen)
 
     database = db or paths.default_database()
     roots = paths.data_roots(data_root)

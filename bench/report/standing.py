@@ -12,7 +12,7 @@ from bench.studies.measures import BELOW_LOCAL
 from bench.studies.ranking import Ranking, Task
 from bench.studies.results import Results
 from bench.studies.study import Study
-from bench.studies.wording import gap, with_std
+from bench.studies.wording import gap, ranges, with_std
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +38,11 @@ class Standing:
     def best_other(self) -> str:
         """The other method of highest mean."""
         return max(self.pairs, key=lambda method: self.task.means[method])
+
+    def common_seeds(self, other_method: str) -> tuple[int, ...]:
+        """The seeds of both methods, on which they are compared."""
+        other_seeds = set(self.task.cells[other_method].seeds)
+        return tuple(seed for seed in self.cell.seeds if seed in other_seeds)
 
     @property
     def tests(self) -> int:
@@ -113,7 +118,10 @@ def _against_best(standing: Standing, ranking: Ranking) -> str:
     )
     if pair.difference is None:
         return f"no seeds and partitions in common with {rival}: no test"
+    seeds = standing.common_seeds(standing.best_other)
     text = f"{gap(pair.difference)} points against {rival}"
+    if seeds != standing.cell.seeds or seeds != standing.task.cells[standing.best_other].seeds:
+        text += f", on the seeds of both, {ranges(seeds)}"
     if pair.interval is None or pair.p is None or pair.corrected is None:
         return f"{text} ({pair.units} {pair.unit}): no test"
     low, high = map(gap, pair.interval)

@@ -41,14 +41,12 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
     A task is a frame of scores [runs, methods], a row for all methods' runs of one seed, NaN where a method
     has none. Every draw takes as many tasks with replacement as there are and, in each, as many seeds, the
     same for all methods. The interval holds the middle 95 % of the draws, and the mean rank itself: close
-    methods change places from draw to draw, which pulls the drawn ranks to the middle. It is NaN where
-    there is one task with one seed, so that nothing can be drawn.
+    methods change places from draw to draw, which pulls the drawn ranks to the middle. It is NaN for a
+    method that has one run in one task, of which nothing can be drawn.
     """
     methods = list(dict.fromkeys(method for task in tasks for method in task))
     complete = [task.reindex(columns=methods) for task in tasks]
     mean_ranks = ranks(pd.DataFrame([task.mean() for task in complete])).mean()
-    if len(complete) == 1 and len(complete[0]) == 1:
-        return pd.DataFrame({"rank": mean_ranks, "low": np.nan, "high": np.nan})
     generator = np.random.default_rng(SEED)
     times = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), DRAWS)
     total, count = np.zeros((2, DRAWS, len(methods)))
@@ -59,9 +57,12 @@ def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
     samples = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
     tail = 100 * (1 - LEVEL) / 2
     low, high = np.nanpercentile(samples, [tail, 100 - tail], axis=0)
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {"rank": mean_ranks, "low": np.minimum(low, mean_ranks), "high": np.maximum(high, mean_ranks)}
     )
+    has_one_run = pd.DataFrame([task.count() for task in complete]).sum() <= 1
+    table.loc[has_one_run, ["low", "high"]] = np.nan
+    return table
 
 
 def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:

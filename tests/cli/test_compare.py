@@ -234,7 +234,22 @@ def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
     with pytest.raises(RequestError, match="--metric macro_f1: 1 of 1"):
         check_others(database, study, method, runs, "macro_f1")
     database.add("fedprox", 0, [50] * 10, confusion=counts)
-    check_others(database, study, method, runs, "macro_f1")
+    missing = check_others(database, study, method, runs, "macro_f1")
+    assert "FedAvg" in missing
+    assert "FedProx" not in missing
+    assert check_others(database, study, method, runs, "accuracy") == ""
+
+
+def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> None:
+    """FedPer starts from one common model, the example from the protocol's own ones."""
+    method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
+    runs = planned_runs(study, method, CORA_10, {})
+    fedper = resolve("cora", "non-overlapping", 10, "fedper", 0)
+    assert runs[0].spec
+    assert fedper.protocol.initial != runs[0].spec.protocol.initial
+    database = MemoryStore()
+    database.add_run(fedper, [50] * 10)
+    assert check_others(database, study, method, runs, "accuracy") == ""
 
 
 @pytest.mark.parametrize(
@@ -246,7 +261,7 @@ def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
         (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
         (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
         (["-d", "cora", "-k", "11"], "did you mean '10'"),
-        (["-d", "cora", "-k", "10", "--metric", "macro_f1"], "have no macro-F1"),
+        (["-d", "cora", "-k", "10", "--metric", "roc_auc"], "--metric roc_auc"),
     ],
 )
 def test_a_wrong_request_is_one_line_and_nothing_is_written(
