@@ -350,7 +350,8 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
     grids = {table.experiment.name: table.experiment.grid or ", ".join(study.grids) for table in experiments}
     table, (details, records) = _list(answers, grids), _differences(answers)
     verdicts = [answer.verdict for answer in answers]
-    words = {FAILS: "do not", OPEN: OPEN, UNMEASURED: UNMEASURED}
+    fails = "does not" if verdicts.count(FAILS) == 1 else "do not"
+    words = {FAILS: fails, OPEN: OPEN, UNMEASURED: UNMEASURED}
     counts = [f"{verdicts.count(HOLDS)} of {len(answers)} hold"]
     counts += [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
     return Document(
