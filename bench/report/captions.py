@@ -24,8 +24,13 @@ LEGEND = (
 )
 
 PLACES = (
-    "Best (bold) and second best (underlined) are those of the cells with the seeds that most cells of their "
-    "column hold; (n=2) marks a cell with other seeds. Rows in brackets have other settings, which they name."
+    "Best (bold) and second best (underlined) are those of the methods in their usual settings, with the "
+    "seeds that most cells of their column hold."
+)
+
+OTHER_ROWS = (
+    "(n=2) marks a cell with other seeds than most of its column. Rows in brackets have other settings, "
+    "which they name."
 )
 
 LISTED = 5
@@ -42,15 +47,17 @@ Protocol = tuple[int, int, str, str]
 
 
 def caption(cells: Cells) -> tuple[str, ...]:
-    """A table's caption: what is measured and how it is selected, protocol, seeds, tuning."""
+    """A table's caption: what is measured and how it is selected, what is marked, protocol, seeds, tuning."""
     study = cells.study
     measures = cells.primary_measures
     reading = measures[0].reading or study.primary
     by_reading = any(measure.by_reading for measure in measures)
     note = f"; {STAGES[reading.stage]}, {RULES[reading.rule]}" if by_reading else ""
     text = _meanings(measures) if len(measures) <= IN_CAPTION else "what each column is stands in the notes"
+    has_places = any(measure.ranked for measure in measures)
     return (
         f"{text[:1].upper()}{text[1:]}{note}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
+        *([PLACES] if has_places else []),
         *conditions(study, cells.groups),
     )
 
@@ -58,7 +65,7 @@ def caption(cells: Cells) -> tuple[str, ...]:
 def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
     """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
     study, experiment = cells.study, cells.experiment
-    lines = [PLACES] if any(measure.ranked for measure in cells.measures) else []
+    lines = [OTHER_ROWS] if any(measure.ranked for measure in cells.measures) else []
     measures = cells.primary_measures
     lines += [f"{_meanings(measures)}."] if len(measures) > IN_CAPTION else []
     lines += (*study.remarks, *experiment.remarks) if experiment.competes else experiment.remarks
