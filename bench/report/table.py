@@ -15,6 +15,9 @@ from bench.studies.cells import Cell
 if TYPE_CHECKING:
     from bench.figures.layout import Figure  # loads matplotlib, which a report that is shown again needs not
 
+LABEL_WIDTH = 20
+"""Characters of a row's label that stay on one line of a terminal."""
+
 RowKey = TypeVar("RowKey", bound=Hashable)
 GroupKey = TypeVar("GroupKey", bound=Hashable)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from bench.grids.experiment import Line, Point
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
-from bench.report.table import NOWHERE, Document, Entry, Row, SideNote, Table, listing
+from bench.report.table import LABEL_WIDTH, NOWHERE, Document, Entry, Row, SideNote, Table, listing
 from bench.studies.cells import Cell, Cells
 from bench.studies.experiment import Comparison
 from bench.studies.frame import frame
@@ -34,6 +34,9 @@ WIDTH = 6
 
 DETAILED = 4
 """Up to so many columns a terminal shows one by one with everything; more as one overview."""
+
+TERMINAL = 80
+"""Columns of a terminal."""
 
 LISTED = 3
 """Up to so many columns a note names."""
@@ -383,11 +386,25 @@ def _overview(table: Table) -> Table:
     return replace(table, rows=tuple(rows))
 
 
+def _columns_side_by_side(table: Table) -> int:
+    """How many columns a terminal of 80 has room for without cutting a word of their headings."""
+    longest_word = max((len(word) for heading in table.headings for word in heading.split()), default=0)
+    label_width = min(max((len(label) for label, _ in table.rows), default=0), LABEL_WIDTH)
+    return max(1, min(WIDTH, (TERMINAL - label_width - 4) // (longest_word + 3)))
+
+
+def _without_empty_rows(table: Table) -> Table:
+    """A table without the rows that have no number; a table that would be empty as it is."""
+    rows = tuple(row for row in table.rows if any(entry.text.strip() not in ("", "-") for entry in row[1]))
+    return replace(table, rows=rows) if rows else table
+
+
 def printed_tables(cells: Cells) -> tuple[Table, ...]:
     """What a terminal shows of a table: each of few columns, or all of them with the verdicts' marks."""
     tables = views(_with_lines(cells, _on_its_own_partition))
     if sum(len(table.columns) for table in tables) > DETAILED:
-        return tuple(_overview(tables[0]).blocks(WIDTH))
+        overview = _overview(tables[0])
+        return tuple(map(_without_empty_rows, overview.blocks(_columns_side_by_side(overview))))
     return tuple(table.column_table(number) for table in tables for number in range(len(table.columns)))
 
 

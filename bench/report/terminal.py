@@ -13,16 +13,13 @@ from rich.text import Text
 from bench.pages.grades import GRADES, grade_look
 from bench.report.folder import INDEX
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout, Score
-from bench.report.table import Document, Entry, Table
+from bench.report.table import LABEL_WIDTH, Document, Entry, Table
 
 ROOM = 24
 """Lines that a report's only table may take to be printed without being asked for."""
 
 LISTED = 3
 """Further lines of a kind that are printed; the report's files have all."""
-
-LABEL = 20
-"""Characters of a row's label that stay on one line."""
 
 BAR = 40
 """Characters of a bar of verdicts."""
@@ -55,7 +52,7 @@ def rich_table(table: Table) -> RichTable:
         title, groups = f"{title}: {groups[0]}" if groups[0] else title, [""] * len(groups)
     rendered = RichTable(title=escape(title), title_justify="left", title_style="bold", padding=(0, 1))
     longest_label = max((len(label) for label, _ in table.rows), default=0)
-    rendered.add_column(table.stub, overflow="fold", no_wrap=longest_label <= LABEL)
+    rendered.add_column(table.stub, overflow="fold", no_wrap=longest_label <= LABEL_WIDTH)
     for heading, column in zip(groups, table.columns, strict=True):
         rendered.add_column(
             escape(f"{heading}\n{column}" if heading else column), justify="right", overflow="fold"

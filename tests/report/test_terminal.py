@@ -5,9 +5,15 @@ from __future__ import annotations
 import io
 
 from rich.console import Console
+from stored_runs import MemoryStore
+from study_cells import cells_in
 
+from bench.grids import Filters, expand, load_grid
 from bench.report.table import Entry, Table
+from bench.report.tables import printed_tables
 from bench.report.terminal import rich_table
+from bench.reports.fedpub import FedPubProtocol
+from bench.studies.results import Results
 
 
 def printed(groups: tuple[tuple[str, int], ...]) -> str:
@@ -33,3 +39,23 @@ def test_several_federations_stand_over_their_columns() -> None:
     assert "Cora" not in title
     heads = next(line for line in table if "Cora" in line)
     assert (heads.count("Cora"), heads.count("CiteSeer")) == (2, 2)
+
+
+def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
+    """Local alone on five federations whose scenarios have long names."""
+    database = MemoryStore()
+    places = [("citeseer", "non-overlapping", k) for k in (5, 10, 20)]
+    for dataset, scenario, clients in (*places, ("citeseer", "overlapping", 10), ("cora", "overlapping", 10)):
+        for run in expand(
+            load_grid("fedpub_protocol"), Filters((dataset,), (scenario,), (clients,), ("local",), (0,))
+        ):
+            assert run.spec
+            database.add_run(run.spec, [70] * clients)
+    tables = printed_tables(cells_in(FedPubProtocol, "protocol", Results(database, {})))
+    assert [row for table in tables for row, _ in table.rows] == ["Local"] * len(tables)
+    assert sum(len(table.columns) for table in tables) == 5
+    for table in tables:
+        console = Console(width=80, record=True, file=io.StringIO())
+        console.print(rich_table(table))
+        text = console.export_text()
+        assert text.count("overlapping") >= len(table.columns)
