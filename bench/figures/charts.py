@@ -72,7 +72,9 @@ def clients(cells: Cells, results: Results) -> list[Figure]:
 
 
 def differences(cells: Cells, results: Results) -> list[Figure]:
-    """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much."""
+    """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much; of the experiment's
+    own lines.
+    """
     study = cells.study
     baseline = study.title_of(study.baseline)
 
@@ -94,7 +96,7 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
         parts: Parts = []
         keys = key_lines(study, lines)
         for line in lines:
-            rows = against_baseline(line)
+            rows = against_baseline(line) if line.cell.line.is_own else None
             if rows is not None and len(rows):
                 parts.append((rows, line.mark(keys)))
         return panel_of(
