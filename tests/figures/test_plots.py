@@ -11,13 +11,14 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.markers import CARETDOWN, CARETUP
 from matplotlib.text import Text
 from scipy import stats
 
 from bench.figures import style
 from bench.figures.curves import Curves
 from bench.figures.layout import Figure, draw
-from bench.figures.lettering import spread
+from bench.figures.lettering import spread, wrapped_lines
 from bench.figures.panels import Mark, Panel
 from bench.figures.plots import Costs, Dots, Heat, log_ticks
 from bench.figures.rows import Boxes, Pairs, Ranks
@@ -140,6 +141,35 @@ def test_names_of_curves_that_end_at_the_same_number_are_set_apart() -> None:
 def test_places_are_moved_as_little_as_it_takes() -> None:
     np.testing.assert_allclose(spread([0.0, 1.0, 5.0], 0.5), [0.0, 1.0, 5.0])
     np.testing.assert_allclose(spread([2.0, 1.0, 1.0], 1.0), [7 / 3, 1 / 3, 4 / 3])
+    np.testing.assert_allclose(spread([2.0, 2.0], [1.0, 3.0]), [1.0, 3.0])  # half of each between them
+
+
+def test_a_line_ends_with_no_number_whose_unit_is_on_the_next() -> None:
+    text = "mean of 20 seeds, 95 % interval, 1 seed, to 25.4; 0.5 to 1,000.5 MB"
+    for width in np.arange(0.2, 4.0, 0.05):
+        lines = wrapped_lines(text, width, 8.0)
+        assert " ".join(lines) == text
+        assert not any(line.split()[-1].replace(",", "").replace(".", "").isdigit() for line in lines)
+
+
+def test_names_at_the_ends_of_curves_have_one_size_and_are_whole() -> None:
+    names = ("FedSheafHN, common initial model (50 + 3 epochs)", "Local", "FedAvg", "FedPer")
+    panel = curves(*(curve(number, 80) for number in range(4)))
+    named = tuple(replace(mark, label=name) for mark, name in zip(panel.marks, names, strict=True))
+    canvas = canvas_of(replace(panel, marks=named))
+    texts = [text for text in canvas.axes[0].texts if text.get_text()]
+    assert {" ".join(text.get_text().split()) for text in texts} == set(names)
+    assert len({text.get_fontsize() for text in texts}) == 1
+    assert covered(canvas) == []
+
+
+def test_names_above_small_drawings_are_whole_and_clear_of_the_last_values() -> None:
+    panel = curves(*(curve(number, 60 + number) for number in range(13)), keys=(0,))
+    name = "FED-PUB (tau 10, as released)"
+    canvas = canvas_of(replace(panel, marks=tuple(replace(mark, label=name) for mark in panel.marks)))
+    assert {" ".join(axes.get_title("left").split()) for axes in canvas.axes[1:]} == {name}
+    assert len({axes.get_title("right") for axes in canvas.axes[1:]}) == 13
+    assert covered(canvas) == []
 
 
 def test_many_curves_have_a_drawing_each_before_all_the_others() -> None:
@@ -177,6 +207,35 @@ def test_intervals_of_first_rounds_do_not_stretch_the_axis_beside_a_curve_of_one
     for part in parts[:3]:
         part.loc[:2, "std"] = 40.0  # intervals of 50 points to either side
     assert curves(*parts).y_range == shown
+
+
+def test_bands_of_later_rounds_end_inside_the_axis() -> None:
+    part = curve(0, 60).assign(std=3.0)
+    panel = curves(part, curve(1, 50))
+    half = stats.t.ppf(0.975, 4) * 3.0 / np.sqrt(5)
+    assert panel.y_range.high > part["mean"].max() + half
+
+
+def test_a_bar_that_goes_on_beyond_the_axis_ends_with_an_arrow_there() -> None:
+    rows = pd.DataFrame({"method": "m0", "round": [1, 2, 3], "n": 3, "mean": [50.0, 60, 55], "std": 1.0})
+    panel = curves(rows.assign(std=[1.0, 90.0, 1.0]))
+    (axes,) = canvas_of(panel).axes
+    arrows = {
+        (line.get_marker(), *np.ravel(line.get_xydata()))
+        for line in axes.get_lines()
+        if line.get_marker() in (CARETUP, CARETDOWN)
+    }
+    low, high, _ = panel.y_range
+    assert arrows == {(CARETUP, 2.0, high), (CARETDOWN, 2.0, low)}
+    (axes,) = canvas_of(curves(rows)).axes
+    assert not any(line.get_marker() in (CARETUP, CARETDOWN) for line in axes.get_lines())
+
+
+def test_what_is_outside_the_axis_is_named_with_two_digits_that_say_something() -> None:
+    parts = [curve(number, 0.05 + 0.001 * number) for number in range(5)]
+    for value, text in ((0.25, "0.25"), (0.254, "0.25"), (0.6312, "0.63"), (3.14159, "3.1"), (0.0, "0.0")):
+        panel = curves(*parts, parts[0].assign(method="m5", mean=value, std=0.0))
+        assert panel.y_range.cut == (f"Method 5, to {text}",)
 
 
 def test_no_accuracy_above_100_percent_is_on_the_axis_but_other_quantities_may_be() -> None:
@@ -314,6 +373,28 @@ def test_ranks_have_their_intervals_and_brackets_by_group() -> None:
         assert (points[0].get_xdata()[0], points[0].get_ydata()[0]) == (mean, 2 - row)
     groups = [text for text in axes.texts if text.get_text().startswith("group")]
     assert [(text.get_text(), text.xy[1]) for text in groups] == [("group 1", 1.5), ("group 2", 0.0)]
+    assert covered(canvas) == []
+
+
+def test_methods_with_ranks_in_fewer_tasks_stand_apart_with_their_number() -> None:
+    rows = [("m0", 2.5, 2.0, 3.0, 1, 3), ("m1", 9.0, 8.0, 10.0, 1, 3), ("m2", 1.5, 1.0, 2.0, None, 2)]
+    data = pd.DataFrame(rows, columns=["method", "mean_rank", "low", "high", "group", "tasks"])
+    panel = Ranks("", data.astype({"group": "Int64"}), marks(3), task_count=3)
+    canvas = canvas_of(panel)
+    (axes,) = canvas.axes
+    heights = [
+        float(line.get_ydata()[0])
+        for mark in panel.marks
+        for line in axes.get_lines()
+        if line.get_color() == mark.look.colour and len(line.get_xdata()) == 1
+    ]
+    # Somewhere between the second method and the third a line goes through the whole drawing.
+    rules = [float(line.get_ydata()[0]) for line in axes.get_lines() if list(line.get_xdata()) == [0, 1]]
+    assert heights[0] > heights[1] > rules[0] > heights[2]
+    assert len(rules) == 1
+    counts = [text for text in axes.texts if text.get_text() == "2 of 3"]
+    assert [text.get_position()[1] for text in counts] == [heights[2]]
+    assert "3 of 3" not in {text.get_text() for text in axes.texts}
     assert covered(canvas) == []
 
 
