@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Canvas
@@ -129,6 +130,11 @@ class Curves(Panel):
         if not self.is_robust:
             return [""] * len(self.marks)
         return [_two_digits(self.lines[mark.method][-1, 1]) for mark in self.marks]
+
+    @cached_property
+    def parts(self) -> dict[str, pd.DataFrame]:
+        """The rows of every method along the axis, in whatever order the frame has them."""
+        return {method: rows.sort_values(self.x, kind="stable") for method, rows in super().parts.items()}
 
     @cached_property
     def lines(self) -> dict[str, Numbers]:

@@ -269,6 +269,19 @@ def test_points_have_bars_and_the_axis_shows_them_all() -> None:
     assert axes.get_ylim()[1] > 90 + half
 
 
+def test_a_curve_ends_at_its_largest_x_in_whatever_order_its_rows_are() -> None:
+    parts = [
+        pd.DataFrame(
+            {"method": f"m{number}", "round": [1.0, 0.5, 0.2], "mean": [70 + number, 60, 50], "n": 1}
+        )
+        for number in range(8)
+    ]
+    panel = curves(*(part.assign(std=np.nan) for part in parts), keys=(0,))
+    first, *small = canvas_of(panel).axes
+    assert [axes.get_title("right") for axes in small] == [f"{70 + number:.1f}" for number in range(8)]
+    assert line_of(first, panel.marks[0].look.colour)[-1].tolist() == [1.0, 70.0]
+
+
 def test_named_places_are_the_ticks() -> None:
     rows = pd.DataFrame({"method": "m0", "stage": [5, 10, 20], "n": 1, "mean": [80, 75, 70], "std": np.nan})
     ticks = ((5.0, "early"), (20.0, "late"))
