@@ -92,11 +92,12 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
         return line.rows(client=list(values.index), share=share, difference=values.to_numpy())
 
     def panel(column: Column) -> Curves | None:
-        lines = lines_with_numbers(cells, column, only_competing=True)
+        all_lines = lines_with_numbers(cells, column, only_competing=True)
+        lines = [line for line in all_lines if line.cell.line.is_own]
         parts: Parts = []
         keys = key_lines(study, lines)
         for line in lines:
-            rows = against_baseline(line) if line.cell.line.is_own else None
+            rows = against_baseline(line)
             if rows is not None and len(rows):
                 parts.append((rows, line.mark(keys)))
         return panel_of(

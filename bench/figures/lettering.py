@@ -32,6 +32,8 @@ UNUSED = ("GSUB", "GPOS", "GDEF", "MATH", "kern", "FFTM")
 WORD = re.compile(r"(?:\d+(?:[.,]\d+)*\s+)*\S+")
 """A word, with the numbers before it."""
 
+NUMBER = re.compile(r"\n\d")
+
 _folder = TemporaryDirectory(prefix="bench-font-")
 
 POINT = 1 / 72
@@ -101,10 +103,12 @@ def in_two_lines(text: str, width: float, size: float) -> tuple[str, float]:
 
 
 def _halves(text: str, size: float) -> str:
-    """A text in the two lines that take the least room beside each other; a single word in one."""
+    """A text in the two lines that take the least room beside each other, the second of which begins with no
+    number if that can be; a single word in one.
+    """
     words = text.split()
     pairs = [f"{' '.join(words[:count])}\n{' '.join(words[count:])}" for count in range(1, len(words))]
-    return min(pairs, key=lambda pair: text_width(pair, size), default=text)
+    return min(pairs, key=lambda pair: (bool(NUMBER.search(pair)), text_width(pair, size)), default=text)
 
 
 def names_in(texts: Sequence[str], width: float, size: float) -> tuple[list[str], float]:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
 from matplotlib.markers import CARETDOWN, CARETUP
+from matplotlib.path import Path
 from matplotlib.text import Text
 from scipy import stats
 
@@ -454,6 +455,23 @@ def test_names_stand_beside_their_points_and_cover_neither_each_other_nor_the_ax
     }
     assert drawn == {80.0, 81.0, 82.0}
     assert covered(canvas) == []
+
+
+def test_names_stand_clear_of_the_front() -> None:
+    panel = costs(100.0, 300.0, 900.0)
+    canvas = canvas_of(panel)
+    (axes,) = canvas.axes
+    (front,) = [line for line in axes.get_lines() if line.get_drawstyle() == "steps-post"]
+    renderer = FigureCanvasAgg(canvas).get_renderer()
+    points = front.get_xydata()
+    corners = [(x, y) for x, y in zip(points[1:, 0], points[:-1, 1], strict=True)]
+    path = np.array([point for pair in zip(points, [*corners, points[-1]], strict=True) for point in pair])
+    steps = Path(axes.transData.transform(path))
+    assert axes.texts
+    for text in axes.texts:
+        text.update_positions(renderer)
+        box = Text.get_window_extent(text, renderer)
+        assert not steps.intersects_bbox(box, filled=False), text.get_text()
 
 
 def test_of_many_methods_only_the_front_and_the_keys_have_names_and_intervals() -> None:
