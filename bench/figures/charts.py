@@ -72,7 +72,9 @@ def clients(cells: Cells, results: Results) -> list[Figure]:
 
 
 def differences(cells: Cells, results: Results) -> list[Figure]:
-    """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much."""
+    """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much; of the experiment's
+    own lines.
+    """
     study = cells.study
     baseline = study.title_of(study.baseline)
 
@@ -90,7 +92,8 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
         return line.rows(client=list(values.index), share=share, difference=values.to_numpy())
 
     def panel(column: Column) -> Curves | None:
-        lines = lines_with_numbers(cells, column, only_competing=True)
+        all_lines = lines_with_numbers(cells, column, only_competing=True)
+        lines = [line for line in all_lines if line.cell.line.is_own]
         parts: Parts = []
         keys = key_lines(study, lines)
         for line in lines:

@@ -39,7 +39,10 @@ LOSS = "loss"
 """Name under which a run keeps its training loss by round."""
 
 
-BAND = "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more)."
+BAND = (
+    "line: mean over seeds, band or bar: 95 % interval of the mean (Student's t, of three seeds or more); "
+    "an arrow ends a bar that goes on beyond the axis."
+)
 
 
 OUTLIERS = "The axis need not show first rounds, nor curves far from the others, which are named below it."

@@ -9,13 +9,15 @@ from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure as Canvas
+from matplotlib.markers import CARETDOWN, CARETUP
 from numpy.typing import NDArray
 
 from bench.figures import style
-from bench.figures.lettering import LABEL, NAME_ROOM, POINT, fitted_text, spread, text_width, wrapped_lines
+from bench.figures.lettering import LABEL, NAME_ROOM, POINT, names_in, spread, text_width, wrapped_lines
 from bench.figures.panels import ACCURACY, OUTLINED, Corner, Margins, Mark, Panel, add_axes, round_numbers
 from bench.statistics.summary import LEAST_RUNS
 
@@ -63,8 +65,10 @@ class Curves(Panel):
     """Inches of a drawing with a small one for every method, labels included."""
     SMALL: ClassVar[float] = 0.92
     """Height of a small drawing in inches."""
-    STEP: ClassVar[float] = 1.16
-    """Inches from a small drawing to the one below."""
+    GAP: ClassVar[float] = 0.09
+    """Inches between small drawings side by side."""
+    END: ClassVar[float] = 6.5
+    """Points of the last value above a small drawing."""
 
     @property
     def is_crowded(self) -> bool:
@@ -84,17 +88,53 @@ class Curves(Panel):
     @property
     def margins(self) -> Margins:
         """Room for the names at the right, and for a note and the small drawings below."""
-        names = max((text_width(mark.label, LABEL) for mark in self.named_marks), default=0.0)
+        names, size = self.end_names
+        width = max((text_width(name, size) for name in names), default=0.0)
         rows = -(-len(self.marks) // self._columns)
-        small_height = rows * self.STEP + 0.42 if self.is_crowded else 0.0
+        small_height = rows * self._step + 0.42 if self.is_crowded else 0.0
         plain_margins = Margins()
         bottom = plain_margins.bottom + self._note_height + small_height
-        return plain_margins._replace(right=min(names, NAME_ROOM) + 0.32, bottom=bottom)
+        return plain_margins._replace(right=min(width, NAME_ROOM) + 0.32, bottom=bottom)
 
     @property
     def _columns(self) -> int:
         """Small drawings side by side: the number that leaves the fewest empty places."""
         return min((5, 4, 6), key=lambda columns: -len(self.marks) % columns)
+
+    @property
+    def _width(self) -> float:
+        """Inches of a small drawing."""
+        return (self.WIDE - self.GAP * (self._columns - 1)) / self._columns
+
+    @property
+    def _step(self) -> float:
+        """Inches from a small drawing to the one below."""
+        names, size = self.small_names
+        lines = max(name.count("\n") for name in names)
+        return self.SMALL + 0.24 + lines * size * 1.2 * POINT
+
+    @cached_property
+    def end_names(self) -> tuple[list[str], float]:
+        """The names beside the first drawing, in one or two lines each, and the size that they all have."""
+        return names_in([mark.label for mark in self.named_marks], NAME_ROOM, LABEL)
+
+    @cached_property
+    def small_names(self) -> tuple[list[str], float]:
+        """The same of the names above the small drawings, which leave room for the last values."""
+        ends = max(text_width(end, self.END) for end in self.ends)
+        return names_in([mark.label for mark in self.marks], self._width - ends - 0.12, LABEL + 0.5)
+
+    @property
+    def ends(self) -> list[str]:
+        """The last value of every curve, where curves end with one that matters."""
+        if not self.is_robust:
+            return [""] * len(self.marks)
+        return [_two_digits(self.lines[mark.method][-1, 1]) for mark in self.marks]
+
+    @cached_property
+    def parts(self) -> dict[str, pd.DataFrame]:
+        """The rows of every method along the axis, in whatever order the frame has them."""
+        return {method: rows.sort_values(self.x, kind="stable") for method, rows in super().parts.items()}
 
     @cached_property
     def lines(self) -> dict[str, Numbers]:
@@ -107,7 +147,8 @@ class Curves(Panel):
 
         It shows the second half of every long curve, and all of a short one. If ``is_robust``, it leaves out
         what is beyond Tukey's fences around the curves, and names it. Intervals of short curves widen it by
-        half of its length at most; no accuracy is above ``FULL``.
+        half of its length at most; at the top, where no curve is cut, those of long ones after their first
+        rounds do so, too. No accuracy is above ``FULL``.
         """
         curves = [self.lines[mark.method][:, 1] for mark in self.marks]
         is_short = [len(curve) <= self.BARS or not self.is_robust for curve in curves]
@@ -123,17 +164,22 @@ class Curves(Panel):
             low, high = np.fmin(low, start), np.fmax(high, start)
         length = max(high - low, 0.02 * abs(high), 1e-6)
         parts = [self.parts[mark.method] for mark in self.marks]
-        ends = [
-            part[["low", "high"]].to_numpy(np.float64).ravel()
+        lower_ends = [
+            part["low"].to_numpy(np.float64)
             for part, is_whole in zip(parts, is_short, strict=True)
             if is_whole and "low" in part
         ]
-        bottom = max(np.nanmin(np.r_[low, *ends]), low - length / 2) - 0.06 * length
-        top = min(np.nanmax(np.r_[high, *ends]), high + length / 2) + 0.06 * length
+        upper_ends = [
+            part["high"].to_numpy(np.float64)[0 if is_whole else math.floor(self.START * len(part)) :]
+            for part, is_whole in zip(parts, is_short, strict=True)
+            if "high" in part
+        ]
+        bottom = max(np.nanmin(np.r_[low, *lower_ends]), low - length / 2) - 0.06 * length
+        top = min(np.nanmax(np.r_[high, *upper_ends]), high + length / 2) + 0.06 * length
         if self.up_label == ACCURACY and high <= FULL:
             top = min(top, FULL)
         cut = tuple(
-            f"{mark.label}, to {(lowest if lowest < bottom else highest):.1f}"
+            f"{mark.label}, to {_two_digits(lowest if lowest < bottom else highest)}"
             for mark, lowest, highest in zip(self.marks, lows, highs, strict=True)
             if lowest < bottom or highest > top
         )
@@ -175,21 +221,20 @@ class Curves(Panel):
         super().draw_on(canvas, corner)
         if not self.is_crowded:
             return
-        columns, gap = self._columns, 0.09
-        width = (self.WIDE - gap * (columns - 1)) / columns
+        columns, width, step = self._columns, self._width, self._step
+        names, size = self.small_names
         rows = -(-len(self.marks) // columns)
-        top = corner.bottom - Margins().bottom - self._note_height - (self.STEP - self.SMALL)
-        for place, mark in enumerate(self.marks):
+        top = corner.bottom - Margins().bottom - self._note_height - (step - self.SMALL)
+        for place, (mark, name, end) in enumerate(zip(self.marks, names, self.ends, strict=True)):
             row, column = divmod(place, columns)
-            small_corner = Corner(corner.left + column * (width + gap), top - row * self.STEP - self.SMALL)
+            small_corner = Corner(corner.left + column * (width + self.GAP), top - row * step - self.SMALL)
             axes = add_axes(canvas, small_corner, width, self.SMALL)
             self._frame(axes, is_small=True)
             self._grey(axes, [neighbour for neighbour in self.marks if neighbour is not mark])
             self._curve(axes, mark)
-            end = f"{self.lines[mark.method][-1, 1]:.1f}" if self.is_robust else ""
-            label, size = fitted_text(mark.label, width - text_width(end, 6.5) - 0.08, LABEL + 0.5)
-            axes.set_title(label, fontsize=size, color=style.ink(mark.look.colour), pad=2.5)
-            axes.set_title(end, fontsize=6.5, color="0.3", loc="right", pad=2.5)
+            colour = style.ink(mark.look.colour)
+            axes.set_title(name, fontsize=size, color=colour, pad=2.5, linespacing=1.0)
+            axes.set_title(end, fontsize=self.END, color="0.3", loc="right", pad=2.5)
             self._arrow(axes, mark)
             is_last = place + columns >= len(self.marks)
             axes.tick_params(labelleft=column == 0, labelbottom=is_last, labelsize=6.5)
@@ -234,6 +279,13 @@ class Curves(Panel):
                 mask = np.isfinite(low)
                 bars_up = (high - low)[mask] / 2
                 axes.errorbar(x[mask], y[mask], bars_up, fmt="none", ecolor=look.colour, elinewidth=0.9)
+                for is_cut, edge, tip in (
+                    (low < self.y_range.low, self.y_range.low, CARETDOWN),
+                    (high > self.y_range.high, self.y_range.high, CARETUP),
+                ):
+                    if is_cut.any():
+                        edges, colour = np.full(is_cut.sum(), edge), look.colour
+                        axes.plot(x[is_cut], edges, linestyle="", marker=tip, markersize=5, color=colour)
             else:
                 axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0)
         elif runs > 1 and "std" in rows:
@@ -262,7 +314,7 @@ class Curves(Panel):
         axes.text(
             0.5,
             0.06 if is_below else 0.94,
-            f"{'▼' if is_below else '▲'} {values[-1]:.1f}",
+            f"{'▼' if is_below else '▲'} {_two_digits(values[-1])}",
             transform=axes.transAxes,
             fontsize=LABEL + 0.5,
             color=style.ink(mark.look.colour),
@@ -286,9 +338,10 @@ class Curves(Panel):
         xs = [1.0 if len(line) == 1 else float(line[-1, 0] - x_low) / (x_high - x_low) for line in lines]
         ys = [min(max(float(line[-1, 1] - low) / (high - low), 0.0), 1.0) for line in lines]
         start = 1 + 0.16 / width
-        places = spread(ys, LABEL * 1.2 * POINT / height)
-        for mark, x, y, place in zip(self.named_marks, xs, ys, places, strict=True):
-            label, size = fitted_text(mark.label, NAME_ROOM, LABEL)
+        names, size = self.end_names
+        rows = np.array([name.count("\n") + 1 for name in names])
+        places = spread(ys, rows * size * 1.2 * POINT / height)
+        for mark, label, x, y, place in zip(self.named_marks, names, xs, ys, places, strict=True):
             axes.plot(
                 [x, 1 + 0.03 / width, start - 0.03 / width],
                 [y, y, place],
@@ -305,8 +358,15 @@ class Curves(Panel):
                 transform=axes.transAxes,
                 fontsize=size,
                 color=style.ink(mark.look.colour),
-                va="center_baseline",
+                va="center_baseline" if "\n" not in label else "center",
+                linespacing=1.0,
             )
+
+
+def _two_digits(value: float) -> str:
+    """A number with one decimal, or as many as two digits that say something take."""
+    decimals = 1 if value == 0 else max(1, 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{decimals}f}"
 
 
 def _fence(values: Numbers, side: int) -> float:

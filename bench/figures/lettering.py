@@ -7,6 +7,7 @@ scripts and formulas that no figure needs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,11 @@ LETTERS = ((0x20, 0x24F), (0x370, 0x3FF), (0x2000, 0x206F), (0x2100, 0x22FF), (0
 """Latin, Greek, punctuation, arrows, operators and symbols; others are taken from the whole font."""
 
 UNUSED = ("GSUB", "GPOS", "GDEF", "MATH", "kern", "FFTM")
+
+WORD = re.compile(r"(?:\d+(?:[.,]\d+)*\s+)*\S+")
+"""A word, with the numbers before it."""
+
+NUMBER = re.compile(r"\n\d")
 
 _folder = TemporaryDirectory(prefix="bench-font-")
 
@@ -68,9 +74,9 @@ def text_width(text: str, size: float) -> float:
 
 
 def wrapped_lines(text: str, width: float, size: float) -> list[str]:
-    """A text in lines of at most so many inches."""
+    """A text in lines of at most so many inches; a number stays with the word after it, its unit."""
     lines: list[str] = []
-    for word in text.split():
+    for word in WORD.findall(text):
         candidate = f"{lines[-1]} {word}" if lines else word
         if lines and text_width(candidate, size) <= width:
             lines[-1] = candidate
@@ -97,10 +103,12 @@ def in_two_lines(text: str, width: float, size: float) -> tuple[str, float]:
 
 
 def _halves(text: str, size: float) -> str:
-    """A text in the two lines that take the least room beside each other; a single word in one."""
+    """A text in the two lines that take the least room beside each other, the second of which begins with no
+    number if that can be; a single word in one.
+    """
     words = text.split()
     pairs = [f"{' '.join(words[:count])}\n{' '.join(words[count:])}" for count in range(1, len(words))]
-    return min(pairs, key=lambda pair: text_width(pair, size), default=text)
+    return min(pairs, key=lambda pair: (bool(NUMBER.search(pair)), text_width(pair, size)), default=text)
 
 
 def names_in(texts: Sequence[str], width: float, size: float) -> tuple[list[str], float]:
@@ -119,11 +127,14 @@ def names_in(texts: Sequence[str], width: float, size: float) -> tuple[list[str]
     return ["\n".join(lines) for lines in cut], step
 
 
-def spread(places: ArrayLike, gap: float) -> NDArray[np.float64]:
-    """The places moved as little as it takes to be ``gap`` apart, in the same order."""
+def spread(places: ArrayLike, heights: ArrayLike) -> NDArray[np.float64]:
+    """The centres of things of some heights, one or one each, moved as little as it takes for them to lie
+    beside each other, in the same order.
+    """
     wanted_places = np.asarray(places, np.float64)
     order = np.argsort(wanted_places, kind="stable")
-    steps = gap * np.arange(len(wanted_places))
+    ordered = np.broadcast_to(np.asarray(heights, np.float64), wanted_places.shape)[order]
+    steps = np.cumsum(ordered) - ordered / 2
     spread_places = np.empty(len(wanted_places))
     spread_places[order] = isotonic_regression(wanted_places[order] - steps).x + steps
     return spread_places

@@ -112,7 +112,9 @@ class Costs(Panel):
         self._name(axes, points)
 
     def _name(self, axes: Axes, points: pd.DataFrame) -> None:
-        """A name beside each point where it covers no other name and no point; else joined by a line."""
+        """A name beside each point where it covers no other name, no point and not the front; else joined to
+        its point by a line.
+        """
         width, height = self.inches
         (start, end), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         scale = height / (top - bottom)
@@ -121,9 +123,14 @@ class Costs(Panel):
         bars = (scale * (points["high"] - points["low"]) / 2).fillna(0.0)
         boxes = [(x - 0.04, y - 0.04, x + 0.04, y + 0.04) for x, y in zip(xs, ys, strict=True)]
         boxes += [(x - 0.02, y - bar, x + 0.02, y + bar) for x, y, bar in zip(xs, ys, bars, strict=True)]
+        front = self.data.loc[self.data["front"] == 1, "method"]
+        steps = sorted((float(xs[name]), float(ys[name])) for name in front)
+        for (x, y), (next_x, next_y) in zip(steps, [*steps[1:], (width, steps[-1][1])], strict=True):
+            boxes += [(x, y - 0.02, next_x, y + 0.02), (next_x - 0.02, y, next_x + 0.02, next_y)]
         for mark in sorted(self.named_marks, key=lambda mark: -float(ys[mark.method])):
             x, y = float(xs[mark.method]), float(ys[mark.method])
-            span, size = text_width(mark.label, self.NAME), self.NAME * POINT
+            # Letters are drawn on whole pixels, which makes a name longer.
+            span, size = 1.05 * text_width(mark.label, self.NAME), self.NAME * POINT
             box = _free_box(x, y, span, size, boxes, self.inches)
             boxes.append(box)
             is_far = max(abs((box[0] + box[2]) / 2 - x) - span / 2, abs((box[1] + box[3]) / 2 - y)) > 0.13

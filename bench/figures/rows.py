@@ -32,6 +32,11 @@ class Rows(Panel):
         return names_in([mark.label for mark in self.marks], NAME_ROOM, LABEL)
 
     @property
+    def places(self) -> list[int]:
+        """The rows' y, from top to bottom; the last is 0."""
+        return list(range(len(self.marks)))[::-1]
+
+    @property
     def row(self) -> float:
         """Inches of a row that holds the lines of its name."""
         names, size = self.names
@@ -41,7 +46,7 @@ class Rows(Panel):
     @property
     def inches(self) -> tuple[float, float]:
         """As high as its rows."""
-        return 2.05, max(0.5, self.row * len(self.marks))
+        return 2.05, max(0.5, self.row * (self.places[0] + 1))
 
     @property
     def margins(self) -> Margins:
@@ -51,13 +56,12 @@ class Rows(Panel):
 
     def rows(self, axes: Axes) -> Iterator[tuple[int, Mark, pd.DataFrame]]:
         """Write the names and draw the limits; then every row's y, and what it shows."""
-        places = range(len(self.marks))[::-1]
         names, size = self.names
-        axes.set_yticks(places, names, va="center", linespacing=1.0, fontsize=size)
+        axes.set_yticks(self.places, names, va="center", linespacing=1.0, fontsize=size)
         axes.tick_params(axis="y", length=0, pad=4, labelcolor="black")
-        axes.set_ylim(-0.6, len(places) - 0.4)
+        axes.set_ylim(-0.6, self.places[0] + 0.6)
         axes.grid(visible=False, axis="y")
-        for place, mark in zip(places, self.marks, strict=True):
+        for place, mark in zip(self.places, self.marks, strict=True):
             yield place, mark, self.parts[mark.method]
 
 
@@ -151,20 +155,37 @@ class Pairs(Rows):
 
 @dataclass(frozen=True, eq=False)
 class Ranks(Rows):
-    """Mean ranks, best first, with their intervals; each ``group`` of ties stands on a band of its own."""
+    """Mean ranks, best first, with their intervals; each ``group`` of ties stands on a band of its own.
 
+    Where the frame says in how many ``tasks`` a method has ranks, those with fewer than ``task_count`` stand
+    last and apart, as their ranks are among other methods.
+    """
+
+    task_count: int = 0
     across: ClassVar[int] = 1
     ROW: ClassVar[float] = 0.22
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """In how many tasks each method has ranks."""
+        return [int(n) for n in self.data["tasks"]] if "tasks" in self.data else [0] * len(self.data)
+
+    @property
+    def places(self) -> list[int]:
+        """With a row left empty above the methods that lack tasks."""
+        places = super().places
+        partial = sum(count < self.task_count for count in self.counts)
+        return [place + (place >= partial) for place in places] if partial else places
 
     @property
     def inches(self) -> tuple[float, float]:
         """Wider than other rows."""
-        return 4.4, max(0.5, self.row * len(self.marks))
+        return 4.4, super().inches[1]
 
     @property
     def margins(self) -> Margins:
         """Room for the groups' names at the right."""
-        return super().margins._replace(right=0.75)
+        return super().margins._replace(right=0.75, top=Margins().top if self.title else 0.1)
 
     def draw(self, axes: Axes) -> None:
         """Points with their intervals, the rank as a number beside each."""
@@ -184,18 +205,34 @@ class Ranks(Rows):
                 ha="center",
             )
         groups = self.data["group"].astype(float).fillna(0)
-        bands = self.data.assign(place=range(len(groups))[::-1]).groupby(
-            (groups != groups.shift()).cumsum(), sort=False
-        )
+        bands = self.data.assign(place=self.places).groupby((groups != groups.shift()).cumsum(), sort=False)
         for number, (_, band) in enumerate(bands):
             top, bottom = band["place"].max() + 0.5, band["place"].min() - 0.5
             if number % 2 == 0:
                 axes.axhspan(bottom, top, color="0.955", linewidth=0, zorder=0)
             if pd.notna(band["group"].iloc[0]):
                 self._bracket(axes, f"group {band['group'].iloc[0]}", bottom + 0.15, top - 0.15)
+        self._count_tasks(axes)
         ends = self.data[["low", "mean_rank", "high"]].astype(float).to_numpy()
         axes.set_xlim(min(np.nanmin(ends), 1.0) - 0.3, np.nanmax(ends) + 0.3)
         axes.set_xlabel("Mean rank (1 is the best)")
+
+    def _count_tasks(self, axes: Axes) -> None:
+        """A rule above the methods that lack tasks, and how many each has."""
+        partial = {
+            place: count
+            for place, count in zip(self.places, self.counts, strict=True)
+            if count < self.task_count
+        }
+        if not partial:
+            return
+        style: dict[str, Any] = {"fontsize": LABEL - 0.5, "color": "0.25", "va": "center_baseline"}
+        head = max(partial) + 1
+        axes.axhline(head + 0.5, color="0.3", linewidth=0.8)
+        beside = axes.get_yaxis_transform()
+        axes.text(0.01, head, "Ranks in some of the tasks alone", transform=beside, **style)
+        for place, count in partial.items():
+            axes.text(1.025, place, f"{count} of {self.task_count}", transform=beside, **style)
 
     @staticmethod
     def _bracket(axes: Axes, name: str, bottom: float, top: float) -> None:

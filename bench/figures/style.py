@@ -97,7 +97,9 @@ def assign(studies: Collection[type[Study]], other_methods: Iterable[str] = ()) 
     """A look for every method of some studies, and for ``other_methods`` that no study has; each has its own.
 
     Proposed methods, baselines and references have colours of their own. Another method has the hue that is
-    rarest among those it is compared with; who shares a hue in a study differs in dashes and marker.
+    rarest among those it is compared with in the studies' tables, of several such that of the fewest that it
+    meets in experiments of no more lines than there are hues; who shares a hue in a study differs in dashes
+    and marker.
     """
     looks: dict[str, Look] = {}
     named_looks = (
@@ -109,20 +111,32 @@ def assign(studies: Collection[type[Study]], other_methods: Iterable[str] = ()) 
         for name in dict.fromkeys(names):
             if name and name not in looks:
                 looks[name] = _rarest(looks.values(), looks.values(), (colour,))
-    lines = [[line.method for line in study.lines] for study in studies]
-    for method in dict.fromkeys(name for methods in lines for name in methods):
+    tables = [{line.method: line for line in study.lines} for study in studies]
+    experiments = [
+        {line.method: line for line in experiment.lines}
+        for study in studies
+        for experiment in study.experiments
+        if len(experiment.lines) <= len(HUES)
+    ]
+
+    def looks_beside(method: str, documents: list[dict[str, Line]]) -> list[Look]:
+        names = {name for methods in documents if method in methods for name in methods}
+        return [looks[name] for name in names & looks.keys()]
+
+    for method in dict.fromkeys([*(name for methods in tables for name in methods), *other_methods]):
         if method not in looks:
-            rivals = {name for methods in lines if method in methods for name in methods}
-            rival_looks = [looks[name] for name in rivals & looks.keys()]
-            looks[method] = _rarest(looks.values(), rival_looks, HUES)
-    for method in other_methods:
-        if method not in looks:
-            looks[method] = _rarest(looks.values(), looks.values(), HUES)
+            rivals = looks_beside(method, tables) or looks.values()
+            looks[method] = _rarest(looks.values(), rivals, HUES, looks_beside(method, experiments))
     return looks
 
 
-def _rarest(taken: Iterable[Look], rivals: Collection[Look], hues: tuple[str, ...]) -> Look:
-    """A look that is not taken, as unlike those of the rivals as can be: by hue, then dashes, then marker."""
+def _rarest(
+    taken: Iterable[Look], rivals: Collection[Look], hues: tuple[str, ...], neighbours: Iterable[Look] = ()
+) -> Look:
+    """A look that is not taken, as unlike those of the rivals as can be: by hue, then by that of neighbours,
+    then by dashes, then by marker.
+    """
+    neighbour_count = Counter(look.colour for look in neighbours)
     colour_count = Counter(look.colour for look in rivals)
     line_count = Counter((look.colour, look.dashes) for look in rivals)
     point_count = Counter((look.colour, look.marker) for look in rivals)
@@ -131,6 +145,7 @@ def _rarest(taken: Iterable[Look], rivals: Collection[Look], hues: tuple[str, ..
         (look for look in _looks(hues) if look not in taken_looks),
         key=lambda look: (
             colour_count[look.colour],
+            neighbour_count[look.colour],
             line_count[look.colour, look.dashes],
             point_count[look.colour, look.marker],
         ),

@@ -26,25 +26,35 @@ NOT_HERE = "This method is not installed here: nothing is known of it but its ru
 UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
 
 NAMES = (
-    *("alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "kappa", "lambda", "mu", "xi", "rho"),
-    *("sigma", "tau", "phi", "psi", "omega"),
+    *("alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "kappa", "lambda", "mu", "xi", "pi"),
+    *("rho", "sigma", "tau", "phi", "psi", "omega"),
     *("Gamma", "Delta", "Theta", "Lambda", "Xi", "Sigma", "Phi", "Psi", "Omega"),
 )
-GREEK = dict(zip(NAMES, "αβγδεηθκλμξρστφψωΓΔΘΛΞΣΦΨΩ", strict=True))
+GREEK = dict(zip(NAMES, "αβγδεηθκλμξπρστφψωΓΔΘΛΞΣΦΨΩ", strict=True))
 """Letters by the names that docstrings write."""
+
+MARKS = {"": "", "~": "\u0303", "^": "\u0302", "-bar": "\u0304", "'": "\u2032"}
+"""What stands on or after a letter: combining tilde, hat and bar, and a prime."""
+
+RELATIONS = {"!=": "≠", "<=": "≤", ">=": "≥"}
 
 OPERATORS = ("sum", "max", "min", "mean", "softmax", "grad", "deg", "bar", "CE")
 """What else may have an index; set upright."""
 
+MARK = r"~|'|-bar(?![^\W_])|\^(?![^\W_]|\{)"
+
 SYMBOL = re.compile(
     rf"""(?<![\w^])
-    (?: (?P<d>d?)(?P<letter>{"|".join(GREEK)}|[A-Za-z](?=[~']?_))
+    (?: (?P<d>d?)(?P<letter>{"|".join(GREEK)}|[A-Za-z](?=(?:{MARK})?_|(?:~|-bar|\^)(?![\w{{])))
         | (?P<operator>{"|".join(OPERATORS)})(?=_\w{{1,2}}\b|_\{{) )
-    (?P<mark>[~']?) (?:_(?P<index>\w+|\{{[^}}]+\}}))? (?!\w) (?:\^(?P<raised>[^\W_]+|\{{[^}}]+\}}))?
+    (?P<mark>(?:{MARK})?) (?:_(?P<index>\w+|\{{[^}}]+\}}))? (?!\w) (?:\^(?P<raised>[^\W_]+|\{{[^}}]+\}}))?
     | (?<=[\w)|}}~'])\^(?P<power>[^\W_]+|\{{[^}}]+\}})(?:_(?P<low>\w))?""",
     re.VERBOSE,
 )
 """A letter by sign or name, or an operator, with mark, index and power, as in ``theta~_i^2``; or a power."""
+
+EMPHASIS = re.compile(r"(?<![\w*])\*(?![\s*])([^*]*[^\s*])\*(?![\w*])")
+"""Words between asterisks; one with blanks around it is a product."""
 
 _markdown = MarkdownIt("zero", {"html": False}).enable(["list", "backticks", "code", "fence", "blockquote"])
 
@@ -124,8 +134,20 @@ def html(docstring: str) -> Markup:
     for token in tokens:
         for child in token.children or ():
             if child.type == "text":
-                child.type, child.content = "html_inline", _formulas(child.content)
+                child.type, child.content = "html_inline", _inline(child.content)
     return Markup(_markdown.renderer.render(tokens, _markdown.options, {}))
+
+
+def _inline(text: str) -> Markup:
+    """Escaped text with its emphasis and formulas."""
+    for relation, sign in RELATIONS.items():
+        text = text.replace(relation, sign)
+    # Split by a pattern with one group: every second part is that of the group.
+    parts = EMPHASIS.split(text)
+    return Markup().join(
+        Markup("<em>%s</em>") % _formulas(part) if place % 2 else _formulas(part)
+        for place, part in enumerate(parts)
+    )
 
 
 def _formulas(text: str) -> Markup:
@@ -135,8 +157,8 @@ def _formulas(text: str) -> Markup:
         part = {name: (found or "").strip("{}") for name, found in match.groupdict().items()}
         letter, operator = part["d"] + GREEK.get(part["letter"], part["letter"]), part["operator"]
         tags = (
-            ("i", letter),
-            ("", operator.replace("sum", "Σ") + part["mark"]),
+            ("i", letter + MARKS[part["mark"]] if letter else ""),
+            ("", operator.replace("sum", "Σ")),
             ("sub", part["index"] or part["low"]),
             ("sup", part["raised"] or part["power"]),
         )

@@ -123,6 +123,15 @@ def test_differences_are_paired_by_seed_and_client_and_sorted(folder: Path) -> N
     ]
 
 
+def test_differences_are_those_of_the_tables_own_methods(tmp_path: Path) -> None:
+    made = database()
+    for seed in (0, 1):
+        made.add("fedala", seed, [60, 70])
+    report_of(made, tmp_path)
+    assert {row["method"] for row in read(tmp_path, "clients")} >= {"fedala", "fedpub"}
+    assert {row["method"] for row in read(tmp_path, "differences")} == {"fedavg", "fedpub"}
+
+
 def test_clients_of_other_partitions_are_not_averaged(tmp_path: Path) -> None:
     made = MemoryStore()
     for seed, (alone, other) in enumerate([(70, 60), (50, 80)]):

@@ -11,13 +11,15 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure as Canvas
+from matplotlib.markers import CARETDOWN, CARETUP
+from matplotlib.path import Path
 from matplotlib.text import Text
 from scipy import stats
 
 from bench.figures import style
 from bench.figures.curves import Curves
 from bench.figures.layout import Figure, draw
-from bench.figures.lettering import spread
+from bench.figures.lettering import spread, wrapped_lines
 from bench.figures.panels import Mark, Panel
 from bench.figures.plots import Costs, Dots, Heat, log_ticks
 from bench.figures.rows import Boxes, Pairs, Ranks
@@ -140,6 +142,35 @@ def test_names_of_curves_that_end_at_the_same_number_are_set_apart() -> None:
 def test_places_are_moved_as_little_as_it_takes() -> None:
     np.testing.assert_allclose(spread([0.0, 1.0, 5.0], 0.5), [0.0, 1.0, 5.0])
     np.testing.assert_allclose(spread([2.0, 1.0, 1.0], 1.0), [7 / 3, 1 / 3, 4 / 3])
+    np.testing.assert_allclose(spread([2.0, 2.0], [1.0, 3.0]), [1.0, 3.0])  # half of each between them
+
+
+def test_a_line_ends_with_no_number_whose_unit_is_on_the_next() -> None:
+    text = "mean of 20 seeds, 95 % interval, 1 seed, to 25.4; 0.5 to 1,000.5 MB"
+    for width in np.arange(0.2, 4.0, 0.05):
+        lines = wrapped_lines(text, width, 8.0)
+        assert " ".join(lines) == text
+        assert not any(line.split()[-1].replace(",", "").replace(".", "").isdigit() for line in lines)
+
+
+def test_names_at_the_ends_of_curves_have_one_size_and_are_whole() -> None:
+    names = ("FedSheafHN, common initial model (50 + 3 epochs)", "Local", "FedAvg", "FedPer")
+    panel = curves(*(curve(number, 80) for number in range(4)))
+    named = tuple(replace(mark, label=name) for mark, name in zip(panel.marks, names, strict=True))
+    canvas = canvas_of(replace(panel, marks=named))
+    texts = [text for text in canvas.axes[0].texts if text.get_text()]
+    assert {" ".join(text.get_text().split()) for text in texts} == set(names)
+    assert len({text.get_fontsize() for text in texts}) == 1
+    assert covered(canvas) == []
+
+
+def test_names_above_small_drawings_are_whole_and_clear_of_the_last_values() -> None:
+    panel = curves(*(curve(number, 60 + number) for number in range(13)), keys=(0,))
+    name = "FED-PUB (tau 10, as released)"
+    canvas = canvas_of(replace(panel, marks=tuple(replace(mark, label=name) for mark in panel.marks)))
+    assert {" ".join(axes.get_title("left").split()) for axes in canvas.axes[1:]} == {name}
+    assert len({axes.get_title("right") for axes in canvas.axes[1:]}) == 13
+    assert covered(canvas) == []
 
 
 def test_many_curves_have_a_drawing_each_before_all_the_others() -> None:
@@ -179,6 +210,35 @@ def test_intervals_of_first_rounds_do_not_stretch_the_axis_beside_a_curve_of_one
     assert curves(*parts).y_range == shown
 
 
+def test_bands_of_later_rounds_end_inside_the_axis() -> None:
+    part = curve(0, 60).assign(std=3.0)
+    panel = curves(part, curve(1, 50))
+    half = stats.t.ppf(0.975, 4) * 3.0 / np.sqrt(5)
+    assert panel.y_range.high > part["mean"].max() + half
+
+
+def test_a_bar_that_goes_on_beyond_the_axis_ends_with_an_arrow_there() -> None:
+    rows = pd.DataFrame({"method": "m0", "round": [1, 2, 3], "n": 3, "mean": [50.0, 60, 55], "std": 1.0})
+    panel = curves(rows.assign(std=[1.0, 90.0, 1.0]))
+    (axes,) = canvas_of(panel).axes
+    arrows = {
+        (line.get_marker(), *np.ravel(line.get_xydata()))
+        for line in axes.get_lines()
+        if line.get_marker() in (CARETUP, CARETDOWN)
+    }
+    low, high, _ = panel.y_range
+    assert arrows == {(CARETUP, 2.0, high), (CARETDOWN, 2.0, low)}
+    (axes,) = canvas_of(curves(rows)).axes
+    assert not any(line.get_marker() in (CARETUP, CARETDOWN) for line in axes.get_lines())
+
+
+def test_what_is_outside_the_axis_is_named_with_two_digits_that_say_something() -> None:
+    parts = [curve(number, 0.05 + 0.001 * number) for number in range(5)]
+    for value, text in ((0.25, "0.25"), (0.254, "0.25"), (0.6312, "0.63"), (3.14159, "3.1"), (0.0, "0.0")):
+        panel = curves(*parts, parts[0].assign(method="m5", mean=value, std=0.0))
+        assert panel.y_range.cut == (f"Method 5, to {text}",)
+
+
 def test_no_accuracy_above_100_percent_is_on_the_axis_but_other_quantities_may_be() -> None:
     rows = pd.DataFrame({"method": "m0", "round": [1, 2, 3], "n": 3, "mean": [80.0, 97, 98], "std": 3.0})
     assert curves(rows).y_range.high == 100.0
@@ -208,6 +268,19 @@ def test_points_have_bars_and_the_axis_shows_them_all() -> None:
     np.testing.assert_allclose(ends, [[mean - half, mean + half] for mean in means])
     assert axes.get_ylim()[0] < 20 - half
     assert axes.get_ylim()[1] > 90 + half
+
+
+def test_a_curve_ends_at_its_largest_x_in_whatever_order_its_rows_are() -> None:
+    parts = [
+        pd.DataFrame(
+            {"method": f"m{number}", "round": [1.0, 0.5, 0.2], "mean": [70 + number, 60, 50], "n": 1}
+        )
+        for number in range(8)
+    ]
+    panel = curves(*(part.assign(std=np.nan) for part in parts), keys=(0,))
+    first, *small = canvas_of(panel).axes
+    assert [axes.get_title("right") for axes in small] == [f"{70 + number:.1f}" for number in range(8)]
+    assert line_of(first, panel.marks[0].look.colour)[-1].tolist() == [1.0, 70.0]
 
 
 def test_named_places_are_the_ticks() -> None:
@@ -317,6 +390,28 @@ def test_ranks_have_their_intervals_and_brackets_by_group() -> None:
     assert covered(canvas) == []
 
 
+def test_methods_with_ranks_in_fewer_tasks_stand_apart_with_their_number() -> None:
+    rows = [("m0", 2.5, 2.0, 3.0, 1, 3), ("m1", 9.0, 8.0, 10.0, 1, 3), ("m2", 1.5, 1.0, 2.0, None, 2)]
+    data = pd.DataFrame(rows, columns=["method", "mean_rank", "low", "high", "group", "tasks"])
+    panel = Ranks("", data.astype({"group": "Int64"}), marks(3), task_count=3)
+    canvas = canvas_of(panel)
+    (axes,) = canvas.axes
+    heights = [
+        float(line.get_ydata()[0])
+        for mark in panel.marks
+        for line in axes.get_lines()
+        if line.get_color() == mark.look.colour and len(line.get_xdata()) == 1
+    ]
+    # Somewhere between the second method and the third a line goes through the whole drawing.
+    rules = [float(line.get_ydata()[0]) for line in axes.get_lines() if list(line.get_xdata()) == [0, 1]]
+    assert heights[0] > heights[1] > rules[0] > heights[2]
+    assert len(rules) == 1
+    counts = [text for text in axes.texts if text.get_text() == "2 of 3"]
+    assert [text.get_position()[1] for text in counts] == [heights[2]]
+    assert "3 of 3" not in {text.get_text() for text in axes.texts}
+    assert covered(canvas) == []
+
+
 @pytest.mark.parametrize(("low", "high"), [(1500, 3400), (2.1, 2.3), (80, 1200), (0.003, 90_000), (7, 7.5)])
 def test_ticks_of_a_cost_axis_are_few_and_inside(low: float, high: float) -> None:
     ticks = log_ticks(low, high)
@@ -360,6 +455,23 @@ def test_names_stand_beside_their_points_and_cover_neither_each_other_nor_the_ax
     }
     assert drawn == {80.0, 81.0, 82.0}
     assert covered(canvas) == []
+
+
+def test_names_stand_clear_of_the_front() -> None:
+    panel = costs(100.0, 300.0, 900.0)
+    canvas = canvas_of(panel)
+    (axes,) = canvas.axes
+    (front,) = [line for line in axes.get_lines() if line.get_drawstyle() == "steps-post"]
+    renderer = FigureCanvasAgg(canvas).get_renderer()
+    points = front.get_xydata()
+    corners = [(x, y) for x, y in zip(points[1:, 0], points[:-1, 1], strict=True)]
+    path = np.array([point for pair in zip(points, [*corners, points[-1]], strict=True) for point in pair])
+    steps = Path(axes.transData.transform(path))
+    assert axes.texts
+    for text in axes.texts:
+        text.update_positions(renderer)
+        box = Text.get_window_extent(text, renderer)
+        assert not steps.intersects_bbox(box, filled=False), text.get_text()
 
 
 def test_of_many_methods_only_the_front_and_the_keys_have_names_and_intervals() -> None:

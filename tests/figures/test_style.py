@@ -58,6 +58,7 @@ def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of
 def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: str) -> type[Study]:
     lines = tuple(map(Line, methods))
     own = {"lines": lines, "proposed": proposed, "baseline": baseline, "references": references}
+    own["experiments"] = ()
     return type("Own", (Study,), own)
 
 
@@ -67,6 +68,17 @@ def test_hues_are_used_up_before_one_is_used_twice() -> None:
     assert len({looks[name].colour for name in first}) == 8
     assert len({looks[name].colour for name in (*second, "a1")}) == 9
     assert len(set(looks.values())) == 16
+
+
+def test_the_lines_of_a_small_experiment_are_told_apart_by_colour() -> None:
+    sizes = set()
+    for kind in STUDIES.all().values():
+        for experiment in kind.experiments:
+            if len(experiment.lines) <= len(style.HUES):
+                colours = [look.colour for look in style.looks_of(kind(), experiment.lines).values()]
+                assert len(set(colours)) == len(colours), (kind.name, experiment.name)
+                sizes.add(len(colours))
+    assert max(sizes) > 5
 
 
 @pytest.mark.slow

@@ -61,10 +61,25 @@ def test_formulas_have_letters_and_indices() -> None:
     shown = methods.html("sum_j alpha_ij Theta'_g softmax_j dW_i max_{i, j} ||w||^2_k theta~_i^l <mu>")
     for part in ("<sub>j</sub>", "<i>α</i><sub>ij</sub>", "softmax<sub>j</sub>", "max<sub>i, j</sub>"):
         assert part in shown
-    assert "<i>θ</i>~<sub>i</sub><sup>l</sup>" in shown
+    assert "<i>θ\u0303</i><sub>i</sub><sup>l</sup>" in shown
     assert "&lt;<i>μ</i>&gt;" in shown
     assert "_" not in shown
     assert "best_val, max_degree" in methods.html("best_val, max_degree")
+
+
+def test_marks_stand_on_their_letters() -> None:
+    shown = methods.html("theta~_i, Theta^, A^ x, Theta-bar_i^l, x^_vj, w' and Delta'_i; d theta^2, max'")
+    for letter in ("θ\u0303", "Θ\u0302", "A\u0302", "Θ\u0304", "x\u0302", "Δ\u2032"):
+        assert f"<i>{letter}</i>" in shown
+    assert "<i>θ</i><sup>2</sup>" in shown
+    assert not set("~^") & set(shown)
+
+
+def test_words_between_asterisks_are_emphasised_and_products_are_not() -> None:
+    shown = methods.html("it *ascends* that,\n*in the client*; W * mu_i, 2 * M, 1 <= k != 2 >= x")
+    assert re.findall("<em>(.*?)</em>", shown) == ["ascends", "in the client"]
+    assert shown.count("*") == 2
+    assert "1 ≤ k ≠ 2 ≥ x" in shown
 
 
 def test_no_description_keeps_a_raw_index() -> None:
@@ -72,3 +87,4 @@ def test_no_description_keeps_a_raw_index() -> None:
     for name in COMPETITORS:
         text = re.sub(r"<(code|pre)>.*?</\1>", "", about(name, COMPETITORS).description, flags=re.DOTALL)
         assert not re.search(rf"\b({names}|[A-Za-z])[~']?_\w", text), name
+        assert not re.search(r"[~^]|\*\w|\w\*", text), name
