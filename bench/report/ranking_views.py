@@ -210,16 +210,18 @@ def _figure(study: Study, ranking: Ranking, name: str) -> Figure | None:
     """Ranks with their intervals; None of a single task."""
     if len(ranking.tasks) < 2:
         return None
-    columns = ["method", "mean_rank", "low", "high", "group"]
+    columns = ["method", "mean_rank", "low", "high", "group", "tasks"]
     data = ranking.table.rename(columns={"rank": "mean_rank"})[columns]
     looks = {method: style.look_of(method, study) for method in data["method"]}
     marks = tuple(Mark(method, ranking.titles[method], look) for method, look in looks.items())
+    count = len(ranking.tasks)
+    some = "" if (data["tasks"] == count).all() else "up to "
     caption = (
-        f"Mean ranks over {len(ranking.tasks)} tasks with 95 % intervals, 1 is the best; methods of one "
-        "group are not told apart by the paired tests."
+        f"Mean ranks over {some}{count} tasks with 95 % intervals, 1 is the best; methods of one group are "
+        "not told apart by the paired tests."
     )
-    heading = f"{study.title}: mean rank over {len(ranking.tasks)} tasks"
-    return Figure(f"{name}_ranks", caption, (Ranks("", data, marks),), heading)
+    heading = f"{study.title}: mean rank over {some}{count} tasks"
+    return Figure(f"{name}_ranks", caption, (Ranks("", data, marks, task_count=count),), heading)
 
 
 def ranking_document(study: Study, ranking: Ranking, results: Results) -> Document:
