@@ -43,6 +43,12 @@ WHOLE: Setting = ("global", 1)
 SHARES = ("clustering", "heterogeneity", "training_ratio")
 """Quantities that are no counts."""
 
+GRAPH_QUANTITIES = ("classes", "nodes", "edges", "clustering", "heterogeneity")
+"""What ``ClientMeans`` states of a graph, and of the clients of a setting."""
+
+IMAGE_QUANTITIES = ("images", "fewest", "most", "classes", "heterogeneity")
+"""What ``ImageClients`` states of a data set."""
+
 
 @dataclass(frozen=True)
 class Statistic:
@@ -177,7 +183,6 @@ class ClientMeans(DataTable):
     """
 
     settings: tuple[Setting, ...]
-    quantities: tuple[str, ...] = ("classes", "nodes", "edges", "clustering", "heterogeneity")
 
     def applies(self, data: Data) -> bool:
         """Graphs without hyperedges."""
@@ -202,7 +207,7 @@ class ClientMeans(DataTable):
             )
             values_by_setting[scenario, clients] = graph_statistics(federation)
         for setting, values in values_by_setting.items():
-            for quantity in self.quantities:
+            for quantity in GRAPH_QUANTITIES:
                 yield self.statistic(kind.name, setting, quantity, values.get(quantity))
 
 
@@ -276,7 +281,6 @@ class ImageClients(DataTable):
     """
 
     clients: int
-    quantities: tuple[str, ...] = ("images", "fewest", "most", "classes", "heterogeneity")
 
     def applies(self, data: Data) -> bool:
         """All images."""
@@ -286,7 +290,7 @@ class ImageClients(DataTable):
         """The images that are here, then the scenarios."""
         kind = prepared_data.dataset
         whole_counts = {"images": float(prepared_data.items), "classes": float(prepared_data.data.classes)}
-        for quantity in self.quantities:
+        for quantity in IMAGE_QUANTITIES:
             yield self.statistic(kind.name, WHOLE, quantity, whole_counts.get(quantity))
         for scenario in kind.scenarios:
             federation = federate(
