@@ -52,7 +52,6 @@ class ToyStudy(Study):
     experiments = read(FOLDER, ("tables",), LINES)
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
-    cost_reference = "fedavg"
     remarks = ("The paper names no machine.",)
     proposed = "fedsheafhn"
     paper_titles: ClassVar[dict[str, str]] = {

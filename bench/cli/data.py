@@ -117,7 +117,8 @@ def stats(
     from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
     from bench.studies.study import STUDIES
 
-    descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
+    studies = STUDIES.all().values()
+    descriptions = {study.data_table: study.published for study in studies if study.data_table}
     names = [dataset] if dataset else list(DATASETS.all())
     tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
     if dataset and tables[0].missing_reason:

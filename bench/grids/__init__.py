@@ -1,6 +1,6 @@
 """Named grids, one TOML file each, and how a grid becomes runs."""
 
-from bench.grids.expand import Filters, Planned, ad_hoc, expand, plan, requested_grid
+from bench.grids.expand import Filters, Planned, expand, plan, requested_grid
 from bench.grids.files import grid_names, load_grid
 from bench.grids.grid import Grid
 
@@ -8,7 +8,6 @@ __all__ = [
     "Filters",
     "Grid",
     "Planned",
-    "ad_hoc",
     "expand",
     "grid_names",
     "load_grid",

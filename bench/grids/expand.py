@@ -128,7 +128,7 @@ def combinations(grid: Grid) -> Iterator[Combination]:
         for dataset in setting.datasets:
             for clients in setting.clients:
                 for method in grid.methods_of(setting):
-                    for variant in setting.variations():
+                    for variant in setting.variants:
                         yield dataset, setting.scenario, clients, method, variant
 
 

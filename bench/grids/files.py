@@ -142,6 +142,6 @@ def _models(grid: Grid) -> Iterator[str]:
     for setting in grid.settings:
         datasets = [DATASETS.all().get(name) for name in setting.datasets]
         yield from (dataset.client.model for dataset in datasets if dataset)
-        yield from (str(variation[MODEL]) for variation in setting.variations() if MODEL in variation)
+        yield from (str(variant[MODEL]) for variant in setting.variants if MODEL in variant)
     if "model" in grid.client:
         yield str(grid.client["model"])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import product
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -46,8 +45,7 @@ class Setting(Part):
     """One product of data sets and client counts in a scenario; ``methods`` replaces the grid's.
 
     Every run is made once for each of ``variants``: dotted keys and their values, as in an
-    override's ``set``; an empty one is the plain run. ``vary`` gives keys several values each:
-    every variant is run with every combination of them.
+    override's ``set``; an empty one is the plain run.
     """
 
     datasets: Names
@@ -55,13 +53,6 @@ class Setting(Part):
     clients: Counts
     methods: Names | None = None
     variants: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)] = ({},)
-    vary: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
-
-    def variations(self) -> Iterator[dict[str, Any]]:
-        """What distinguishes the setting's runs: every variant with every combination of ``vary``."""
-        for variant in self.variants:
-            for values in product(*self.vary.values()):
-                yield {**variant, **dict(zip(self.vary, values, strict=True))}
 
 
 class ColumnMatch(Part):

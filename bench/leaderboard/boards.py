@@ -150,12 +150,11 @@ class StudyBoards:
             for metric, results in self._by_metric.items():
                 aggregate = results.aggregate(group, cell.stage, cell.rule, study.average)
                 by_metric |= {metric: aggregate.mean} if aggregate and aggregate.n == cell.measured.n else {}
-        name = study.settings.get(cell.setting, "")
         return {
             "cell": cell,
             "title": line.title if cells.experiment.main else cell.title,
             "heading": cell.table if cells.experiment.main else cells.experiment.title,
-            "settings": f"{name} ({cell.setting})" if name else cell.setting,
+            "settings": cell.setting,
             "usual": is_usual,
             "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
             if is_usual

@@ -142,19 +142,19 @@ def _judged_tables(name: str, kind: type[Dataset] | None, study: Study) -> Itera
         if (row.paper, row.dataset) == (paper, name)
     }
     is_meant = rows or name in description.names or paper_name not in description.names.values()
-    for (dataset, scenario, clients, quantity), value in published_statistics(paper).items():
+    published_values = published_statistics(paper, study.published)
+    for (dataset, scenario, clients, quantity), value in published_values.items():
         if dataset == paper_name and is_meant:
             missing_row = Statistic(name, scenario, clients, quantity, None, value, paper=paper)
             rows.setdefault((scenario, clients, quantity), missing_row)
     known_rows = [row for row in rows.values() if row.measured is not None or row.published is not None]
     if known_rows:
         remarks = description.remarks(kind.family) if kind else ()
-        partitions = getattr(description, "partitions", 1)
         yield JudgedTable(
             study.paper_title(paper),
             DatasetTable(name, title(name), tuple(known_rows), tuple(remarks)),
             [
-                "" if row.published is None else judge_statistic(row, row.published, partitions)
+                "" if row.published is None else judge_statistic(row, row.published, description.partitions)
                 for row in known_rows
             ],
         )

@@ -101,7 +101,7 @@ def conditions(
     return (
         f"Protocol: {protocol_text}. "
         f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. "
-        f"Tuning: {search_text}{study.tuning}.",
+        f"Tuning: {search_text}none (default settings, not tuned).",
         *(["Some runs are on other clients: see the notes."] if _clashes(study, groups) else []),
     )
 

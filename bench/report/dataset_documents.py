@@ -74,14 +74,13 @@ def dataset_document(study: Study) -> Document | None:
         if row.paper == description.paper:
             name = description.names.get(row.dataset, row.dataset)
             statistics.setdefault((name, row.scenario, row.clients, row.quantity), row)
-    partitions = getattr(description, "partitions", 1)
     records, views = [], []
     for (paper, table), values in groupby(targets, lambda value: (value.paper, value.table)):
         rows = []
         for value in values:
             assert value.mean is not None
             match = statistics.get((value.dataset, value.scenario, value.clients or 1, value.metric))
-            verdict = judge_statistic(match, value.mean, partitions)
+            verdict = judge_statistic(match, value.mean, description.partitions)
             our_value = match.measured if match else None
             place = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
             difference = None if our_value is None or not value.mean else 100 * (our_value / value.mean - 1)

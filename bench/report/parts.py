@@ -45,11 +45,6 @@ class Part:
         return PurePosixPath(self.study, document.name.removeprefix(f"{self.study}_"))
 
     @property
-    def ranks(self) -> pd.DataFrame | None:
-        """The table of its ranking."""
-        return self.ranking.table if self.ranking else None
-
-    @property
     def measured_share(self) -> float:
         """The share of its papers' published values that was measured."""
         published = sum(score.published for score in self.scores)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -42,6 +42,12 @@ WHOLE: Setting = ("global", 1)
 
 SHARES = ("clustering", "heterogeneity", "training_ratio")
 """Quantities that are no counts."""
+
+GRAPH_QUANTITIES = ("classes", "nodes", "edges", "clustering", "heterogeneity")
+"""What ``ClientMeans`` states of a graph, and of the clients of a setting."""
+
+IMAGE_QUANTITIES = ("images", "fewest", "most", "classes", "heterogeneity")
+"""What ``ImageClients`` states of a data set."""
 
 
 @dataclass(frozen=True)
@@ -126,21 +132,26 @@ class ReadWithoutFeatures(Protocol):
 
 
 @cache
-def published_statistics(paper: str) -> dict[tuple[str, str, int, str], float]:
-    """Published value by (data set's published name, scenario, clients, quantity)."""
+def published_statistics(paper: str, folder: Path) -> dict[tuple[str, str, int, str], float]:
+    """Published value by (data set's published name, scenario, clients, quantity), from the paper's file in a
+    folder.
+    """
     return {
         (value.dataset, value.scenario, value.clients or 1, value.metric): value.mean
-        for value in published(paper)
+        for value in published(paper, folder)
         if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
     }
 
 
 @dataclass(frozen=True, eq=False)
 class DataTable(ABC):
-    """How a paper describes data sets: ``names`` are those that its published file calls otherwise."""
+    """How a paper describes data sets: ``names`` are those that its published file calls otherwise. What has
+    a deviation is a mean over so many ``partitions``.
+    """
 
     paper: str
     names: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    partitions: int = field(default=1, kw_only=True)
 
     @abstractmethod
     def applies(self, data: Data) -> bool:
@@ -162,10 +173,13 @@ class DataTable(ABC):
         measured_value: float | None,
         deviation: float | None = None,
     ) -> Statistic:
-        """A measured number beside the published one."""
-        key = (self.names.get(dataset, dataset), *setting, quantity)
-        value = published_statistics(self.paper).get(key)
-        return Statistic(dataset, *setting, quantity, measured_value, value, deviation, self.paper)
+        """A measured number, as yet without the published one."""
+        return Statistic(dataset, *setting, quantity, measured_value, None, deviation, self.paper)
+
+    def beside_published(self, row: Statistic, folder: Path) -> Statistic:
+        """A statistic with the value that the paper's file in a folder has of it, if any."""
+        key = (self.names.get(row.dataset, row.dataset), row.scenario, row.clients, row.quantity)
+        return replace(row, published=published_statistics(self.paper, folder).get(key))
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +191,6 @@ class ClientMeans(DataTable):
     """
 
     settings: tuple[Setting, ...]
-    quantities: tuple[str, ...] = ("classes", "nodes", "edges", "clustering", "heterogeneity")
 
     def applies(self, data: Data) -> bool:
         """Graphs without hyperedges."""
@@ -202,7 +215,7 @@ class ClientMeans(DataTable):
             )
             values_by_setting[scenario, clients] = graph_statistics(federation)
         for setting, values in values_by_setting.items():
-            for quantity in self.quantities:
+            for quantity in GRAPH_QUANTITIES:
                 yield self.statistic(kind.name, setting, quantity, values.get(quantity))
 
 
@@ -217,7 +230,6 @@ class PartitionCounts(DataTable):
 
     scenario: str
     clients: Mapping[Family, tuple[int, ...]]
-    partitions: int
     notes: Mapping[Family, str] = field(default_factory=dict)
 
     def applies(self, data: Data) -> bool:
@@ -276,7 +288,6 @@ class ImageClients(DataTable):
     """
 
     clients: int
-    quantities: tuple[str, ...] = ("images", "fewest", "most", "classes", "heterogeneity")
 
     def applies(self, data: Data) -> bool:
         """All images."""
@@ -286,7 +297,7 @@ class ImageClients(DataTable):
         """The images that are here, then the scenarios."""
         kind = prepared_data.dataset
         whole_counts = {"images": float(prepared_data.items), "classes": float(prepared_data.data.classes)}
-        for quantity in self.quantities:
+        for quantity in IMAGE_QUANTITIES:
             yield self.statistic(kind.name, WHOLE, quantity, whole_counts.get(quantity))
         for scenario in kind.scenarios:
             federation = federate(
@@ -311,9 +322,10 @@ def _prepared_data(dataset: str, roots: tuple[Path, ...], sources: Sources) -> P
 
 
 def dataset_tables(
-    dataset: str, descriptions: Sequence[DataTable], roots: tuple[Path, ...] | None = None
+    dataset: str, descriptions: Mapping[DataTable, Path], roots: tuple[Path, ...] | None = None
 ) -> list[DatasetTable]:
     """The tables of one data set, one a description that applies, from files at hand; nothing is downloaded.
+    Each description comes with the folder of its study's published numbers.
 
     Raises:
         RequestError: no such data set, a raw file's checksum is wrong, or no clients can be drawn.
@@ -324,9 +336,12 @@ def dataset_tables(
     tables = []
     try:
         prepared_data = _prepared_data(dataset, roots, sources)
-        for description in descriptions:
+        for description, folder in descriptions.items():
             if description.applies(prepared_data.data):
-                statistics = tuple(description.statistics(prepared_data, sources))
+                statistics = tuple(
+                    description.beside_published(row, folder)
+                    for row in description.statistics(prepared_data, sources)
+                )
                 title = f"{prepared_data.dataset.title} ({dataset})"
                 remarks = tuple(description.remarks(prepared_data.dataset.family))
                 tables.append(DatasetTable(dataset, title, statistics, remarks))

@@ -164,7 +164,7 @@ def _variants(grid: Grid) -> Iterator[Line]:
     keys = set()
     for setting in grid.settings:
         for method in grid.methods_of(setting):
-            for variant in setting.variations():
+            for variant in setting.variants:
                 key = method, difference(variant, {})
                 if key not in keys:
                     keys.add(key)

@@ -29,16 +29,14 @@ class Study:
     are named, here and in the published numbers. ``grids`` plan the usual settings of their cells.
 
     ``average`` says how clients are averaged. ``baseline`` is the method that clients would use alone;
-    ``control`` the one that learns nothing; ``cost_reference`` the one beside whose megabytes another
-    method's are printed, if any; ``references`` are methods that compete with no other and have no rank.
-    ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
+    ``control`` the one that learns nothing; ``references`` are methods that compete with no other and have no
+    rank. ``margin`` is how many points off a mean still counts as the published one. ``datasets`` and
     ``scenarios`` map the suite's names to the published ones, ``paper_titles`` papers to names that readers
-    know, ``titles`` data sets and methods to others than their own. ``remarks`` go into every caption, as
-    does ``tuning``: how the methods' settings were found. ``settings`` names settings whose lines stand in
-    the main tables. ``claims`` are lists of what it says in words. ``data_table`` describes the paper's
-    statistics of its data sets. ``proposed`` is the method that the paper proposes: figures show it in a
-    colour of its own. ``shared_protocol`` says that most papers of the field report on its clients, so that
-    its boards come first. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
+    know, ``titles`` data sets and methods to others than their own. ``remarks`` go into every caption.
+    ``claims`` are lists of what it says in words. ``data_table`` describes the paper's statistics of its data
+    sets. ``proposed`` is the method that the paper proposes: figures show it in a colour of its own.
+    ``shared_protocol`` says that most papers of the field report on its clients, so that its boards come
+    first. ``published`` is the folder with the papers' numbers, ``PAPER.csv`` each (see
     ``bench.studies.published.COLUMNS``).
     """
 
@@ -53,15 +51,12 @@ class Study:
     baseline: ClassVar[str] = "local"
     control: ClassVar[str] = "majority"
     margin: ClassVar[float] = 2.0
-    cost_reference: ClassVar[str] = ""
     references: ClassVar[tuple[str, ...]] = ("majority",)
     datasets: ClassVar[Mapping[str, str]] = {}
     scenarios: ClassVar[Mapping[str, str]] = {}
     titles: ClassVar[Mapping[str, str]] = {}
     paper_titles: ClassVar[Mapping[str, str]] = {}
     remarks: ClassVar[tuple[str, ...]] = ()
-    tuning: ClassVar[str] = "none (default settings, not tuned)"
-    settings: ClassVar[Mapping[str, str]] = {}
     claims: ClassVar[tuple[Claims, ...]] = ()
     data_table: ClassVar[DataTable | None] = None
     published: ClassVar[Path] = FOLDER
@@ -140,7 +135,7 @@ class Study:
         """A line's name: its title, without one its method's, with the settings that tell it apart."""
         title = line.title or self.title_of(line.method)
         settings = line.setting if line.title else difference(line.settings, {})
-        return f"{title} [{self.settings.get(settings, settings)}]" if settings else title
+        return f"{title} [{settings}]" if settings else title
 
 
 STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.studies.study:Study")

@@ -9,7 +9,6 @@ from bench.spec import RunSpec
 from bench.studies.source import Runs
 from bench.tune.apply import Configuration
 from bench.tune.record import Record
-from bench.tune.tuning import Tuning
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,9 @@ class Search:
     @property
     def changes(self) -> tuple[str, ...]:
         """What the winner has otherwise than the default, such as ``client.dropout=0.0``."""
-        record = self.record
-        default = Tuning(record.spec, record.space, record.seeds, record.budget.trials).default
+        default = self.record.tuning.default
         return tuple(
-            f"{key}={value}" for key, value in record.winner.overrides.items() if value != default[key]
+            f"{key}={value}" for key, value in self.record.winner.overrides.items() if value != default[key]
         )
 
 

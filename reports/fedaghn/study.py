@@ -69,7 +69,6 @@ class FedAGHN(Study):
     lines = LINES
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
-    cost_reference = "fedavg"
     readings = (Reading("trained", "client_best_val"),)
     claims = CLAIMS
     data_table = ImageClients(PAPER, 20)

@@ -97,7 +97,6 @@ class FedPubProtocol(Study):
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
-    cost_reference = "fedavg"
     scenarios: ClassVar[Mapping[str, str]] = {"published": "non-overlapping"}
     paper_titles: ClassVar[Mapping[str, str]] = {
         "fedaux": "FedAux",

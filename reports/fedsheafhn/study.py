@@ -130,7 +130,6 @@ class FedSheafHN(Study):
         ),
     )
     primary = Reading("trained", "best_val")
-    cost_reference = "fedavg"
     readings = (Reading("trained", "best_test"), Reading("received", "best_val"))
     paper_titles: ClassVar[Mapping[str, str]] = {
         "fedsheafhn_earlier": "FedSheafHN, earlier version",

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.grids import Filters, ad_hoc, expand
+from bench.grids import Filters, expand
+from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides
 from bench.studies.shipped import opened
 from bench.tune.apply import configurations, tuned

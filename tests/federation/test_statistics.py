@@ -110,7 +110,8 @@ def test_counts_against_sets(seed: int, clients: int) -> None:
 
 def statistics_of(name: str) -> tuple[Statistic, ...]:
     """What the one study that has such statistics says of a data set."""
-    descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
+    studies = STUDIES.all().values()
+    descriptions = {study.data_table: study.published for study in studies if study.data_table}
     (table,) = dataset_tables(name, descriptions)
     return table.statistics
 

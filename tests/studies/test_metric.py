@@ -38,8 +38,8 @@ def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
     assert not any(document.figures for document in part.documents)
     assert "macro-F1" in part.title
     assert any("1 of 5" in line for line in part.sentences)
-    assert part.ranks is not None
-    assert part.ranks["method"].tolist() == ["local", "fedavg"]
+    assert part.ranking is not None
+    assert part.ranking.table["method"].tolist() == ["local", "fedavg"]
     table = next(document for document in part.documents if document.name == "toy_table1")
     assert any("macro-F1" in line for line in table.caption)
     cells = frame(table.primary_cells)

@@ -12,7 +12,8 @@ from stored_runs import MemoryStore
 
 from bench.cli.main import main
 from bench.errors import RequestError
-from bench.grids import Filters, ad_hoc, expand
+from bench.grids import Filters, expand
+from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
 from bench.spec import RunSpec
 from bench.sweep.run_details import cell, command
