@@ -113,7 +113,9 @@ class Sources:
         return self.locate(file) or (self.locate(file.archive) if file.archive else None)
 
     def whereabouts(self, files: Sequence[RawFile]) -> str:
-        """Where some files are at hand, in words; ``not at hand`` where none is."""
+        """Where some files are at hand, in words; ``not at hand`` where none is, or that none is needed."""
+        if not files:
+            return "no raw files"
         found_roots = [place[0] for file in files if (place := self.at_hand(file))]
         if not found_roots:
             return "not at hand"

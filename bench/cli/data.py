@@ -64,10 +64,10 @@ def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
     from bench.dataset import DATASETS
     from bench.sources import Sources
 
-    files = DATASETS.named(dataset).files
-    if not files:
-        print(f"{dataset}: embedded, nothing to fetch")
-    for path in Sources(paths.data_roots(data_root)).get_all(files):
+    kind, sources = DATASETS.named(dataset), Sources(paths.data_roots(data_root))
+    if not kind.files:
+        print(f"{dataset}: {kind.whereabouts(sources)}, nothing to fetch")
+    for path in sources.get_all(kind.files):
         print(path)
 
 
