@@ -97,7 +97,12 @@ def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None
 
 @app.command
 def stats(
-    *, dataset: Dataset | None = None, data_root: options.DataRoot = None, as_json: options.AsJson = False
+    *,
+    dataset: Dataset | None = None,
+    scenario: Annotated[str | None, options.SCENARIO] = None,
+    clients: Annotated[int | None, options.CLIENTS, Parameter(validator=Number(gte=1))] = None,
+    data_root: options.DataRoot = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print the papers' data set tables, measured beside published. Nothing is downloaded.
 
@@ -110,14 +115,25 @@ def stats(
     ----------
     dataset
         One data set; default: every data set, those not at hand with a line that says so.
+    scenario
+        Scenario of the clients, with --dataset; default: those of the papers' tables.
+    clients
+        Number of clients, with --dataset; default: those of the papers' tables.
     """
+    if dataset is None and (scenario or clients):
+        raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
     from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
     from bench.studies.study import STUDIES
 
-    descriptions = [study.data_table for study in STUDIES.all().values() if study.data_table]
+    if dataset and scenario:
+        from bench.federation.scenarios import find
+
+        find(scenario, dataset, DATASETS.named(dataset).family)
+    tables_of_studies = [study.data_table for study in STUDIES.all().values() if study.data_table]
+    descriptions = [description.at(scenario, clients) for description in tables_of_studies]
     names = [dataset] if dataset else list(DATASETS.all())
     tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
     if dataset and tables[0].missing_reason:
