@@ -170,6 +170,22 @@ BAD = {
         SMALL.replace("match = { method", "match = { methods"),
         "did you mean 'method'",
     ),
+    "a key of the whole below a part": (
+        SMALL
+        + """\n[[settings]]
+datasets = "cora"\nscenario = "overlapping"\nclients = 10\nfoo = 1\n""",
+        "below [[settings]]",
+    ),
+    "one bracket": (
+        """title = "x"\nmethods = "local"\nseeds = 0\n
+[settings]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
+        "[[settings]]",
+    ),
+    "a line without a method": (
+        """title = "x"\nseeds = 0\nlines = [{ title = "y" }]\n
+[[columns]]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
+        "'lines.0.method' is missing",
+    ),
     "missing key": (SMALL.replace('title = "small"', ""), "the key 'title' is missing"),
     "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
     "no client": (SMALL.replace("clients = [3, 5]", "clients = [0]"), "clients.0: "),
