@@ -203,8 +203,14 @@ def plan(
         for key, value in (overrides or {}).items()
         if not key.startswith("method.") or key.removeprefix("method.") in hyper_names
     }
-    spec = resolve(dataset, scenario, clients, method, seed, values)
     variant_text = ", ".join(f"{key}={value}" for key, value in variant.items())
+    try:
+        spec = resolve(dataset, scenario, clients, method, seed, values)
+    except RequestError as error:
+        if not grid.title:  # of options alone, which name no two methods' settings
+            raise
+        settings_text = f" with {variant_text}" if variant_text else ""
+        raise RequestError(f"grid '{grid.title}', {method} on {dataset}{settings_text}: {error}") from None
     return Planned(dataset, scenario, clients, method, seed, spec, variant=variant_text)
 
 

@@ -228,6 +228,15 @@ def test_names_and_values_are_checked_when_a_grid_is_expanded(old: str, new: str
     assert message in str(caught.value)
 
 
+def test_a_setting_that_one_line_lacks_is_said_with_its_method_and_point() -> None:
+    text = """title = "points"\nseeds = 0\nlines = ["fedprox", "local"]
+points = [{ settings = { "method.mu" = 0.5 } }]
+[[columns]]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n"""
+    with pytest.raises(RequestError) as caught:
+        expand(parse_grid(text, "points.toml"))
+    assert all(word in str(caught.value) for word in ("points", "local", "method.mu=0.5", "'method.mu'"))
+
+
 def test_unknown_grids() -> None:
     with pytest.raises(RequestError, match="did you mean 'quickstart'"):
         load_grid("quickstrat")
