@@ -36,6 +36,11 @@ class RawFile:
     member: str = ""
 
     @property
+    def has_address(self) -> bool:
+        """Whether it, or the archive that holds it, can be downloaded."""
+        return bool(self.url or (self.archive and self.archive.url))
+
+    @property
     def checksum(self) -> tuple[str, str] | None:
         """Name of the hash and the expected sum, hexadecimal."""
         if self.sha256:
