@@ -26,7 +26,7 @@ class Dataset(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
     family: ClassVar[Family]
-    homepage: ClassVar[str]
+    homepage: ClassVar[str] = ""
     licence: ClassVar[str] = ""
     scenarios: ClassVar[tuple[str, ...]]
     protocol: ClassVar[Protocol]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 
 class RequestError(Exception):
@@ -33,16 +34,62 @@ class DivergedError(Exception):
     """A loss or a logit is no longer finite; a run ends as ``diverged``."""
 
 
+LIST, TABLE, TEXT, WHOLE, NUMBER = "a list", "a table of keys", "text", "a whole number", "a number"
+EXPECTED = {
+    "tuple_type": LIST,
+    "list_type": LIST,
+    "dict_type": TABLE,
+    "model_type": TABLE,
+    "dataclass_type": TABLE,
+    "string_type": TEXT,
+    "int_type": WHOLE,
+    "int_from_float": WHOLE,
+    "int_parsing": WHOLE,
+    "float_type": NUMBER,
+    "float_parsing": NUMBER,
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "literal_error": "{expected}",
+    "too_short": "a list of at least {min_length}",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+}
+"""What was expected where pydantic reports an error of that type, with the values that it reports."""
+
+
+def problem_of(detail: ErrorDetails) -> str:
+    """What pydantic refused, in words of a file's author; its own where there are none."""
+    if detail["type"] in EXPECTED:
+        return f"expected {EXPECTED[detail['type']].format(**detail.get('ctx', {}))}"
+    return detail["msg"].removeprefix("Value error, ")
+
+
 def first_problem(error: ValidationError, section: str = "", with_input: bool = False) -> str:
     """The first thing that pydantic refused: where, below a ``section``, and why; what came, if asked for."""
     detail = error.errors()[0]
     place = ".".join(str(part) for part in (*filter(None, [section]), *detail["loc"]))
-    return f"{place}: {detail['msg']}" + (f", got {detail['input']!r}" if with_input else "")
+    return f"{place}: {problem_of(detail)}" + (f", got {detail['input']!r}" if with_input else "")
+
+
+LISTED = {"method": "bench methods", "dataset": "bench datasets", "grid": "bench grids"}
+"""The command that lists all of a kind."""
+
+FEW = 12
+"""Names that an error lists beside the nearest one."""
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
-    """The error for a name that does not exist, with the nearest one that does."""
+    """The error for a name that does not exist: the nearest that does, and all where they are few or none is
+    near; else the command that lists them.
+    """
     options = sorted(names)
-    matches = difflib.get_close_matches(name, options, n=1, cutoff=0.4)
-    hint = f"did you mean '{matches[0]}'? " if matches else ""
-    return RequestError(f"unknown {kind} '{name}': {hint}there is {', '.join(options) or 'none'}")
+    matches = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
+    hints = [f"did you mean '{matches[0]}'?"] if matches else []
+    if not matches or len(options) <= FEW:
+        hints.append(f"there is {', '.join(options) or 'none'}")
+    elif kind in LISTED:
+        hints.append(f"'{LISTED[kind]}' lists all")
+    return RequestError(f"unknown {kind} '{name}': {' '.join(hints)}")

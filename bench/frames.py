@@ -73,7 +73,8 @@ def cells(
 def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
     """One row a study and method: its mean ``rank`` over ``tasks``, the 95 % interval ``low`` to ``high``,
     its ``group`` of ties (1: not significantly worse than the best), and ``minus_baseline`` in points, as
-    ``bench.studies.ranking.Ranking.table`` has them. Parameters and errors as of ``cells``.
+    ``bench.studies.ranking.Ranking.table`` has them. Ranks are of accuracy. ``db``, ``own`` and ``filters``
+    (of these columns: ``study="fedsheafhn"``), and errors, as of ``cells``.
     """
     return _read("ranks", db, own, filters)
 
@@ -81,7 +82,12 @@ def ranks(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.Dat
 def runs(*, db: str | None = None, own: bool = False, **filters: Any) -> pd.DataFrame:
     """One row a run: what it was, how it ended and what it cost. Parameters and errors as of ``cells``.
 
-    ``settings`` is a JSON object of all its settings, dotted as in ``--set``.
+    ``run`` is its number, by which ``clients`` and ``curves`` belong to it; ``dataset``, ``scenario``,
+    ``clients``, ``method``, ``seed`` and ``rounds`` are what was run, ``settings`` a JSON object of all its
+    settings, dotted as in ``--set``. ``state`` and ``reason`` say how it ended, ``test`` its test accuracy in
+    percent (mean over clients of the trained model at the round of best validation accuracy; missing without
+    one), ``seconds_total``, ``peak_memory`` (bytes), ``bytes_up`` and ``bytes_down`` what it cost, ``origin``
+    whose it is: docs/results-format.md has all columns.
     """
     return _read("runs", db, own, filters)
 
@@ -99,6 +105,10 @@ def clients(
     """One row a run and client: ``accuracy``, or the other ``metric`` (of the test split alone), in percent
     over ``samples``, at a stage, by a selection rule.
 
+    Columns: ``run``, ``spec_hash``, ``dataset``, ``scenario``, ``clients`` (how many), ``method``, ``seed``,
+    ``client`` (from 0), ``stage``, ``split``, ``rule``, the metric, ``samples``. Unless asked for otherwise
+    the trained model (``stage``; or ``received``) on the ``test`` split (or ``val``, ``train``) at the round
+    of best validation accuracy (``rule`` ``best_val``; or ``last``, ``best_test``, ``client_best_val``).
     Other parameters and errors as of ``cells``.
     """
     return _read("clients", db, own, {**filters, "stage": stage, "rule": rule, "split": split}, metric)
@@ -109,7 +119,8 @@ def curves(
 ) -> pd.DataFrame:
     """One row a run and evaluation, numbered from 1: ``accuracy`` in percent, mean over clients.
 
-    Other parameters and errors as of ``cells``.
+    Columns: those that name the run in ``clients``, ``stage`` (``trained`` unless asked for ``received``),
+    ``split`` (``test``), ``evaluation``, ``accuracy``. Other parameters and errors as of ``cells``.
     """
     return _read("curves", db, own, {**filters, "stage": stage, "split": split})
 
@@ -117,7 +128,6 @@ def curves(
 def _read(
     name: str, db: str | None, own: bool, filters: dict[str, Any], metric: Metric = ACCURACY
 ) -> pd.DataFrame:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if metric not in METRICS:
@@ -128,21 +138,40 @@ def _read(
         for column, value in filters.items():
             if column not in schema.names:
                 raise unknown(f"column of {name}:", column, schema.names)
+            _check_kind(column, schema.field(column).type, value)
             conditions.append((column, "in", list(value)) if _is_several(value) else (column, "==", value))
-        try:
-            frame = pd.read_parquet(file, filters=conditions or None)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-            texts = (
-                f"{column} ({schema.field(column).type}): {value!r}" for column, value in filters.items()
-            )
-            problem = f"{name}: a value is of another kind than its column: {', '.join(texts)}"
-            raise RequestError(problem) from None
+        frame = pd.read_parquet(file, filters=conditions or None)
         for column, value in filters.items() if metric == ACCURACY else ():  # few clients have the others
             found_names = set(frame[column].unique())
             for choice in value if _is_several(value) else [value]:
                 if isinstance(choice, str) and choice not in found_names:
                     _check_name(name, column, choice, pd.read_parquet(file, columns=[column])[column])
         return frame
+
+
+def _check_kind(column: str, kind: Any, value: object) -> None:
+    """Refuse a filter's value that is of another kind than its column, which has an Arrow type."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    words = next((word for is_kind, word in KINDS if getattr(pa.types, is_kind)(kind)), str(kind))
+    for choice in value if isinstance(value, Iterable) and _is_several(value) else [value]:
+        try:
+            compute.equal(pa.scalar(None, kind), pa.scalar(choice))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            raise RequestError(f"{column}: expected {words}, got {choice!r}") from None
+
+
+KINDS = (
+    ("is_integer", "whole numbers"),
+    ("is_floating", "numbers"),
+    ("is_boolean", "True or False"),
+    ("is_string", "text"),
+    ("is_large_string", "text"),
+    ("is_timestamp", "a time"),
+)
+"""Questions of ``pyarrow.types``, and what a column of such a type holds, in words."""
 
 
 def _is_several(value: object) -> bool:

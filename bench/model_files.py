@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bench.errors import RequestError
+from bench.metric_names import ACCURACY
 from bench.replacement import check_folder, replacing_folder
 from bench.spec import RunSpec
 from bench.store.bundle_import import run_name
@@ -205,7 +206,9 @@ def _runs_with_models(source: Source, rows: pd.DataFrame, rule: str) -> dict[str
         except NotApplicableError as error:
             reasons.append(f"{run_name(run)}: {error}")
             continue
-        results = source.client_results([run["id"]], stage="trained", split="test", rule=rule)
+        results = source.client_results(
+            [run["id"]], stage="trained", split="test", rule=rule, metric=ACCURACY
+        )
         values = zip(results["client"], results["value"], results["samples"], strict=True)
         counts = {int(client): (round(value * samples), int(samples)) for client, value, samples in values}
         kept_runs[spec.hash] = StoredRun(run_name(run), spec, run["partition_hash"], counts)

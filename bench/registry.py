@@ -190,12 +190,18 @@ def _find(kind: Kind[Any]) -> _Members:
 
 def _check_attributes(member: type, base: type, title: str) -> None:
     """Refuse a class that lacks what its base declares, or has something of another class in its place."""
-    for name, annotation in base.__annotations__.items():
-        match = re.fullmatch(r"ClassVar\[(\w+)(\[.*\])?\]", annotation)
-        if match is None:
-            continue
-        if not hasattr(member, name):
-            raise RequestError(f"{title}: '{name}' is missing, which {base.__name__} explains")
+    matches = {
+        name: re.fullmatch(r"ClassVar\[(\w+)(\[.*\])?\]", annotation)
+        for name, annotation in base.__annotations__.items()
+    }
+    declared = {name: match for name, match in matches.items() if match}
+    missing_names = [f"'{name}'" for name in declared if not hasattr(member, name)]
+    if missing_names:
+        verb = "is" if len(missing_names) == 1 else "are"
+        raise RequestError(
+            f"{title}: {', '.join(missing_names)} {verb} missing: {base.__name__} explains them"
+        )
+    for name, match in declared.items():
         expected = getattr(builtins, match[1], vars(sys.modules[base.__module__]).get(match[1]))
         value = getattr(member, name)
         if not isinstance(expected, type) or expected is float:
@@ -235,8 +241,14 @@ class Kind(Generic[T]):
         """The class of that name; raises ``RequestError`` with the nearest name, and as ``all``."""
         classes = self.all()
         if name not in classes:
-            raise unknown(self.word, name, classes)
+            raise self.unknown(name)
         return classes[name]
+
+    def unknown(self, name: str) -> RequestError:
+        """The error for a name that none has: with the nearest one, and the plug-in files that add none."""
+        files = [file for file in plugin_files() if file not in self.origins().values()]
+        hint = f"; {PLUGINS} names {', '.join(files)}, with no {self.word} that has a name" if files else ""
+        return RequestError(f"{unknown(self.word, name, self.all())}{hint}")
 
     def origins(self) -> dict[str, str]:
         """The package or file of each class that is not the suite's own, by name; raises as ``all``."""

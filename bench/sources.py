@@ -36,6 +36,11 @@ class RawFile:
     member: str = ""
 
     @property
+    def has_address(self) -> bool:
+        """Whether it, or the archive that holds it, can be downloaded."""
+        return bool(self.url or (self.archive and self.archive.url))
+
+    @property
     def checksum(self) -> tuple[str, str] | None:
         """Name of the hash and the expected sum, hexadecimal."""
         if self.sha256:
@@ -113,7 +118,9 @@ class Sources:
         return self.locate(file) or (self.locate(file.archive) if file.archive else None)
 
     def whereabouts(self, files: Sequence[RawFile]) -> str:
-        """Where some files are at hand, in words; ``not at hand`` where none is."""
+        """Where some files are at hand, in words; ``not at hand`` where none is, or that none is needed."""
+        if not files:
+            return "no raw files"
         found_roots = [place[0] for file in files if (place := self.at_hand(file))]
         if not found_roots:
             return "not at hand"

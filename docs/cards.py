@@ -114,7 +114,7 @@ def dataset_page(kind: type[Dataset], cells: pd.DataFrame) -> list[str]:
     facts = [
         ("Name in the suite", code(kind.name)),
         ("Family", FAMILIES[kind.family].lower()),
-        ("Source", f"<{kind.homepage}>"),
+        ("Source", f"<{kind.homepage}>" if kind.homepage else "not stated"),
         ("Licence", kind.licence or "not recorded"),
         ("Raw files", at_hand),
         ("Scenarios", ", ".join(map(code, kind.scenarios))),

@@ -63,6 +63,8 @@ def test_runs_clients_and_curves_are_one_row_each(every: dict[str, pd.DataFrame]
     runs = every["runs"]
     assert sorted(runs["state"]) == ["done", "done", "failed"]
     assert {json.loads(text)["protocol.rounds"] for text in runs["settings"]} == {100}
+    assert runs.sort_values("test")["test"].tolist()[:2] == [75.0, 77.0]  # means of 70 and 80, 72 and 82
+    assert runs.loc[runs["state"] == "failed", "test"].isna().all()
     clients = every["clients"]
     here = clients[
         (clients["stage"] == "trained") & (clients["rule"] == "last") & (clients["split"] == "test")
@@ -164,9 +166,9 @@ def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
 def test_a_filter_takes_any_collection_and_refuses_values_of_another_kind(kept: None) -> None:
     runs = bench.runs()
     assert len(bench.runs(seed=range(2))) == runs["seed"].isin([0, 1]).sum()
-    for filters in ({"clients": "10"}, {"dataset": 5}):
-        with pytest.raises(RequestError, match=next(iter(filters))):
-            bench.runs(**filters)
+    for column, wrong, kind in (("clients", "10", "whole numbers"), ("dataset", 5, "text")):
+        with pytest.raises(RequestError, match=f"^{column}: expected {kind}, got {wrong!r}$"):
+            bench.runs(**{"seed": 0, column: wrong})
 
 
 def test_what_goes_wrong_there_is_said_here() -> None:
@@ -186,6 +188,7 @@ def test_a_name_that_no_run_has_is_refused_with_the_nearest_one(
 
 def test_names_that_no_run_has_together_leave_an_empty_frame(kept: None) -> None:
     assert {"done", "failed"} <= set(bench.runs(own=True)["state"])
+    assert set(bench.runs(own=True)["origin"]) == {"own"}
     together = bench.runs(own=True, method="local", state="failed")
     assert together.empty
     assert list(together) == list(bench.runs(own=True))

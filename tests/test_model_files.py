@@ -118,6 +118,13 @@ def test_finished_runs_are_found_by_cell_seed_and_id(tmp_path: Path) -> None:
             stored_runs(merged, [cell], (7,), "best_val")
 
 
+def test_stored_accuracies_of_two_classes_are_not_their_areas_under_the_roc_curve(tmp_path: Path) -> None:
+    result = done(roc_auc={("trained", "last"): np.array([0.5, 0.25])})
+    with source(tmp_path, (spec_of(), result)) as store:
+        (run,) = stored_runs(MergedSource(store, []), ["1"], (), "last")
+    assert [correct for correct, _ in run.tested.values()] == result.correct["trained", "test"][-1].tolist()
+
+
 def test_runs_whose_models_are_not_kept_are_left_out_of_a_cell_and_refused_alone(tmp_path: Path) -> None:
     spec = spec_of()
     every_epoch = spec.with_settings({"protocol.evaluate": "epoch"})

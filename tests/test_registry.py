@@ -141,6 +141,25 @@ def test_a_study_or_data_set_declares_what_its_base_explains(
     assert file.name in str(error.value)
 
 
+def test_all_that_is_missing_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = DATASET
+    for line in ('scenarios = ("non-overlapping",)', "protocol = Protocol()"):
+        assert line in text
+        text = text.replace(line, "pass")
+    use(tmp_path, text.replace('homepage = ""', "pass"), monkeypatch)
+    with pytest.raises(RequestError, match="'scenarios', 'protocol' are missing"):
+        DATASETS.all()
+
+
+def test_a_file_that_adds_nothing_is_named_with_a_name_that_nothing_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = use(tmp_path, "x = 1\n", monkeypatch)
+    with pytest.raises(RequestError, match="'own'") as error:
+        DATASETS.named("own")
+    assert str(file) in str(error.value)
+
+
 def test_what_a_plug_in_prints_is_no_output_of_a_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,7 +112,7 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ),
         ({"overrides": {"client.optimizer_state": "half"}}, ["client.optimizer_state", "'keep'", "'half'"]),
         ({"overrides": {"protocol.rounds": 2.5}}, ["protocol.rounds", "2.5"]),
-        ({"overrides": {"client.dropout": 1}}, ["client.dropout", "less than or equal to 0.99"]),
+        ({"overrides": {"client.dropout": 1}}, ["client.dropout", "0.99"]),
         ({"overrides": {"client.optimizer": "adamw"}}, ["client.optimizer", "'adam'", "'adamw'"]),
         ({"overrides": {"method.mu": -1}}, ["method.mu", "-1"]),
         ({"overrides": {"method.mu": float("nan")}}, ["method.mu", "nan"]),
@@ -181,6 +181,11 @@ def test_unknown_names_list_what_there_is() -> None:
     far = str(unknown("method", "zzz", ["local", "fedavg"]))
     assert "did you mean" not in far
     assert "fedavg, local" in far
+    many = [f"method{letter}" for letter in "abcdefghijklmnop"]
+    assert "methodb" not in str(unknown("method", "methoda_", many)), "a near name alone is enough"
+    assert "bench methods" in str(unknown("method", "methoda_", many))
+    assert "methodb" in str(unknown("method", "foo", many))
+    assert "did you mean" not in str(unknown("method", "gradmix", ["fedpub_gradient"]))
 
 
 def test_a_search_space_names_tunable_hyper_parameters_only() -> None:

@@ -251,3 +251,12 @@ def test_a_member_with_a_wrong_checksum_is_not_kept(tmp_path: Path, home: Path) 
     with pytest.raises(RequestError, match="damaged"):
         Sources((tmp_path,)).get(RawFile("a.bin", SHA256, archive=archive, member="in/a.bin"))
     assert files_below(home) == []
+
+
+def test_whereabouts_say_what_is_at_hand_and_that_there_is_nothing_to_have(tmp_path: Path) -> None:
+    sources = Sources((tmp_path,), download=False)
+    file = RawFile("a.txt")
+    assert sources.whereabouts([]) == "no raw files"
+    assert sources.whereabouts([file]) == "not at hand"
+    (tmp_path / "a.txt").write_text("a")
+    assert sources.whereabouts([file]) == f"in {tmp_path}"

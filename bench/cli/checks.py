@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 from rich.table import Table
@@ -33,19 +34,35 @@ def check_method(file: Path) -> int:
             f"{file} holds no method: expected a class that extends bench.engine.method.Method "
             "and has a name of its own"
         )
-    count = 0
+    count, width = 0, console().width - 1
     for name in names:
-        family = ""
+        family, problems = "", set[str]()
         for finding in check(name):
             if finding.family != family:
-                family = finding.family
+                family, problems = finding.family, set()
                 say(f"{name} ({file.name}) on {family} data")
             count += bool(finding.problem)
-            say(f"  {'mend' if finding.problem else 'ok  '} {finding.rule}")
-            if finding.problem:
-                say(f"         {finding.problem}")
+            is_repeated = finding.problem in problems
+            problems |= {finding.problem} - {""}
+            mark = f"  {'mend' if finding.problem else 'ok  '} "
+            say(indented(mark, f"{finding.rule}{': the same' if is_repeated else ''}", width))
+            if finding.problem and not is_repeated:
+                say(indented(" " * 9, finding.problem, width))
     say("every rule is kept" if not count else f"{count} to mend")
     return 1 if count else 0
+
+
+def indented(mark: str, text: str, width: int) -> str:
+    """A text in lines of so many columns, the first after a mark, the others below its text."""
+    indent = " " * len(mark)
+    wrapper = textwrap.TextWrapper(
+        width,
+        initial_indent=mark,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return wrapper.fill(text)
 
 
 def check_gpu(*, devices: str = "cuda") -> int:

@@ -64,10 +64,10 @@ def fetch(*, dataset: Dataset, data_root: options.DataRoot = None) -> None:
     from bench.dataset import DATASETS
     from bench.sources import Sources
 
-    files = DATASETS.named(dataset).files
-    if not files:
-        print(f"{dataset}: embedded, nothing to fetch")
-    for path in Sources(paths.data_roots(data_root)).get_all(files):
+    kind, sources = DATASETS.named(dataset), Sources(paths.data_roots(data_root))
+    if not kind.files:
+        print(f"{dataset}: {kind.whereabouts(sources)}, nothing to fetch")
+    for path in sources.get_all(kind.files):
         print(path)
 
 
@@ -97,7 +97,12 @@ def verify(*, dataset: Dataset | None = None, data_root: options.DataRoot = None
 
 @app.command
 def stats(
-    *, dataset: Dataset | None = None, data_root: options.DataRoot = None, as_json: options.AsJson = False
+    *,
+    dataset: Dataset | None = None,
+    scenario: Annotated[str | None, options.SCENARIO] = None,
+    clients: Annotated[int | None, options.CLIENTS, Parameter(validator=Number(gte=1))] = None,
+    data_root: options.DataRoot = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Print the papers' data set tables, measured beside published. Nothing is downloaded.
 
@@ -110,15 +115,27 @@ def stats(
     ----------
     dataset
         One data set; default: every data set, those not at hand with a line that says so.
+    scenario
+        Scenario of the clients, with --dataset; default: those of the papers' tables.
+    clients
+        Number of clients, with --dataset; default: those of the papers' tables.
     """
+    if dataset is None and (scenario or clients):
+        raise RequestError("expected --dataset beside --scenario and --clients: they are of one data set")
     roots = paths.data_roots(data_root)
 
     from bench.dataset import DATASETS
     from bench.studies.dataset_tables import dataset_tables  # with the studies: they describe the tables
     from bench.studies.study import STUDIES
 
+    if dataset and scenario:
+        from bench.federation.scenarios import find
+
+        find(scenario, dataset, DATASETS.named(dataset).family)
     studies = STUDIES.all().values()
-    descriptions = {study.data_table: study.published for study in studies if study.data_table}
+    descriptions = {
+        study.data_table.at(scenario, clients): study.published for study in studies if study.data_table
+    }
     names = [dataset] if dataset else list(DATASETS.all())
     tables = [entry for name in names for entry in dataset_tables(name, descriptions, roots)]
     if dataset and tables[0].missing_reason:

@@ -9,7 +9,7 @@ from cyclopts import App
 from bench import paths
 from bench.cli.options import Database
 
-app = App(name="db", help="Look after the result database.")
+app = App(name="db", help="Check or back up the result database, or bring its schema up to date.")
 
 
 @app.command

@@ -39,7 +39,7 @@ for name, place, summary in (
     ("check-gpu", "checks:check_gpu", "Run on a GPU what only a GPU can show."),
     ("doctor", "checks:doctor", "Report the environment and say what to fix."),
     ("data", "data:app", "Fetch, check and describe data sets, and exchange their clients."),
-    ("db", "db:app", "Check the database or bring its schema up to date."),
+    ("db", "db:app", "Check or back up the database, or bring its schema up to date."),
     ("speed", "speed:speed", "Measure seconds a round, or of whole runs."),
 ):
     names = [name, "run"] if name == "runs" else name  # bench run save-models

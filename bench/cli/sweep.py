@@ -85,6 +85,7 @@ def sweep(
     from bench.model_files import Saving, check_installed
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
+    from bench.studies.study import check_study
     from bench.sweep import show
     from bench.sweep.execution import execute
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
@@ -95,7 +96,9 @@ def sweep(
     from bench.tune.apply import tuned
 
     choice = filters.of_grid()
-    runs = expand(requested_grid(grid, choice), choice, parse_overrides(settings))
+    base = requested_grid(grid, choice)
+    check_study(base)
+    runs = expand(base, choice, parse_overrides(settings))
     if use_tuned:
         runs = tuned(runs)
     if save_models:

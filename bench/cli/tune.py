@@ -66,6 +66,7 @@ def tune(
     from bench.grids import expand, requested_grid
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
+    from bench.studies.study import check_study
     from bench.sweep.plan import Estimator, data_at_hand
     from bench.sweep.run import opened
     from bench.tune import run, show
@@ -75,7 +76,9 @@ def tune(
     seeds = check_request(trials, filters.seed)
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
-    base = requested_grid(grid, choice).model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
+    base = requested_grid(grid, choice)
+    check_study(base)
+    base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()

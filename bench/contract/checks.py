@@ -44,7 +44,7 @@ def check(method: str) -> Iterator[Finding]:
     for family in checked_families:
         subject = Subject(method, family)
         for rule in RULES:
-            title = (rule.__doc__ or "").partition("\n")[0].rstrip(".").replace("``", "")
+            title = " ".join((rule.__doc__ or "").split()).rstrip(".").replace("``", "")
             yield Finding(title, family, _problem(rule, subject))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
+from inspect import isfunction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -43,6 +45,23 @@ def describes_itself(subject: Subject) -> None:
     require(bool(kind.title), "give it a title, as tables shall print it")
     require(bool(kind.__doc__), "say in its docstring what it computes, and after which paper")
     require(kind.numerics >= 1, f"numerics is {kind.numerics}: start at 1, raise it when numbers change")
+
+
+HOOKS = [name for name, value in vars(Method).items() if isfunction(value) and not name.startswith("_")]
+
+
+def hooks_are_spelt_right(subject: Subject) -> None:
+    """No public method of its own is called almost as a hook, which would never be called."""
+    for kind in subject.kind.__mro__[: subject.kind.__mro__.index(Method)]:
+        for name, value in vars(kind).items():
+            if not isfunction(value) or name.startswith("_") or hasattr(Method, name):
+                continue
+            for hook in get_close_matches(name, HOOKS, n=1, cutoff=0.8):
+                require(
+                    hook in vars(kind),
+                    f"{kind.__name__}.{name}() is no hook, and the suite never calls it: "
+                    f"call it {hook}(), or _{name}() if it is a helper",
+                )
 
 
 def shapes_and_finite_numbers(subject: Subject) -> None:
@@ -323,6 +342,7 @@ Rule = Callable[[Subject], None]
 
 RULES: tuple[Rule, ...] = (
     describes_itself,
+    hooks_are_spelt_right,
     shapes_and_finite_numbers,
     what_is_sent_fits,
     same_spec_is_bit_equal,

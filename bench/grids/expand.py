@@ -15,6 +15,7 @@ from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.files import load_grid
 from bench.grids.grid import MODEL, Grid, Setting
+from bench.registry import Kind
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec
 
@@ -183,7 +184,7 @@ def plan(
     Raises:
         RequestError: a name that is neither known nor published, an unknown key or a wrong value.
     """
-    reason = _absence("dataset", dataset, DATASETS.all()) or _absence("method", method, METHODS.all())
+    reason = _absence(DATASETS, dataset) or _absence(METHODS, method)
     if reason:
         return Planned(dataset, scenario, clients, method, seed, None, reason)
     values = {
@@ -203,8 +204,14 @@ def plan(
         for key, value in (overrides or {}).items()
         if not key.startswith("method.") or key.removeprefix("method.") in hyper_names
     }
-    spec = resolve(dataset, scenario, clients, method, seed, values)
     variant_text = ", ".join(f"{key}={value}" for key, value in variant.items())
+    try:
+        spec = resolve(dataset, scenario, clients, method, seed, values)
+    except RequestError as error:
+        if not grid.title:  # of options alone, which name no two methods' settings
+            raise
+        settings_text = f" with {variant_text}" if variant_text else ""
+        raise RequestError(f"grid '{grid.title}', {method} on {dataset}{settings_text}: {error}") from None
     return Planned(dataset, scenario, clients, method, seed, spec, variant=variant_text)
 
 
@@ -235,12 +242,12 @@ def published_names(column: Literal["dataset", "method"]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _absence(kind: Literal["dataset", "method"], name: str, known_classes: Mapping[str, Any]) -> str:
+def _absence(kind: Kind[Any], name: str) -> str:
     """Why there is no such run: empty where the name is known, a reason where it is published."""
-    if name in known_classes:
+    if name in kind.all():
         return ""
-    hint = f"a {kind} of your own: {registry.PLUGINS}=FILE"
-    paper_names = published_names(kind)
+    hint = f"a {kind.word} of your own: {registry.PLUGINS}=FILE"
+    paper_names = published_names("dataset" if kind is DATASETS else "method")
     if name not in paper_names:
-        raise RequestError(f"{unknown(kind, name, known_classes)}; {hint}")
-    return f"{kind} '{name}' is not implemented; {hint}"
+        raise RequestError(f"{kind.unknown(name)}; {hint}")
+    return f"{kind.word} '{name}' is not implemented; {hint}"

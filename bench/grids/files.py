@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from bench.dataset import DATASETS
-from bench.errors import RequestError, unknown
+from bench.errors import RequestError, problem_of, unknown
 from bench.grids.experiment import Columns, ExperimentFile, Line, Point
 from bench.grids.grid import MODEL, ColumnMatch, Grid, Match, Override, Setting
 
@@ -77,7 +77,7 @@ def load_grid(name_or_path: str) -> Grid:
         return parse_grid(file.read_text(encoding="utf-8"), name_or_path, study)
     if path.suffix == ".toml" or len(path.parts) > 1:
         if not path.is_file():
-            raise RequestError(f"grid file {name_or_path}: no such file; a grid's name is {', '.join(grids)}")
+            raise RequestError(f"grid file {name_or_path}: no such file; 'bench grids' lists names")
         try:
             return parse_grid(path.read_text(encoding="utf-8"), name_or_path)
         except (OSError, UnicodeDecodeError) as error:
@@ -106,20 +106,31 @@ def parse_experiment(text: str, name: str) -> ExperimentFile:
 
 
 def _explain(error: ValidationError, name: str) -> RequestError:
+    # A line is a name or a table: what came says which was meant, and the other one's errors say nothing.
+    details = [
+        detail
+        for detail in error.errors()
+        if detail["loc"][2:3] != ("str",) or not isinstance(detail["input"], dict)
+    ]
     # A key that is unknown is often one that is missing, misspelt: it is named first.
-    first_error = min(error.errors(), key=lambda detail: detail["type"] not in UNKNOWN_KEY)
-    place = ".".join(str(part) for part in first_error["loc"])
+    first_error = min(details, key=lambda detail: detail["type"] not in UNKNOWN_KEY)
+    parts = [part for part in first_error["loc"] if part not in (Line.__name__, "str")]
+    place = ".".join(map(str, parts))
     if first_error["type"] in UNKNOWN_KEY:
-        *parents, key = first_error["loc"]
+        *parents, key = parts
         model: Any = ExperimentFile
         for part in parents:
             model = PARTS.get(str(part), model)
-        return unknown(f"key '{place}' of grid {name}:", str(key), model.__pydantic_fields__)
+        problem = unknown(f"key '{place}' of grid {name}:", str(key), model.__pydantic_fields__)
+        below = f" (what stands below [[{parents[0]}]] belongs to it)" if len(parents) == 2 else ""
+        return RequestError(f"{problem}{below}")
     if first_error["type"] == "missing":
         return RequestError(f"grid {name}: the key '{place}' is missing")
     if not place:
-        return RequestError(f"grid {name}: {first_error['msg'].removeprefix('Value error, ')}")
-    return RequestError(f"grid {name}: {place}: {first_error['msg']}, got {first_error['input']!r}")
+        return RequestError(f"grid {name}: {problem_of(first_error)}")
+    if first_error["type"] == "tuple_type" and isinstance(first_error["input"], dict):
+        return RequestError(f"grid {name}: write [[{place}]], with two brackets: there may be several")
+    return RequestError(f"grid {name}: {place}: {problem_of(first_error)}, got {first_error['input']!r}")
 
 
 def _check_matches(grid: Grid, name: str) -> None:

@@ -95,8 +95,7 @@ def outcomes(source: Store | Bundle, runs: pd.DataFrame) -> Iterator[tuple[dict[
     for start in range(0, len(runs), RUNS_AT_A_TIME):
         part = runs.iloc[start : start + RUNS_AT_A_TIME]
         rows: dict[int, list[Row]] = {}
-        results = source.client_results(part["id"])
-        results = results[results["metric"] == ACCURACY]  # what older runs lack tells none apart
+        results = source.client_results(part["id"], metric=ACCURACY)  # what older runs lack tells none apart
         for run, *values in results.itertuples(index=False, name=None):
             rows.setdefault(run, []).append(tuple(values))
         curves: dict[int, dict[str, NDArray[np.int32]]] = {}
@@ -126,8 +125,7 @@ def check_consistent(bundle: Bundle) -> None:
             refuse(bundle.folder, "client_results.parquet", f"run {run - 1}: {problem}")
 
     done_runs = bundle.runs(state="done")
-    results = bundle.client_results(done_runs["id"])
-    results = results[results["metric"] == ACCURACY]
+    results = bundle.client_results(done_runs["id"], metric=ACCURACY)
     correct = np.rint(results["value"] * results["samples"]).astype(np.int64)
     for run in results.loc[correct / results["samples"] != results["value"], "run_id"]:
         require(False, run, f"{ACCURACY} without a count of correct predictions")

@@ -19,6 +19,7 @@ class Readings(TypedDict, total=False):
     stage: str | None
     split: str | None
     rule: str | None
+    metric: str | None
 
 
 def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:

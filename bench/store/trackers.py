@@ -65,8 +65,7 @@ def tracked_runs(store: Store, runs: pd.DataFrame) -> Iterator[TrackedRun]:
     """Rows of ``Store.runs`` as trackers take them."""
     for run in runs.to_dict("records"):
         spec = RunSpec.model_validate_json(run["spec"])
-        results = store.client_results([run["id"]])
-        results = results[results["metric"] == ACCURACY]
+        results = store.client_results([run["id"]], metric=ACCURACY)
         means = (
             results["value"].groupby(results["rule"] + "/" + results["split"] + "/" + results["stage"]).mean()
         )

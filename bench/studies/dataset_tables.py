@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from bench import paths
-from bench.data import Data, Family, Graph, Hypergraph, Images
+from bench.data import FAMILIES, Data, Family, Graph, Hypergraph, Images
 from bench.dataset import DATASETS
 from bench.errors import NoDataError
 from bench.federation import scenarios
@@ -161,6 +161,10 @@ class DataTable(ABC):
     def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
         """All numbers, setting by setting."""
 
+    def at(self, scenario: str | None, clients: int | None) -> Self:
+        """The same of clients in another scenario, or of another number; None leaves the paper's."""
+        return self
+
     def remarks(self, family: Family) -> Sequence[str]:
         """What is said below the table of a data set of that family."""
         return ()
@@ -191,6 +195,11 @@ class ClientMeans(DataTable):
     """
 
     settings: tuple[Setting, ...]
+
+    def at(self, scenario: str | None, clients: int | None) -> Self:
+        """The paper's settings with this scenario or this number of clients in place of theirs."""
+        settings = [(scenario or name, clients or count) for name, count in self.settings]
+        return replace(self, settings=tuple(dict.fromkeys(settings)))
 
     def applies(self, data: Data) -> bool:
         """Graphs without hyperedges."""
@@ -231,6 +240,11 @@ class PartitionCounts(DataTable):
     scenario: str
     clients: Mapping[Family, tuple[int, ...]]
     notes: Mapping[Family, str] = field(default_factory=dict)
+
+    def at(self, scenario: str | None, clients: int | None) -> Self:
+        """With this scenario, and this number of clients for every family."""
+        counts = self.clients if clients is None else dict.fromkeys(FAMILIES, (clients,))
+        return replace(self, scenario=scenario or self.scenario, clients=counts)
 
     def applies(self, data: Data) -> bool:
         """Hypergraphs, and graphs that have hyperedges."""
@@ -281,13 +295,19 @@ class PartitionCounts(DataTable):
 
 @dataclass(frozen=True, eq=False)
 class ImageClients(DataTable):
-    """Images, whole and shared out to so many ``clients`` in every scenario of the data set.
+    """Images, whole and shared out to so many ``clients`` in ``scenarios``; empty: all of the data set.
 
     Of clients, ``images`` and ``classes`` are means over them, beside the ``fewest`` and ``most`` images of
     one, and ``heterogeneity`` is a median over pairs. Papers of images print no such numbers.
     """
 
     clients: int
+    scenarios: tuple[str, ...] = ()
+
+    def at(self, scenario: str | None, clients: int | None) -> Self:
+        """In this scenario alone, with this number of clients."""
+        scenarios = self.scenarios if scenario is None else (scenario,)
+        return replace(self, scenarios=scenarios, clients=clients or self.clients)
 
     def applies(self, data: Data) -> bool:
         """All images."""
@@ -299,7 +319,7 @@ class ImageClients(DataTable):
         whole_counts = {"images": float(prepared_data.items), "classes": float(prepared_data.data.classes)}
         for quantity in IMAGE_QUANTITIES:
             yield self.statistic(kind.name, WHOLE, quantity, whole_counts.get(quantity))
-        for scenario in kind.scenarios:
+        for scenario in self.scenarios or kind.scenarios:
             federation = federate(
                 prepared_data, scenario, self.clients, kind.protocol.partition_seed, kind.protocol.split
             )

@@ -37,8 +37,8 @@ def client_values(
     filter that is None takes everything.
     """
     if metric in (ACCURACY, ROC_AUC):
-        rows = source.client_results(runs, stage=stage, split=split, rule=rule)
-        return rows.loc[(rows["metric"] == metric) & (rows["samples"] > 0), COLUMNS]
+        rows = source.client_results(runs, stage=stage, split=split, rule=rule, metric=metric)
+        return rows.loc[rows["samples"] > 0, COLUMNS]
     parts = [source.client_results([])[COLUMNS]]
     for (run, run_stage, run_rule), counts in (
         source.confusions(runs).items() if split in ("test", None) else ()

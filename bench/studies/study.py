@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.grids.experiment import Line
+from bench.grids.grid import Grid
 from bench.registry import Kind
 from bench.studies.claims import Claims
 from bench.studies.dataset_tables import DataTable
@@ -139,3 +140,9 @@ class Study:
 
 
 STUDIES: Kind[Study] = Kind("study", "bench.reports", "bench.reports", "bench.studies.study:Study")
+
+
+def check_study(grid: Grid) -> None:
+    """Raises ``RequestError`` if a grid names a study that does not exist: no report would have its runs."""
+    if grid.study:
+        STUDIES.named(grid.study)

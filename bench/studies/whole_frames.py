@@ -18,7 +18,7 @@ from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
 from bench.studies.metric import check_kept, client_values
 from bench.studies.shipped import opened
-from bench.studies.source import Source
+from bench.studies.source import OWN, Source
 
 if TYPE_CHECKING:
     from bench.studies.collect import CollectedStudies
@@ -38,7 +38,13 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
     all_runs = source.runs().rename(columns={"id": "run"})
     if name == "runs":
         settings = [RunSpec.model_validate_json(text).settings() for text in all_runs["spec"]]
-        return all_runs.assign(settings=[json.dumps(row, sort_keys=True) for row in settings])
+        results = client_values(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
+        means = 100.0 * results.groupby("run_id")["value"].mean()
+        return all_runs.assign(
+            settings=[json.dumps(row, sort_keys=True) for row in settings],
+            test=all_runs["run"].map(means).astype(float),
+            **{"origin": all_runs["origin"].replace({OWN: "own"})} if "origin" in all_runs else {},
+        )
     done_runs = all_runs.loc[all_runs["state"] == "done", PLACE]
     texts = dict.fromkeys(done_runs.select_dtypes(["string", "object"]), "category")
     done_runs = done_runs.astype(texts).set_index("run", drop=False)

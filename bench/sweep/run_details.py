@@ -15,6 +15,7 @@ import pandas as pd
 
 from bench import paths
 from bench.errors import RequestError, unknown
+from bench.metric_names import ACCURACY
 from bench.resolve import resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
@@ -47,7 +48,9 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     the round of best validation accuracy; None without one) of the runs that the filters leave.
     """
     runs = store.runs(**filters)
-    results = store.client_results(runs["id"], stage="trained", split="test", rule="best_val")
+    results = store.client_results(
+        runs["id"], stage="trained", split="test", rule="best_val", metric=ACCURACY
+    )
     means = (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
     names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
     rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
@@ -73,7 +76,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     row["spec"] = json.loads(row["spec"])
     environments = store.environments().set_index("id")["description"]
     row["environment"] = json.loads(environments.loc[row.pop("environment_id")])
-    results = store.client_results([run_id])
+    results = store.client_results([run_id], metric=ACCURACY)
     readings = results["stage"] + " " + results["split"] + " " + results["rule"]
     clients = results["value"].groupby(readings).agg(["mean", "std", "min"])
     row["accuracy"] = {

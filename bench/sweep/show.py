@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.filesize import decimal
 from rich.table import Table
 
+from bench.dataset import DATASETS
 from bench.sweep.plan import Plan, Step
 from bench.sweep.policy import SETTLED
 
@@ -50,16 +51,20 @@ def _seconds(plan: Plan, slots: int) -> float:
 def to_do(plan: Plan, slots: int) -> str:
     """How many runs are to do, how long they take on so many slots, and what is not known."""
     count, unknowns = len(plan.ready), plan.unknown_times
-    blocked_count = len(plan.to_run) - count
+    datasets = [DATASETS.all()[step.spec.dataset] for step in plan.to_run if step.status == "no_data"]
+    offered_count = sum(all(file.has_address for file in dataset.files) for dataset in datasets)
+    lacking_count = len(datasets) - offered_count
     if unknowns == count:
         time = "unknown, no like run is stored"
     else:
         time = f"{duration(_seconds(plan, slots))} on {slots} at a time"
         time += f" and {runs(unknowns)} whose time is unknown" if unknowns else ""
     text = f"{count:,} to run, time {time}" if count else "nothing to run with the data at hand"
-    return text + (
-        f"; {blocked_count:,} more need data that the sweep tries to download" if blocked_count else ""
-    )
+    if offered_count:
+        text += f"; {offered_count:,} more need data that the sweep tries to download"
+    if lacking_count:
+        text += f"; {lacking_count:,} more need files that have no public address"
+    return text
 
 
 def all_done(plan: Plan) -> str:

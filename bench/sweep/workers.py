@@ -77,6 +77,8 @@ def _named_devices(devices: str, gpus: Mapping[str, int]) -> list[str]:
                 f"--devices expects cpu, cuda or GPUs such as cuda:0,cuda:1, got '{devices}': "
                 f"there is {', '.join(['cpu', *gpus])}"
             )
+        if not gpus:
+            raise RequestError(f"--devices {devices}: no GPU is visible, there is cpu alone")
         if name not in gpus:
             raise RequestError(f"--devices: {unknown('device', name, ['cpu', *gpus])}")
     if len(set(names)) < len(names):

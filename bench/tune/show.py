@@ -114,9 +114,10 @@ def line(tuning: Tuning, standing: Standing, trial: Trial) -> str:
     lead = best_of(standing.trials)
     score_text = "" if trial.validation is None else f", validation {percent(trial.validation)}"
     reason = f" ({trial.reason})" if trial.reason else ""
+    best_text = percent(lead.validation if lead else None)
     return (
-        f"[{trial.number + 1}/{tuning.trials}] {tuning.title}: {trial.state}{score_text}{reason}, best "
-        f"{percent(lead.validation if lead else None)}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
+        f"trial {trial.number + 1} of {tuning.trials}, {tuning.title}: {trial.state}{score_text}{reason}, "
+        f"best {best_text}, {trial.seconds:.1f} s: {settings(trial.parameters)}"
     )
 
 

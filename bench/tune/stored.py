@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from bench.errors import RequestError
+from bench.metric_names import ACCURACY
 from bench.spec import FederationKey, RunSpec
 from bench.store import Store, open_store
 from bench.store.queries import Timing
@@ -110,7 +111,7 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
         (search.tuning.spec.method, search.tuning.spec.dataset): search.tuning.numerics for search in searches
     }
     frame = store.runs(**filters, method=sorted({method for method, _ in cells}))
-    scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val")
+    scores = store.client_results(frame["id"], stage=STAGE, split="val", rule="best_val", metric=ACCURACY)
     means = scores.groupby("run_id")["value"].mean()
     for row in frame.to_dict("records"):
         spec = RunSpec.model_validate_json(row["spec"])

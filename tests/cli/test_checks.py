@@ -119,6 +119,22 @@ def test_what_is_wrong_is_said(wrong: str, tmp_path: Path, capsys: pytest.Captur
         assert problem in out, out
 
 
+def test_a_problem_of_many_rules_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    file = tmp_path / "own_once.py"
+    body = "\n    def setup_server(self):\n        raise ValueError('the only problem')\n"
+    file.write_text(HEAD.format(name="own_once") + body)
+    with pytest.raises(SystemExit):
+        main(["check-method", str(file)])
+    out = capsys.readouterr().out
+    families = out.count(" data\n")
+    assert " ".join(out.split()).count("the only problem") == families
+    assert out.count("the same") > 5 * families
+    assert max(map(len, out.splitlines())) < 60 + len(str(file.name))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

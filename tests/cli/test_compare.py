@@ -260,7 +260,7 @@ def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> No
         (["-d", "coar"], "unknown data set of the studies: 'coar': did you mean 'cora'"),
         (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
         (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
-        (["-d", "cora", "-k", "11"], "did you mean '10'"),
+        (["-d", "cora", "-k", "11"], "there is 10, 20"),
         (["-d", "cora", "-k", "10", "--metric", "roc_auc"], "--metric roc_auc"),
     ],
 )

@@ -218,6 +218,23 @@ def test_families_have_their_own_tables(
     ]
 
 
+@pytest.mark.parametrize("family", ["graph", "hypergraph", "images"])
+def test_stats_of_other_numbers_of_clients(
+    family: str, data_app: Callable[..., object], capsys: Capture, use_toy: Callable[..., type[Dataset]]
+) -> None:
+    toys = {"graph": random_graph(60), "hypergraph": random_hypergraph(), "images": random_images()}
+    use_toy(toys[family])
+    scenario = {"graph": "non-overlapping", "hypergraph": "label-dirichlet2", "images": "dirichlet2"}[family]
+    data_app(f"stats -d toy -s {scenario} -k 2 --json")
+    settings = {(row["scenario"], row["clients"]) for row in json.loads(capsys.readouterr().out)}
+    assert settings == {("global", 1), (scenario, 2)}
+
+
+def test_stats_of_other_clients_are_of_one_data_set() -> None:
+    with pytest.raises(RequestError, match="--dataset"):
+        call("stats -k 2")
+
+
 def test_a_family_that_no_study_describes_has_no_table(
     data_app: Callable[..., object],
     capsys: Capture,

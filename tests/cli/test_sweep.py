@@ -102,6 +102,23 @@ def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str
     assert not (home / "bench.db").exists()
 
 
+def test_a_grid_of_a_study_that_does_not_exist_is_refused(home: Path, bench: Bench, tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'title = ""\nstudy = "fedsheafhm"\nmethods = ["local"]\nseeds = [0]\n'
+        '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = [3]\n'
+    )
+    for command in (
+        f"sweep --grid {file} --dry-run",
+        f"sweep --grid {file}",
+        f"tune --grid {file} --dry-run",
+    ):
+        ended = bench(command)
+        assert ended.refused
+        assert "did you mean 'fedsheafhn'" in ended.err
+        assert not home.exists()
+
+
 def test_a_probe_says_what_unknown_kinds_take_and_stores_nothing(home: Path, bench: Bench) -> None:
     ended = bench(BOTH, "--set protocol.rounds=60 --seed 0-1 --dry-run --probe --json")
     plan = json.loads(ended.out)

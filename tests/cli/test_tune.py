@@ -27,7 +27,7 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
 
     code, out, _ = bench(LOCAL)
     assert code == 0
-    assert "[1/2] local cora non-overlapping 3: complete, validation " in out
+    assert "trial 1 of 2, local cora non-overlapping 3: complete, validation " in out
     assert "after 2 of 2 trials and 24 of 24 client epochs" in out  # 2 trials x 2 rounds x 3 epochs x 2 seeds
 
     outcome = json.loads(bench(LOCAL, "--json").out)

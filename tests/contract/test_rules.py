@@ -16,6 +16,7 @@ from bench.contract.rules import (
     a_run_goes_on_where_it_was_saved,
     absent_clients_keep_what_they_have,
     global_generators_are_left_alone,
+    hooks_are_spelt_right,
     learns_a_toy_task,
     majority_share,
     order_of_clients_changes_nothing,
@@ -40,6 +41,26 @@ class Own(FedAvg):
 def subject(kind: type[Method], monkeypatch: pytest.MonkeyPatch, family: Family | None = None) -> Subject:
     monkeypatch.setitem(METHODS.all(), "own", kind)
     return Subject("own", family)
+
+
+class Misspells(Own):
+    """A hook that nobody calls."""
+
+    def agregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        raise AssertionError("never called")
+
+
+class HasHelpers(Own):
+    """Methods beside the hooks: one that is private, one like a hook that is there too, and a further one."""
+
+    def _agregate(self) -> None: ...
+
+    def aggregates(self) -> None: ...
+
+    def aggregate(self, participants: Tensor, received: Stack, upload: Message) -> None:
+        super().aggregate(participants, received, upload)
+
+    def weights(self) -> None: ...
 
 
 class KeepsAFunction(Own):
@@ -69,6 +90,13 @@ class ForgetsACount(Own):
         super().aggregate(participants, received, upload)
         self.rounds += 1
         self.model = {name: value / (1 + self.rounds) for name, value in self.model.items()}
+
+
+def test_a_misspelt_hook_is_named_with_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Broken, match="agregate") as error:
+        hooks_are_spelt_right(subject(Misspells, monkeypatch))
+    assert "aggregate()" in str(error.value)
+    hooks_are_spelt_right(subject(HasHelpers, monkeypatch))
 
 
 @pytest.mark.parametrize("family", ["graph", "images"])

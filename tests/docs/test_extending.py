@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from bench import paths, registry
 from bench.cli.main import main
@@ -17,7 +21,10 @@ from bench.errors import RequestError
 from bench.federation import scenarios
 from bench.federation.build import build
 from bench.federation.types import SPLITS
+from bench.grids.experiment import Columns, ExperimentFile, Line, Point
+from bench.grids.grid import Override, Setting
 from bench.store import open_store
+from bench.studies.experiment_files import TablePart
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
@@ -134,3 +141,42 @@ def test_a_run_of_the_examples_is_stored_under_their_names(
     with open_store(paths.default_database(), create=False) as store:
         run = store.runs().iloc[0]
     assert (run["dataset"], run["scenario"], run["state"]) == ("friends", "iid", "done")
+
+
+KEYS: dict[str, tuple[type, set[str]]] = {
+    "the file": (ExperimentFile, set()),
+    "`settings`": (Setting, set()),
+    "`override`": (Override, set()),
+    "`columns`": (Columns, set()),
+    "`lines`": (Line, {"setting", "is_own"}),  # of what a database holds, which no file has
+    "`points`": (Point, set()),
+    "`tables`": (TablePart, set()),
+}
+
+
+def refused_keys(model: type, tree: dict[str, Any]) -> set[int | str]:
+    """The keys of which a model of a file's part takes no such value."""
+    try:
+        TypeAdapter(model).validate_json(json.dumps(tree))
+    except ValidationError as error:
+        return {detail["loc"][0] for detail in error.errors() if detail["loc"]}
+    return set()
+
+
+@pytest.mark.parametrize("part", KEYS)
+def test_every_key_of_an_experiments_file_is_described_with_a_value_that_it_takes(part: str) -> None:
+    model, no_keys = KEYS[part]
+    text = (ROOT / "docs" / "extending.md").read_text()
+    (table,) = re.findall(rf"\| of {part} \|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
+    fields: dict[str, Any] = model.__pydantic_fields__  # type: ignore[attr-defined]
+    keys: list[str] = []
+    for row in table.splitlines():
+        names, _, meaning, examples = (entry.strip() for entry in row.strip("| ").split(" | ", 3))
+        row_keys = re.findall(r"`(\w+)`", names)
+        keys += row_keys
+        is_required = [fields[key].is_required() for key in row_keys]
+        assert ("required" in meaning) == any(is_required) or part == "the file", row
+        values = re.findall(r"`([^`]+)`", examples)
+        for key, value in zip(row_keys, values, strict=False):
+            assert key not in refused_keys(model, tomllib.loads(f"{key} = {value}")), row
+    assert sorted(keys) == sorted(set(fields) - no_keys)

@@ -173,6 +173,22 @@ BAD = {
         SMALL.replace("match = { method", "match = { methods"),
         "did you mean 'method'",
     ),
+    "a key of the whole below a part": (
+        SMALL
+        + """\n[[settings]]
+datasets = "cora"\nscenario = "overlapping"\nclients = 10\nfoo = 1\n""",
+        "below [[settings]]",
+    ),
+    "one bracket": (
+        """title = "x"\nmethods = "local"\nseeds = 0\n
+[settings]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
+        "[[settings]]",
+    ),
+    "a line without a method": (
+        """title = "x"\nseeds = 0\nlines = [{ title = "y" }]\n
+[[columns]]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n""",
+        "'lines.0.method' is missing",
+    ),
     "missing key": (SMALL.replace('title = "small"', ""), "the key 'title' is missing"),
     "wrong kind": (SMALL.replace("seeds = [0, 1]", 'seeds = ["0"]'), "seeds.0: "),
     "no client": (SMALL.replace("clients = [3, 5]", "clients = [0]"), "clients.0: "),
@@ -213,6 +229,15 @@ def test_names_and_values_are_checked_when_a_grid_is_expanded(old: str, new: str
     with pytest.raises(RequestError) as caught:
         expand(parse_grid(SMALL.replace(old, new), "small"))
     assert message in str(caught.value)
+
+
+def test_a_setting_that_one_line_lacks_is_said_with_its_method_and_point() -> None:
+    text = """title = "points"\nseeds = 0\nlines = ["fedprox", "local"]
+points = [{ settings = { "method.mu" = 0.5 } }]
+[[columns]]\ndatasets = "cora"\nscenario = "overlapping"\nclients = 10\n"""
+    with pytest.raises(RequestError) as caught:
+        expand(parse_grid(text, "points.toml"))
+    assert all(word in str(caught.value) for word in ("points", "local", "method.mu=0.5", "'method.mu'"))
 
 
 def test_unknown_grids() -> None:

@@ -6,9 +6,11 @@ import pytest
 from fake_runs import grid
 
 from bench import engine
+from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.grids import expand
 from bench.resolve import resolve
+from bench.sources import RawFile
 from bench.store.queries import Stored, Timing
 from bench.sweep import fingerprint, show
 from bench.sweep.plan import Estimator, Plan, Status, make_plan, serves
@@ -88,6 +90,13 @@ def test_times_are_scaled_by_rounds_and_epochs_of_like_runs_only() -> None:
     assert show.to_do(waiting, 2) == (
         "4 to run, time unknown, no like run is stored; 4 more need data that the sweep tries to download"
     )
+
+
+def test_files_without_an_address_are_not_said_to_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(expand(grid()), {}, lambda name: "no")
+    monkeypatch.setattr(DATASETS.named("cora"), "files", (RawFile("a.txt"),))
+    assert "4 more need files that have no public address" in show.to_do(plan, 2)
+    assert "download" not in show.to_do(plan, 2)
 
 
 def test_runs_of_one_spec_are_done_once() -> None:

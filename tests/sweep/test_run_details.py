@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,9 @@ from bench.errors import RequestError
 from bench.grids import Filters, expand
 from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
+from bench.selection import RULES
 from bench.spec import RunSpec
-from bench.sweep.run_details import cell, command
+from bench.sweep.run_details import cell, command, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
 
@@ -60,6 +62,19 @@ def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
     wanted = set(runs.loc[runs["method"] == "fedprox", "spec_hash"])
     assert planned(parts[0].command) | planned(parts[1].command) == wanted
     assert planned(parts[0].command).isdisjoint(planned(parts[1].command))
+
+
+def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
+    fake = MemoryStore()
+    areas = {
+        (stage, rule): np.array([0.25, 0.5, np.nan]) for stage in ("received", "trained") for rule in RULES
+    }
+    spec = resolve("cora", "non-overlapping", 3, "local", 0)
+    run = fake.add_run(spec, [80, 90, 100], roc_auc=areas)  # of 100 each
+    (row,) = run_list(fake, {})
+    assert row["test"] == 90.0
+    reading = run_detail(fake, run)["accuracy"]["trained test best_val"]
+    assert reading == {"mean": 0.9, "std": pytest.approx(0.1), "min": 0.8}
 
 
 @pytest.mark.parametrize(

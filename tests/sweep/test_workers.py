@@ -261,5 +261,5 @@ def test_slots_on_gpus() -> None:
             choose(wrong, None, None, runs=9)
     gpus.clear()
     assert set(choose(None, None, None, runs=9).devices) == {"cpu"}
-    with pytest.raises(RequestError, match="there is cpu"):
+    with pytest.raises(RequestError, match="no GPU is visible, there is cpu"):
         choose("cuda", None, None, runs=9)
