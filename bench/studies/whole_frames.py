@@ -40,10 +40,11 @@ def whole_frame(name: str, source: Source, metric: Metric = ACCURACY) -> pd.Data
         settings = [RunSpec.model_validate_json(text).settings() for text in all_runs["spec"]]
         results = client_values(source, all_runs["run"].tolist(), ACCURACY, "trained", "test", "best_val")
         means = 100.0 * results.groupby("run_id")["value"].mean()
+        origin = all_runs["origin"].replace({OWN: "own"}) if "origin" in all_runs else "own"
         return all_runs.assign(
             settings=[json.dumps(row, sort_keys=True) for row in settings],
             test=all_runs["run"].map(means).astype(float),
-            **{"origin": all_runs["origin"].replace({OWN: "own"})} if "origin" in all_runs else {},
+            origin=origin,
         )
     done_runs = all_runs.loc[all_runs["state"] == "done", PLACE]
     texts = dict.fromkeys(done_runs.select_dtypes(["string", "object"]), "category")
