@@ -1,10 +1,9 @@
-"""From an experiment's cells to tables and notes."""
+"""From an experiment's cells to tables."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ import pandas as pd
 from bench.grids.experiment import Line, Point
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
+from bench.report.notes import notes, place_of
 from bench.report.table import LABEL_WIDTH, NOWHERE, Document, Entry, Row, SideNote, Table, listing
 from bench.studies.cells import Cell, Cells
 from bench.studies.experiment import Comparison
@@ -21,7 +21,7 @@ from bench.studies.frame import frame
 from bench.studies.measures import Measure
 from bench.studies.results import Results
 from bench.studies.settings import PARTITION, Column
-from bench.studies.verdicts import NOT_COMPARABLE, STATES
+from bench.studies.verdicts import NOT_COMPARABLE
 from bench.studies.wording import interval, number, published_text, signed, with_std
 
 if TYPE_CHECKING:
@@ -37,9 +37,6 @@ DETAILED = 4
 
 TERMINAL = 80
 """Columns of a terminal."""
-
-LISTED = 3
-"""Up to so many columns a note names."""
 
 Head = tuple[Column, Point, Measure]
 """A column of a table: a federation, a point of the experiment's axis and what is measured there."""
@@ -170,17 +167,8 @@ def _headings(
         ]
     else:
         groups = groupby(head_columns, lambda part: study.title_of(part[0].dataset))
-        names = [_place(cells, column) for column, _, _ in head_columns]
+        names = [place_of(cells, column) for column, _, _ in head_columns]
     return tuple((heading, len(list(part))) for heading, part in groups), tuple(names)
-
-
-def _place(cells: Cells, column: Column) -> str:
-    """A column among those of its data set: ``10 clients``, with the scenario where several are there."""
-    same_scenario = len({candidate.scenario for candidate in cells.columns}) == 1
-    return (
-        f"{'' if same_scenario else column.scenario + ', '}"
-        f"{column.clients} client{'s' if column.clients > 1 else ''}"
-    )
 
 
 def _heads(cells: Cells, columns: Iterable[Column]) -> list[Head]:
@@ -267,85 +255,6 @@ def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
         row["verdict"],
     ]
     return row["line"], texts
-
-
-def notes(cells: Cells) -> tuple[str, ...]:
-    """Why cells are missing or not comparable: one note a verdict and reason, or version of numbers, with
-    its lines and their columns, or how many they are. Columns of which nothing was run are named once.
-    """
-
-    def name(column: Column, point: Point | None = None) -> str:
-        place = f"{cells.study.title_of(column.dataset)}, {_place(cells, column)}"
-        return f"{place}, {point.label}" if point and point.label else place
-
-    run_columns = cells.run_columns
-    own_points = [point for point in cells.experiment.points if not point.grid]
-    names = [name(column, point) for column in run_columns for point in own_points]
-    published_at: dict[str, set[str]] = defaultdict(set)
-    remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for cell in cells.primary_cells:
-        if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
-            title, place = cells.title(cell.line), name(cell.column, cell.point)
-            if cell.target and not cell.line.setting:
-                published_at[place].add(title)
-            for head in _remarkable(cell):
-                remarks[head].add((title, place))
-    titles = list(dict.fromkeys(map(cells.title, cells.lines)))
-    lines = [
-        f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], names, published_at)}"
-        for head, pairs in sorted(remarks.items())
-    ]
-    idle_names = [name(column) for column in cells.columns if column not in run_columns]
-    if idle_names:
-        lines.append(f"nothing run yet: {'; '.join(idle_names)}")
-    if cells.other_runs:
-        lines.append(
-            f"{cells.other_runs} further runs of these columns stand in the tables of their experiments, "
-            "were made under attack or with newcomers, or have further seeds beside all planned ones"
-        )
-    return tuple(lines)
-
-
-def _where(
-    pairs: Sequence[tuple[str, str]], names: Sequence[str], published_at: Mapping[str, AbstractSet[str]]
-) -> str:
-    """Lines with the columns that they have in common, or columns with their lines, whichever is shorter.
-
-    ``pairs`` are lines and columns by title and name, ``names`` all columns, ``published_at`` the methods
-    that are published in each, in their usual settings.
-    """
-    columns_by_line: dict[str, list[str]] = defaultdict(list)
-    lines_by_column: dict[str, list[str]] = defaultdict(list)
-    for title, name in pairs:
-        columns_by_line[title].append(name)
-        lines_by_column[name].append(title)
-    lines_by_columns: dict[str, list[str]] = defaultdict(list)
-    for title, columns in columns_by_line.items():
-        text = "; ".join(columns) if len(columns) <= LISTED else f"{len(columns)} of {len(names)} columns"
-        lines_by_columns["all columns" if columns == names and len(names) > 1 else text].append(title)
-    columns_by_lines: dict[str, list[str]] = defaultdict(list)
-    for name, titles in lines_by_column.items():
-        published = published_at.get(name, set())
-        if len(published) > 1 and published <= set(titles):
-            titles = ["all published methods", *(title for title in titles if title not in published)]
-        columns_by_lines[", ".join(titles)].append(name)
-    return min(
-        "; ".join(f"{', '.join(titles)} ({columns})" for columns, titles in lines_by_columns.items()),
-        "; ".join(f"{titles} ({'; '.join(columns)})" for titles, columns in columns_by_lines.items()),
-        key=len,
-    )
-
-
-def _remarkable(cell: Cell) -> Iterator[str]:
-    """What is to be said of a cell besides its numbers."""
-    if cell.verdict_reason or cell.measured is None:
-        # What is not implemented says so of itself, in other words for each.
-        reason = "" if cell.verdict == STATES["not_implemented"] else cell.verdict_reason
-        yield f"{cell.verdict} ({reason})" if reason else cell.verdict
-    if cell.missing_runs:
-        yield cell.missing_runs
-    if cell.group is not None and cell.group.older_numerics:
-        yield f"older numbers ({cell.group.older_numerics}; a sweep makes them again)"
 
 
 def _with_lines(cells: Cells, is_wanted: Callable[[Line], bool]) -> Cells:

@@ -143,7 +143,7 @@ def test_a_run_of_the_examples_is_stored_under_their_names(
     assert (run["dataset"], run["scenario"], run["state"]) == ("friends", "iid", "done")
 
 
-KEYS: dict[str, tuple[type, set[str]]] = {
+KEYS: dict[str, tuple[Any, set[str]]] = {
     "the file": (ExperimentFile, set()),
     "`settings`": (Setting, set()),
     "`override`": (Override, set()),
@@ -168,7 +168,7 @@ def test_every_key_of_an_experiments_file_is_described_with_a_value_that_it_take
     model, no_keys = KEYS[part]
     text = (ROOT / "docs" / "extending.md").read_text()
     (table,) = re.findall(rf"\| of {part} \|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
-    fields: dict[str, Any] = model.__pydantic_fields__  # type: ignore[attr-defined]
+    fields: dict[str, Any] = model.__pydantic_fields__
     keys: list[str] = []
     for row in table.splitlines():
         names, _, meaning, examples = (entry.strip() for entry in row.strip("| ").split(" | ", 3))

@@ -13,6 +13,7 @@ from study_cells import cells_in, experiments, main_tables, plan_of
 from bench.errors import RequestError
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
+from bench.report.notes import notes
 from bench.report.report import build
 from bench.report.reproduction import judged_cells
 from bench.report.request import Request
@@ -453,7 +454,7 @@ def test_main_tables_count_the_planned_seeds() -> None:
         title: entries[place].text for title, entries in table.rows if entries[1].text.endswith(": accuracy")
     }
     assert seeds == {"Local": "5", "FedAvg": "3 of 5", "FedAvg + fine-tuning": "3 of 5"}
-    (noted,) = [note for note in tables.notes(board) if note.startswith("3 of 5 planned seeds: ")]
+    (noted,) = [note for note in notes(board) if note.startswith("3 of 5 planned seeds: ")]
     assert "FedAvg" in noted
     assert "Cora, 20 clients" in noted
     assert "Local" not in noted
