@@ -85,6 +85,7 @@ def sweep(
     from bench.model_files import Saving, check_installed
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
+    from bench.studies import shipped
     from bench.studies.study import check_study
     from bench.sweep import show
     from bench.sweep.execution import execute
@@ -115,11 +116,15 @@ def sweep(
             measured = run_probe(plan, roots, slots, reporter(console(errors=True)))
             plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
+            timings = shipped.timings() if plan.ready else {}
+            count = sum(step.spec.hash in timings for step in plan.ready)
+            whole_plan = plan.timed(plan.history, slots.sort, timings.values())
+            borrowed = plan.unknown_times - whole_plan.unknown_times
             disk = bytes_a_run(database, len(rows))
             if as_json:
-                print(json.dumps(show.as_json(plan, len(slots.devices), disk), indent=1))
+                print(json.dumps(show.as_json(whole_plan, len(slots.devices), disk, count), indent=1))
             else:
-                _print_plan(plan, len(slots.devices), disk)
+                _print_plan(whole_plan, len(slots.devices), disk, show.shipped_lines(count, borrowed))
             return 0
         count = sum(step.changed and not step.to_run for step in plan.steps)
         if count:
@@ -155,7 +160,7 @@ def sweep(
     return outcome.exit_code
 
 
-def _print_plan(plan: Plan, slots: int, bytes_a_run: float | None) -> None:
+def _print_plan(plan: Plan, slots: int, bytes_a_run: float | None, shipped_lines: list[str]) -> None:
     from bench.sweep import show
 
     screen = console(WIDTH)
@@ -165,5 +170,5 @@ def _print_plan(plan: Plan, slots: int, bytes_a_run: float | None) -> None:
     lines = [f"{show.runs(len(plan.steps))}: {show.states(plan.counts)}", *show.level_lines(plan)]
     lines += [show.to_do(plan, slots)] if plan.to_run else []
     lines += [show.cost(plan, bytes_a_run)] if plan.ready else []
-    for line in lines:
+    for line in [*lines, *shipped_lines]:
         say(line)

@@ -158,7 +158,10 @@ def _headings(
     federations where those are several.
     """
     study = cells.study
-    is_varied = [len({part[1] for part in head_columns}) > 1, len({part[2] for part in head_columns}) > 1]
+    is_varied = [
+        len(cells.experiment.points) > 1 and any(point for _, point, _ in head_columns),
+        len({part[2] for part in head_columns}) > 1,
+    ]
     if any(is_varied):
         groups = groupby(head_columns, lambda part: study.column_title(part[0]))
         names = [
@@ -296,10 +299,11 @@ def _overview(table: Table) -> Table:
 
 
 def _columns_side_by_side(table: Table) -> int:
-    """How many columns a terminal of 80 has room for without cutting a word of their headings."""
-    longest_word = max((len(word) for heading in table.headings for word in heading.split()), default=0)
+    """How many columns a terminal of 80 has room for without cutting a word of their headings or a number."""
+    texts = [word for heading in table.headings for word in heading.split()]
+    texts += [entry.text for _, entries in table.rows for entry in entries]
     label_width = min(max((len(label) for label, _ in table.rows), default=0), LABEL_WIDTH)
-    return max(1, min(WIDTH, (TERMINAL - label_width - 4) // (longest_word + 3)))
+    return max(1, min(WIDTH, (TERMINAL - label_width - 4) // (max(map(len, texts), default=0) + 3)))
 
 
 def _without_empty_rows(table: Table) -> Table:
@@ -309,12 +313,16 @@ def _without_empty_rows(table: Table) -> Table:
 
 
 def printed_tables(cells: Cells) -> tuple[Table, ...]:
-    """What a terminal shows of a table: each of few columns, or all of them with the verdicts' marks."""
+    """What a terminal shows of a table: each of few columns beside the published numbers, if there are any,
+    or all side by side; many without deviations and with the verdicts' marks.
+    """
     tables = views(_with_lines(cells, _on_its_own_partition))
     if sum(len(table.columns) for table in tables) > DETAILED:
-        overview = _overview(tables[0])
-        return tuple(map(_without_empty_rows, overview.blocks(_columns_side_by_side(overview))))
-    return tuple(table.column_table(number) for table in tables for number in range(len(table.columns)))
+        tables = tuple(map(_overview, tables))
+    elif any(comparison.targets for comparison in cells.experiment.comparisons):
+        return tuple(table.column_table(number) for table in tables for number in range(len(table.columns)))
+    blocks = (block for table in tables for block in table.blocks(_columns_side_by_side(table)))
+    return tuple(map(_without_empty_rows, blocks))
 
 
 def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> Document:

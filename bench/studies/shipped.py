@@ -11,6 +11,7 @@ from bench import paths
 from bench.errors import RequestError
 from bench.store import connect, open_store
 from bench.store.bundle import SHIPPED, read_bundles
+from bench.store.queries import Timing
 from bench.studies.source import MergedSource, Source
 
 
@@ -43,3 +44,16 @@ def opened(url: str | None, own: bool, must_exist: bool = True, folder: Path = S
                 "another one"
             )
         yield MergedSource(store, named_bundles)
+
+
+def timings(folder: Path = SHIPPED) -> dict[str, Timing]:
+    """What the shipped runs that were taken to their end took, by spec hash, on whatever machine that was;
+    damaged bundles are left out.
+    """
+    columns = ["dataset", "scenario", "clients", "method", "spec", "seconds_total", "device", "peak_memory"]
+    bundles, _ = read_bundles(folder, trusted=True)
+    return {
+        spec_hash: Timing(*values)
+        for bundle in bundles
+        for spec_hash, *values in bundle.runs(state="done")[["spec_hash", *columns]].itertuples(index=False)
+    }

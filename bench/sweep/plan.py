@@ -130,13 +130,18 @@ class Plan:
     steps: tuple[Step, ...]
     history: tuple[Timing, ...] = ()
 
-    def timed(self, history: Iterable[Timing], device: str) -> Plan:
-        """The plan with what its runs would take on a sort of ``device`` (``cpu``, ``cuda``)."""
+    def timed(self, history: Iterable[Timing], device: str, elsewhere: Iterable[Timing] = ()) -> Plan:
+        """The plan with what its runs would take on a sort of ``device`` (``cpu``, ``cuda``), by like runs of
+        ``history`` or, where there are none, of ``elsewhere``, another machine.
+        """
         timings = tuple(history)
-        estimator = Estimator(timings, device)
+        here, there = Estimator(timings, device), Estimator(elsewhere, device)
 
         def expected(spec: RunSpec | None) -> float | None:
-            return None if spec is None else estimator.seconds(spec)
+            if spec is None:
+                return None
+            seconds = here.seconds(spec)
+            return there.seconds(spec) if seconds is None else seconds
 
         return Plan(tuple(replace(step, seconds=expected(step.planned.spec)) for step in self.steps), timings)
 

@@ -178,17 +178,30 @@ def cost(plan: Plan, bytes_a_run: float | None) -> str:
     return f"{hours}; about {decimal(round(bytes_a_run * len(plan.ready)))} of disk"
 
 
-def as_json(plan: Plan, slots: int, bytes_a_run: float | None) -> dict[str, Any]:
+def shipped_lines(count: int, borrowed: int) -> list[str]:
+    """What the runs that come with the suite are to a plan: ``count`` of those to run are among them, and the
+    times of ``borrowed`` are theirs.
+    """
+    lines = []
+    if count:
+        lines.append(f"{runs(count)} of these come with the suite: bench report shows them without a sweep")
+    if borrowed:
+        lines.append(f"{borrowed:,} times are those of shipped runs of the same kind, on another machine")
+    return lines
+
+
+def as_json(plan: Plan, slots: int, bytes_a_run: float | None, shipped: int = 0) -> dict[str, Any]:
     """The plan with every run's names, spec hash, status, reason and expected seconds.
 
     ``seconds`` is what the ready runs whose time is known take side by side, ``device_hours`` what they take
-    together; None where that of no run is known.
+    together; None where that of no run is known. ``shipped`` of the runs to do come with the suite.
     """
     is_known = len(plan.ready) > plan.unknown_times or not plan.ready
     return {
         "counts": plan.counts,
         "levels": levels(plan),
         "to_run": len(plan.ready),
+        "shipped": shipped,
         "seconds": _seconds(plan, slots) if is_known else None,
         "device_hours": plan.seconds / 3600 if is_known else None,
         "unknown_times": plan.unknown_times,

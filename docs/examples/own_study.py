@@ -26,7 +26,7 @@ class OwnStudy(Study):
     title = "A study of one's own"
     grids = (str(FOLDER / "table1.toml"),)
     lines = LINES
-    experiments = read(FOLDER, ("table1", "proximal"), LINES)
+    experiments = read(FOLDER, ("table1", "proximal", "local_epochs"), LINES)
     primary = Reading("trained", "best_val")
     readings = (Reading("received", "best_val"),)
     published = FOLDER

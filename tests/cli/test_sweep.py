@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from bench.dataset import DATASETS
 from bench.grids.expand import published_names
+from bench.store.bundle import SHIPPED
 
 from .conftest import Bench
 
@@ -26,6 +28,23 @@ def test_published_clients_that_nobody_published_are_refused(
     assert ended.refused
     assert "published" in ended.err
     assert not list(home.rglob("*.db")), "nothing is stored"
+
+
+def test_a_dry_run_says_what_comes_with_the_suite(bench: Bench) -> None:
+    command = "sweep --grid paper_tables -d cora -s non-overlapping -k 10 -m local -m fedavg --dry-run"
+    plan = json.loads(bench(command, "--json").out)
+    shipped: dict[str, float] = {}
+    for file in SHIPPED.glob("*/runs.parquet"):
+        runs = pd.read_parquet(file, columns=["spec_hash", "state", "seconds_total"])
+        done_runs = runs[runs["state"] == "done"]
+        shipped |= dict(zip(done_runs["spec_hash"], done_runs["seconds_total"], strict=True))
+    hashes = [run["spec_hash"] for run in plan["runs"]]
+    assert plan["counts"] == {"missing": len(hashes)}, "a sweep looks at the own database alone"
+    assert plan["shipped"] == sum(spec_hash in shipped for spec_hash in hashes) == len(hashes)
+    assert plan["unknown_times"] == 0
+    for run in plan["runs"]:  # of the same kind, on the machine that made what is shipped
+        assert 0.2 < run["seconds"] / shipped[run["spec_hash"]] < 5
+    assert f"{len(hashes)} runs of these come with the suite" in bench(command).out
 
 
 def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:

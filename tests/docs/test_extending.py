@@ -8,11 +8,13 @@ import re
 import shlex
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from pydantic import TypeAdapter, ValidationError
 
 from bench import paths, registry
@@ -67,6 +69,20 @@ def test_the_data_set_is_what_its_files_say(monkeypatch: pytest.MonkeyPatch) -> 
     assert client.edges.shape[1] == 2 * len(pairs)
     assert np.asarray(client.features)[0].tolist() == first
     assert client.labels.tolist() == [int(row.split(",")[1]) for row in rows]
+
+
+def test_pictures_are_those_of_their_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    found_in(monkeypatch, EXAMPLES / "shapes.py")
+    federation = build("shapes", "pathological", 3, 0, SPLIT, (EXAMPLES / "data",))
+    pixels = {item: image for c in federation.clients for item, image in zip(c.ids, c.features, strict=True)}
+    labels = {item: label for c in federation.clients for item, label in zip(c.ids, c.labels, strict=True)}
+    assert len(pixels) == sum(len(client.ids) for client in federation.clients) == 180
+    with zipfile.ZipFile(EXAMPLES / "data/shapes/shapes.zip") as archive:
+        for item, folder in ((0, "circle"), (60, "cross"), (179, "triangle")):
+            assert labels[item] == ("circle", "cross", "triangle").index(folder)
+            image = Image.open(archive.open(f"{folder}/{item % 60:02}.png"))
+            red, green, blue = pixels[item][:, 3, 5]  # row 3, column 5
+            assert image.getpixel((5, 3)) == (red, green, blue)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from bench.report.table import Entry, Table
 from bench.report.tables import printed_tables
 from bench.report.terminal import rich_table
 from bench.reports.fedpub import FedPubProtocol
+from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.results import Results
 
 
@@ -59,3 +60,22 @@ def test_no_word_of_a_heading_is_cut_and_no_row_is_empty() -> None:
         console.print(rich_table(table))
         text = console.export_text()
         assert text.count("overlapping") >= len(table.columns)
+
+
+def test_a_table_without_published_numbers_has_its_points_side_by_side() -> None:
+    """Of five numbers of local epochs two were run; of these one alone in another database."""
+    both, one = MemoryStore(), MemoryStore()
+    runs = expand(load_grid("local_epochs"), Filters(("cora",), (), (20,), ("local",), (0, 1)))
+    for run in runs:
+        assert run.spec
+        epochs = run.spec.protocol.local_epochs
+        for database in [both] * (epochs in (3, 5)) + [one] * (epochs == 5):
+            database.add_run(run.spec, [60 + epochs + run.seed] * 20)
+    (side_by_side,) = printed_tables(cells_in(FedSheafHN, "local_epochs", Results(both, {})))
+    assert [text for _, row in side_by_side.rows for text in row] == [
+        Entry("63.50 ± 0.71", 1),  # 63 and 64
+        Entry("65.50 ± 0.71", 1),
+    ]
+    (alone,) = printed_tables(cells_in(FedSheafHN, "local_epochs", Results(one, {})))
+    assert [row for _, row in alone.rows] == [(Entry("65.50 ± 0.71", 1),)]
+    assert "5" in alone.columns[0]

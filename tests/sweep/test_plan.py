@@ -149,3 +149,15 @@ def test_times_are_of_the_sort_of_device_that_runs_go_to() -> None:
     estimator = Estimator(history[:1], "cuda")
     estimator.add(specs[1], 6.0, "cpu", 0)
     assert estimator.seconds(specs[0]) is None
+
+
+def test_where_no_like_run_is_known_here_that_of_another_machine_tells() -> None:
+    def timing(method: str, seconds: float) -> Timing:
+        spec = resolve("cora", "non-overlapping", 3, method, 9)
+        return Timing("cora", "non-overlapping", 3, method, spec.canonical(), seconds)
+
+    plan = make_plan(expand(grid(seeds=(7,))), {}, have)
+    timed_plan = plan.timed([timing("local", 4)], "cpu", [timing("local", 50), timing("fedavg", 60)])
+    times = {step.planned.method: step.seconds for step in timed_plan.steps}
+    assert times == {"local": pytest.approx(4), "fedavg": pytest.approx(60)}
+    assert plan.timed([], "cuda", [timing("local", 50)]).unknown_times == 2
