@@ -14,12 +14,12 @@ from bench.grids import Filters, Grid, Planned, expand, load_grid
 from bench.grids.experiment import Line
 from bench.grids.grid import Setting
 from bench.metric_names import ACCURACY, Metric
-from bench.report.standing import Standing, standings
+from bench.report.compare_summary import Standing, standings
 from bench.resolve import Overrides
 from bench.spec import RunSpec
 from bench.studies.cells import Selection
 from bench.studies.collect import selected_cells
-from bench.studies.experiment import Plan as Experiments
+from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import check_kept, client_values
 from bench.studies.planned import PlannedCell, UsualCells, usual_cells
 from bench.studies.ranking import Ranking, rank
@@ -188,7 +188,7 @@ def compare(
     results = Results(source, expectations(study, runs), metric=metric)
     methods = frozenset({method, *(line.method for line in study.lines)})
     selection = Selection(columns=_columns(runs), methods=methods)
-    plans = [Experiments(table, study.lines) for table in study.experiments if table.competes]
+    plans = [ExperimentPlan(table, study.lines) for table in study.experiments if table.competes]
     ranking = rank(study, selected_cells(study, plans, results, selection), results, selection)
     method_standings = standings(study, ranking, method, results) if ranking else []
     if ranking is None or not method_standings:

@@ -224,17 +224,17 @@ def _can_be_made(folder: Path) -> bool:
 
 
 def _collect(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
-    from bench.studies import whole_frames  # SQL and specs: what is kept already is read without
-    from bench.studies.shipped import opened
+    from bench.studies import frame_rows  # SQL and specs: what is kept already is read without
+    from bench.studies.shipped import opened_results
 
-    with opened(db, own) as source:
-        table = whole_frames.whole_frame(name, source, metric)
+    with opened_results(db, own) as source:
+        table = frame_rows.whole_frame(name, source, metric)
     table.to_parquet(file, index=False)
 
 
 def _collect_in_process(name: str, db: str | None, own: bool, metric: Metric, file: Path) -> None:
     arguments = json.dumps([db, own, metric])
-    command = [sys.executable, "-m", "bench.studies.whole_frames", name, str(file), arguments]
+    command = [sys.executable, "-m", "bench.studies.frame_rows", name, str(file), arguments]
     process = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if process.returncode:
         file.unlink(missing_ok=True)
@@ -264,10 +264,10 @@ def ship() -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from bench.studies.shipped import opened
-    from bench.studies.whole_frames import of_studies
+    from bench.studies.frame_rows import of_studies
+    from bench.studies.shipped import opened_results
 
-    with opened(None, False) as source:
+    with opened_results(None, False) as source:
         for name, rows in of_studies(source).items():
             table = pa.Table.from_pandas(rows, preserve_index=False)
             made_from = {**table.schema.metadata, MADE_FROM: results_digest()}

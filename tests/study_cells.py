@@ -12,7 +12,7 @@ from bench.report.request import Request
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import selected_cells
-from bench.studies.experiment import Experiment, Plan
+from bench.studies.experiment import Experiment, ExperimentPlan
 from bench.studies.results import Results
 from bench.studies.source import Source
 from bench.studies.study import Study
@@ -20,10 +20,10 @@ from bench.tune.apply import Configurations
 
 
 @cache
-def plan_of(study: type[Study], name: str) -> Plan:
+def plan_of(study: type[Study], name: str) -> ExperimentPlan:
     """The plan of an experiment."""
     (experiment,) = [each for each in study.experiments if each.name == name]
-    return Plan(experiment, study.lines)
+    return ExperimentPlan(experiment, study.lines)
 
 
 def experiments(study: type[Study]) -> tuple[Experiment, ...]:
@@ -49,7 +49,7 @@ def report_of(
 
 def main_tables(study: Study, results: Results, selection: Selection | None = None) -> tuple[Cells, ...]:
     """The cells of every table that compares methods."""
-    plans = [Plan(each, study.lines) for each in tables(type(study))]
+    plans = [ExperimentPlan(each, study.lines) for each in tables(type(study))]
     return selected_cells(study, plans, results, selection or Selection())
 
 

@@ -17,8 +17,8 @@ from bench import frames
 from bench.errors import RequestError
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.studies.shipped import opened
-from bench.studies.whole_frames import whole_frame
+from bench.studies.frame_rows import whole_frame
+from bench.studies.shipped import opened_results
 
 
 @pytest.fixture(autouse=True)
@@ -157,7 +157,7 @@ def test_frames_of_other_results_are_not_read(home: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("name", frames.SHIPPED)
 def test_frames_that_ship_are_what_is_collected(name: str, home: Path) -> None:
-    with opened(None, own=False) as source:
+    with opened_results(None, own=False) as source:
         collected = whole_frame(name, source)
     shipped = pd.read_parquet(frames.SHIPPED_FOLDER / f"{name}.parquet")
     pd.testing.assert_frame_equal(shipped, collected)  # else: make frames

@@ -50,13 +50,13 @@ def compare(
     from bench import compare as comparison
     from bench.contract.checks import check
     from bench.engine.methods import METHODS
-    from bench.report import folder, standing
+    from bench.report import compare_summary, folder
     from bench.report.report import build
     from bench.report.request import Request
     from bench.report.terminal import rich_table
     from bench.resolve import parse_overrides
     from bench.store.store import stored_runs
-    from bench.studies.shipped import opened
+    from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
     from bench.sweep import show
     from bench.sweep.plan import data_at_hand, make_plan
@@ -71,7 +71,7 @@ def compare(
     runs = comparison.planned_runs(its_study, method, replace(filters.of_grid(), seeds=seed), overrides)
     with_method = comparison.with_guest(its_study, method, overrides)
     its_study = with_method()
-    with opened(db, own=False, must_exist=False) as source:
+    with opened_results(db, own=False, must_exist=False) as source:
         missing_methods = comparison.check_others(source, its_study, method, runs, metric)
     screen = console()
     problems = [finding for finding in check(method) if finding.problem]
@@ -100,7 +100,7 @@ def compare(
         say(f"of its {len(runs)} runs: {show.states(outcome.counts)}; see bench runs list", screen)
         return 1
 
-    with opened(database, own=False) as source:
+    with opened_results(database, own=False) as source:
         ranks, standings = comparison.compare(source, its_study, method, runs, metric)
         methods = (*(row.method for row in its_study.lines), method)
         request = Request(
@@ -109,10 +109,10 @@ def compare(
         studies = {**STUDIES.all(), its_study.name: with_method}
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"
-    screen.print(rich_table(standing.table(its_study, standings, title)))
+    screen.print(rich_table(compare_summary.table(its_study, standings, title)))
     ranking = f"{its_study.name}/ranking"
     for line in (
-        *standing.sentences(its_study, ranks, method, standings),
+        *compare_summary.sentences(its_study, ranks, method, standings),
         f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, {ranking}/table.md says how they "
         "were tested.",
     ):

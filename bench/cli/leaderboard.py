@@ -24,12 +24,12 @@ def _build(
 ) -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
-    from bench.studies.shipped import opened
+    from bench.studies.shipped import opened_results
     from bench.studies.study import STUDIES
 
     folder.check(out, metric)  # before everything is read, which takes longer
     folder.check_release(out, release)
-    with opened(db, own) as source:
+    with opened_results(db, own) as source:
         return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url, metric=metric)
 
 

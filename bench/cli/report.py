@@ -51,13 +51,13 @@ def report(
         from bench.figures.drawings import Drawings
         from bench.garbage import seldom_collected
         from bench.report.report import compose, write
-        from bench.studies.shipped import opened
+        from bench.studies.shipped import opened_results
         from bench.studies.study import STUDIES
 
         workers = os.cpu_count() or 1
         with (
             seldom_collected(),
-            opened(db, own) as source,
+            opened_results(db, own) as source,
             Drawings(paths.home() / "figures", workers) as drawings,
         ):
             report = compose(source, request, STUDIES.all(), drawings=drawings)

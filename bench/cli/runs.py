@@ -107,10 +107,10 @@ def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson =
 
 
 def _show_cell(name: str, db: str | None, as_json: bool) -> None:
-    from bench.studies.shipped import opened
+    from bench.studies.shipped import opened_results
     from bench.sweep.run_details import cell
 
-    with opened(db, own=False) as source:
+    with opened_results(db, own=False) as source:
         parts = cell(source.runs(), name)
     if as_json:
         print(json.dumps([asdict(part) for part in parts], indent=1))
@@ -155,11 +155,11 @@ def save_models(
     roots = paths.data_roots(data_root)
 
     from bench.model_files import Saving, check_installed, stored_runs
-    from bench.studies.shipped import opened
+    from bench.studies.shipped import opened_results
     from bench.sweep.reporters import reporter
     from bench.sweep.workers import choose
 
-    with opened(db, own=False) as source:
+    with opened_results(db, own=False) as source:
         runs = stored_runs(source, cells, seed, rule)
     check_installed()  # last: who installs an extra should not be refused afterwards
     slots = choose(machine.devices, machine.jobs, machine.threads, len(runs))

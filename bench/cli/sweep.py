@@ -92,7 +92,7 @@ def sweep(
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
     from bench.sweep.probe import probe as run_probe
     from bench.sweep.reporters import reporter
-    from bench.sweep.run import opened, refuse_unimplemented
+    from bench.sweep.run import opened_backend, refuse_unimplemented
     from bench.sweep.run import sweep as run_sweep
     from bench.tune.apply import tuned
 
@@ -110,7 +110,7 @@ def sweep(
     plan = make_plan(runs, rows, data_at_hand(roots), rerun)
     refuse_unimplemented(plan)
     notes = console(errors=as_json)
-    with opened(request, len(plan.to_run), paths.home()) as (slots, make_workers):
+    with opened_backend(request, len(plan.to_run), paths.home()) as (slots, make_workers):
         plan = plan.timed(history, slots.sort)
         if probe:
             measured = run_probe(plan, roots, slots, reporter(console(errors=True)))

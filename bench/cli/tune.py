@@ -68,9 +68,9 @@ def tune(
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep.plan import Estimator, data_at_hand
-    from bench.sweep.run import opened
+    from bench.sweep.run import opened_backend
     from bench.tune import run, show
-    from bench.tune.stored import opened as opened_searches
+    from bench.tune.stored import opened_searches
     from bench.tune.tuning import check_request, tunings
 
     seeds = check_request(trials, filters.seed)
@@ -90,7 +90,7 @@ def tune(
         from bench.tune.proposals import export
 
         searches, _ = opened_searches(database, home, requests, batch)
-        trials_of = [(search.tuning, search.standing.trials) for search in searches]
+        trials_of = [(search.tuning, search.progress.trials) for search in searches]
         for path in draw(trials_of, plots) if plots is not None else ():
             print(path)
         if optuna is not None:
@@ -98,12 +98,12 @@ def tune(
             print(optuna)
         return 0
     _, history = stored_runs(paths.default_database(), write=False)
-    with opened(request, len(requests) * trials * len(seeds), home) as (slots, make_workers):
+    with opened_backend(request, len(requests) * trials * len(seeds), home) as (slots, make_workers):
         if dry_run:
             searches, timings = opened_searches(database, home, requests, batch)
             estimator, data_gap = Estimator([*history, *timings], slots.sort), data_at_hand(roots)
             rows = [
-                show.progress(search.tuning, search.standing, estimator, data_gap(search.tuning.spec.dataset))
+                show.status(search.tuning, search.progress, estimator, data_gap(search.tuning.spec.dataset))
                 for search in searches
             ]
             if as_json:

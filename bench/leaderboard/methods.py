@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from bench.hyper import HyperParameter, hyper_parameters
 from bench.leaderboard.boards import RunLink, links
-from bench.studies.settings import Column, difference
+from bench.studies.settings import Column, difference_text
 from bench.studies.source import Runs
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, l
     keys = zip(unshown_runs["method"], unshown_runs["column"], unshown_runs["settings"], strict=True)
     for row, (method, column, settings) in enumerate(keys):
         reference = references.setdefault((method, column), settings)
-        parts[method, column, difference(settings, reference)].append(row)
+        parts[method, column, difference_text(settings, reference)].append(row)
     runs_by_method: dict[str, list[OtherRuns]] = defaultdict(list)
     for (method, column, setting), rows in sorted(parts.items()):
         runs_by_method[method].append(OtherRuns(column, setting, links(unshown_runs.take(rows))))

@@ -12,7 +12,7 @@ from bench.studies.measures import Measure
 from bench.studies.results import Results
 from bench.studies.settings import PARTITION, PER_SEED, Column
 from bench.studies.study import Study
-from bench.studies.tuned import Search, budget, mark
+from bench.studies.tuned import SearchSummary, budget, mark
 from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
 
@@ -84,7 +84,7 @@ def _meanings(measures: Sequence[Measure]) -> str:
 
 
 def conditions(
-    study: Study, all_groups: Iterable[Group], default_searches: Iterable[Search] = ()
+    study: Study, all_groups: Iterable[Group], default_searches: Iterable[SearchSummary] = ()
 ) -> tuple[str, ...]:
     """Protocol, seeds and tuning of the runs of a document, and whether some of them are on other clients;
     ``origins`` says the rest.
@@ -107,7 +107,10 @@ def conditions(
 
 
 def origins(
-    study: Study, all_groups: Iterable[Group], results: Results, default_searches: Iterable[Search] = ()
+    study: Study,
+    all_groups: Iterable[Group],
+    results: Results,
+    default_searches: Iterable[SearchSummary] = (),
 ) -> tuple[str, ...]:
     """Protocols by data set, searches, clients that differ, partitions, devices, environments and bundles of
     a document's runs.
@@ -134,7 +137,7 @@ def origins(
     return tuple(f"{head}: {text}." for head, text in parts if text)
 
 
-def _searches(groups: Iterable[Group], default_searches: Iterable[Search]) -> list[tuple[str, str]]:
+def _searches(groups: Iterable[Group], default_searches: Iterable[SearchSummary]) -> list[tuple[str, str]]:
     searches = (*(group.search for group in groups if group.search), *default_searches)
     return sorted({(mark(search), budget(search)) for search in searches})
 

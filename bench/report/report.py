@@ -28,7 +28,7 @@ from bench.report.tuning import tuning
 from bench.studies import frame as frames
 from bench.studies.cells import Cells, Selection
 from bench.studies.collect import plans_of, results_of, selected_cells
-from bench.studies.experiment import Plan
+from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import TITLES, check_kept
 from bench.studies.planned import UsualCells, usual_cells
 from bench.studies.ranking import rank
@@ -71,7 +71,7 @@ def choose(request: Request, studies: dict[str, type[Study]]) -> list[Study]:
     return [studies[name]() for name in names]
 
 
-Plans = dict[str, list[Plan]]
+Plans = dict[str, list[ExperimentPlan]]
 """Study -> its experiments."""
 
 

@@ -14,7 +14,7 @@ from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.cells import Cell, Cells
 from bench.studies.frame import frame
-from bench.studies.measures import BELOW_LOCAL, STD_OVER_CLIENTS, CellReading, Measure, Values
+from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, CellReading, Measure, Values
 from bench.studies.results import Results
 from bench.studies.study import Study
 from bench.studies.wording import interval, number, read_as
@@ -45,7 +45,7 @@ BOTTOM = Measure(
 FROM_CELLS = ["dataset", "scenario", "clients", "method", "n", "mean", "std", "low", "high"]
 """Columns of ``bench.studies.frame`` that stand before the measures."""
 
-MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_LOCAL)
+MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
@@ -62,7 +62,7 @@ def _numbers(study: Study, cells: Sequence[Cell], results: Results) -> pd.DataFr
 def _below_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
     """Clients below the baseline, lines by federations."""
     columns = dict.fromkeys(cell.column for cell in cells)
-    counts = zip(cells, numbers[BELOW_LOCAL.name], strict=True)
+    counts = zip(cells, numbers[BELOW_BASELINE.name], strict=True)
     return pivot(
         "below",
         f"Clients below {study.title_of(study.baseline)}, mean over seeds",
@@ -78,7 +78,7 @@ def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -
     intervals = list(map(interval, numbers["low"], numbers["high"]))
     titles = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
     titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
-    titles[BELOW_LOCAL.name] = f"Below {study.title_of(study.baseline)}"
+    titles[BELOW_BASELINE.name] = f"Below {study.title_of(study.baseline)}"
     rows = numbers.assign(interval=intervals)[list(titles)].map(_text).itertuples(index=False)
     places = [study.column_title(cell.column) for cell in cells]
     labels = [f"{cell.title}, {place}" for cell, place in zip(cells, places, strict=True)]

@@ -20,7 +20,7 @@ from bench.studies.ranking import Ranking, Task, competitors, scores
 from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.tuned import Search
+from bench.studies.tuned import SearchSummary
 from bench.studies.wording import gap, label, number, read_as, with_std
 
 
@@ -33,7 +33,7 @@ class Pair:
 
     default: Cell
     winner: Cell
-    search: Search
+    search: SearchSummary
     test: Comparison | None = None
 
     @property
@@ -70,8 +70,8 @@ def _competing_cells(study: Study, boards: Sequence[Cells], selection: Selection
     return columns
 
 
-def _search(cell: Cell) -> Search | None:
-    """The study whose winner a cell with numbers shows, on the search's own clients."""
+def _search(cell: Cell) -> SearchSummary | None:
+    """The search whose winner a cell with numbers shows, on the search's own clients."""
     if cell.group is None or cell.measured is None:
         return None
     search = cell.group.default_search or cell.group.search

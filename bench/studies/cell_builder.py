@@ -8,14 +8,14 @@ from itertools import product
 
 from bench.grids.experiment import Line, Point
 from bench.studies.cells import Cell, Cells, Key, Selection, reading_of_line
-from bench.studies.experiment import Comparison, Plan
+from bench.studies.experiment import Comparison, ExperimentPlan
 from bench.studies.grading import Grading, grade, margin_of
 from bench.studies.groups import Group
 from bench.studies.measures import CellReading, Measure, measure_of_metric
 from bench.studies.planned import PlannedCell
 from bench.studies.published import Published, values
 from bench.studies.results import Results
-from bench.studies.settings import Column, Reading, difference
+from bench.studies.settings import Column, Reading, difference_text
 from bench.studies.study import Study
 from bench.studies.verdicts import NOT_COMPARABLE, Verdict, missing_verdict
 
@@ -23,7 +23,7 @@ EVERYBODY = {"protocol.participation": 1.0}
 """What papers mean that state nothing else: all clients train in every round."""
 
 
-def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -> Cells:
+def cells_of(study: Study, plan: ExperimentPlan, results: Results, selection: Selection) -> Cells:
     """Every selected cell of an experiment."""
     columns = tuple(column for column in plan.columns if selection.has_column(column))
     lines = plan.lines
@@ -41,7 +41,7 @@ def cells_of(study: Study, plan: Plan, results: Results, selection: Selection) -
 
 
 def _keys(
-    plan: Plan, measures: Collection[Measure], columns: Collection[Column], lines: Collection[Line]
+    plan: ExperimentPlan, measures: Collection[Measure], columns: Collection[Column], lines: Collection[Line]
 ) -> Iterator[Key]:
     experiment = plan.experiment
     for comparison in experiment.comparisons:
@@ -75,7 +75,7 @@ def _with_stored_lines(
 class CellBuilder:
     """Makes the cells of one experiment."""
 
-    def __init__(self, study: Study, plan: Plan, results: Results) -> None:
+    def __init__(self, study: Study, plan: ExperimentPlan, results: Results) -> None:
         self._study, self._plan, self._results = study, plan, results
         self._experiment = plan.experiment
         margin_of(study)  # a wrong one is refused before anything is measured
@@ -134,7 +134,7 @@ class CellBuilder:
             column=column,
             line=line,
             point=point,
-            setting=line.setting or difference({**line.settings, **point.settings}, {}),
+            setting=line.setting or difference_text({**line.settings, **point.settings}, {}),
             stage=reading.stage,
             rule=reading.rule,
             measured=grading.measured,
@@ -258,10 +258,10 @@ def _protocol_differs(study: Study, target: Published, group: Group, varied_keys
         if key in group.settings and key not in varied_keys
     }
     run = {key: group.settings[key] for key in paper_has}
-    run_difference = difference(run, paper_has)
+    run_difference = difference_text(run, paper_has)
     if not run_difference:
         return ""
-    return f"protocol differs: run with {run_difference}, the paper has {difference(paper_has, run)}"
+    return f"protocol differs: run with {run_difference}, the paper has {difference_text(paper_has, run)}"
 
 
 def _missing_runs(group: Group, planned_seeds: Collection[int]) -> str:

@@ -9,7 +9,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
-from bench.studies.experiment import Plan
+from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import check_kept
 from bench.studies.planned import UsualCells, usual_cells
 from bench.studies.results import Results
@@ -27,24 +27,24 @@ class CollectedStudies:
 
 
 def selected_cells(
-    study: Study, plans: Iterable[Plan], results: Results, selection: Selection
+    study: Study, plans: Iterable[ExperimentPlan], results: Results, selection: Selection
 ) -> tuple[Cells, ...]:
     """The selected cells of every experiment that has some."""
     experiments_cells = [cells_of(study, plan, results, selection) for plan in plans]
     return tuple(cells for cells in experiments_cells if cells.by_key)
 
 
-def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[Plan]]:
+def plans_of(studies: Mapping[str, Study | type[Study]]) -> dict[str, list[ExperimentPlan]]:
     """Every experiment of studies by their names."""
     return {
-        name: [Plan(experiment, study.lines) for experiment in study.experiments]
+        name: [ExperimentPlan(experiment, study.lines) for experiment in study.experiments]
         for name, study in studies.items()
     }
 
 
 def results_of(
     source: Source,
-    plans: Mapping[str, Iterable[Plan]],
+    plans: Mapping[str, Iterable[ExperimentPlan]],
     settings: UsualCells,
     metric: Metric = ACCURACY,
     winners: Configurations | None = None,

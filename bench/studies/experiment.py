@@ -13,7 +13,7 @@ from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
 from bench.grids.experiment import Line, Point
 from bench.studies.measures import Measure
 from bench.studies.planned import PlannedCell, hashes, planned_cell
-from bench.studies.settings import Column, difference
+from bench.studies.settings import Column, difference_text
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Experiment:
 Place = tuple[Column, Line, Point]
 
 
-class Plan:
+class ExperimentPlan:
     """An experiment's columns and lines, and the runs that its grid plans for them.
 
     ``lines`` are those of the experiment or, where it has none, the ``rows`` of its study's main tables or
@@ -132,7 +132,7 @@ class Plan:
         planned_lines = {line for _, line, _ in cells}
         for line in () if self.experiment.main else self.lines:
             if line not in planned_lines:
-                settings = difference(line.settings, {})
+                settings = difference_text(line.settings, {})
                 raise RequestError(
                     f"experiment {self.experiment.name}: grid {self.experiment.grid} plans no run of the "
                     f"line {line.title or line.method}{f' [{settings}]' if settings else ''}"
@@ -165,7 +165,7 @@ def _variants(grid: Grid) -> Iterator[Line]:
     for setting in grid.settings:
         for method in grid.methods_of(setting):
             for variant in setting.variants:
-                key = method, difference(variant, {})
+                key = method, difference_text(variant, {})
                 if key not in keys:
                     keys.add(key)
                     yield Line(method, settings=variant)

@@ -15,7 +15,7 @@ from bench.engine import NUMERICS
 from bench.engine.methods import METHODS
 from bench.studies.settings import Column, Settings
 from bench.studies.source import Runs
-from bench.studies.tuned import Search, mark
+from bench.studies.tuned import SearchSummary, mark
 
 Average = Literal["clients", "samples"]
 """``clients``: unweighted mean over clients with samples. ``samples``: pooled over all samples."""
@@ -47,8 +47,8 @@ class Aggregate:
 class Group:
     """The runs of one spec over its seeds.
 
-    ``setting`` says how it differs from the cell's usual spec, ``search`` which study found it, if one did,
-    ``default_search`` which study found nothing better than the usual spec.
+    ``setting`` says how it differs from the cell's usual spec, ``search`` which search found it, if one did,
+    ``default_search`` which search found nothing better than the usual spec.
     """
 
     column: Column
@@ -56,8 +56,8 @@ class Group:
     settings: Settings
     setting: str
     runs: Runs = field(repr=False)
-    search: Search | None = None
-    default_search: Search | None = None
+    search: SearchSummary | None = None
+    default_search: SearchSummary | None = None
 
     @cached_property
     def done(self) -> Runs:

@@ -202,7 +202,7 @@ STD_OVER_CLIENTS = Measure(
     _std_over_clients,
     metric="std_over_clients",
 )
-BELOW_LOCAL = Measure(
+BELOW_BASELINE = Measure(
     "below_local",
     "Clients below Local",
     "number of clients whose test accuracy is lower than under Local with the same seed",
@@ -255,7 +255,7 @@ MEASURES = (
     RECEIVED,
     CLIENT_BEST_VAL,
     STD_OVER_CLIENTS,
-    BELOW_LOCAL,
+    BELOW_BASELINE,
     SERVER_SECONDS,
     PEAK_MEMORY,
     TOTAL_MEGABYTES,

@@ -20,7 +20,15 @@ from bench.selection import client_mean
 from bench.studies.groups import Aggregate, Average, Group, with_marks
 from bench.studies.metric import client_values
 from bench.studies.planned import PlannedCell, UsualCells, settings_in_grid, usual_cells
-from bench.studies.settings import PARTITION, PER_SEED, Column, Settings, difference, is_special, settings_of
+from bench.studies.settings import (
+    PARTITION,
+    PER_SEED,
+    Column,
+    Settings,
+    difference_text,
+    is_special,
+    settings_of,
+)
 from bench.studies.source import OWN, Runs, Source, spec_by_cell
 from bench.studies.tuned import search_of
 from bench.studies.verdicts import between_partitions
@@ -145,7 +153,7 @@ class Results:
 
     def _group_of(self, column: Column, method: str, reference: Settings, runs: Runs) -> Group:
         settings = runs["settings"][0]
-        setting = difference(settings, reference)
+        setting = difference_text(settings, reference)
         if not setting:
             planned_cell = self.usual_cell(column, method)
             runs = _planned_runs(runs, planned_cell.seeds if planned_cell else ())
@@ -154,7 +162,7 @@ class Results:
             )
         search = search_of(runs, self._tunings.behind)
         if search:  # the study stands for all but the partition, of which there may be several
-            setting = difference({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
+            setting = difference_text({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
         return Group(column, method, settings, setting, runs, search)
 
     def usual_cell(self, column: Column, method: str) -> PlannedCell | None:
@@ -323,7 +331,7 @@ class Results:
             self._cells_of_grids[grids] = usual_cells(grids)
         for place, planned_cell in self._cells_of_grids[grids].items():
             for group in self.groups(*place):
-                if not difference(group.settings, planned_cell.settings):
+                if not difference_text(group.settings, planned_cell.settings):
                     yield group
 
     def on_the_same_clients(

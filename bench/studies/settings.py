@@ -60,7 +60,7 @@ def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
     return settings
 
 
-def difference(settings: Settings, reference: Settings) -> str:
+def difference_text(settings: Settings, reference: Settings) -> str:
     """``key=value;...`` for what ``settings`` has other than ``reference``; empty where nothing."""
     return ";".join(
         f"{key}={_text(settings.get(key, ABSENT))}"

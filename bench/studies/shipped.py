@@ -16,7 +16,9 @@ from bench.studies.source import MergedSource, Source
 
 
 @contextmanager
-def opened(url: str | None, own: bool, must_exist: bool = True, folder: Path = SHIPPED) -> Iterator[Source]:
+def opened_results(
+    url: str | None, own: bool, must_exist: bool = True, folder: Path = SHIPPED
+) -> Iterator[Source]:
     """The database at ``url`` (None: the default one, which may be missing) and the shipped bundles, those of
     ``folder``, of which no more is checked than that their files are those that were shipped.
 

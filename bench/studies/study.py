@@ -17,7 +17,7 @@ from bench.studies.experiment import Experiment, Target
 from bench.studies.groups import Average
 from bench.studies.measures import TEST, Measure, accuracy_under
 from bench.studies.published import FOLDER, Key, Published
-from bench.studies.settings import Column, Reading, Settings, difference
+from bench.studies.settings import Column, Reading, Settings, difference_text
 from bench.studies.verdicts import PublishedRuns
 
 
@@ -135,7 +135,7 @@ class Study:
     def line_title(self, line: Line) -> str:
         """A line's name: its title, without one its method's, with the settings that tell it apart."""
         title = line.title or self.title_of(line.method)
-        settings = line.setting if line.title else difference(line.settings, {})
+        settings = line.setting if line.title else difference_text(line.settings, {})
         return f"{title} [{settings}]" if settings else title
 
 

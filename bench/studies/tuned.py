@@ -12,12 +12,12 @@ from bench.tune.record import Record
 
 
 @dataclass(frozen=True)
-class Search:
-    """The study that found the configuration of a cell's runs.
+class SearchSummary:
+    """The search that found the configuration of a cell's runs.
 
     ``is_own``: by the user, not one that comes with the suite. ``on_other_clients``: some of the runs are on
-    other clients than the search. ``counts`` are the trials that the studies behind a row used: its cells are
-    those of one method, one total and one origin.
+    other clients than the search. ``counts`` are the trials that the searches behind a row used: its cells
+    are those of one method, one total and one origin.
     """
 
     record: Record
@@ -39,7 +39,7 @@ class Search:
         )
 
 
-def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Search | None:
+def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> SearchSummary | None:
     """The search that ``find``, of ``bench.tune.apply.Configurations``, knows of all stored runs of a cell:
     the one whose winner they were made with (``behind``), or that the default configuration won in which they
     were made (``kept``).
@@ -53,10 +53,10 @@ def search_of(runs: Runs, find: Callable[[RunSpec], Configuration | None]) -> Se
         return None
     record = configuration.record
     on_other_clients = bool((runs["partition_hash"][runs["state"] == "done"] != record.clients).any())
-    return Search(record, configuration.own, on_other_clients, frozenset({record.used.trials}))
+    return SearchSummary(record, configuration.own, on_other_clients, frozenset({record.used.trials}))
 
 
-def mark(search: Search) -> str:
+def mark(search: SearchSummary) -> str:
     """What rows of tuned cells say: the trials that were granted, and before them those used where they
     are fewer. ``tuned here``: by a search of the user's own.
     """
@@ -65,7 +65,7 @@ def mark(search: Search) -> str:
     return f"tuned{' here' if search.is_own else ''}, {counts}{search.trials} trials"
 
 
-def budget(search: Search) -> str:
+def budget(search: SearchSummary) -> str:
     """The budget that was granted, and whether the search was on other clients."""
     record = search.record
     seeds = ", ".join(map(str, record.seeds))

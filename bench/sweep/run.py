@@ -170,7 +170,7 @@ def refuse_unimplemented(plan: Plan) -> None:
 
 
 @contextmanager
-def opened(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
+def opened_backend(placement: Placement, runs: int, home: Path) -> Iterator[tuple[Slots, MakeWorkers]]:
     """Slots for ``runs`` runs, and what makes runs in them; what a backend has started ends at the end.
     The placement is one that ``check`` accepts.
 

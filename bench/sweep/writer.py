@@ -14,8 +14,8 @@ from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import BusyError, RequestError
 from bench.store import Context, Store, connect
-from bench.store.claims import Claims
 from bench.store.queries import Stored
+from bench.store.run_claims import RunClaims
 from bench.sweep import fingerprint
 from bench.sweep.cluster import NodeResult
 from bench.sweep.federations import Federations
@@ -42,7 +42,7 @@ class Writer:
     before it starts it, and says so again while it runs. Use as a context manager.
 
     ``stopping`` says whether the sweep is to stop now: then a busy database is not waited for, else for
-    ``patience`` seconds. Claims are renewed after ``renew_seconds``, and ``environment`` describes this
+    ``patience`` seconds. RunClaims are renewed after ``renew_seconds``, and ``environment`` describes this
     machine for a device and a number of threads.
     """
 
@@ -63,7 +63,7 @@ class Writer:
         self._environment = environment
         self._renew_seconds = renew_seconds
         self._patience = patience
-        self._claims = Claims(store)
+        self._claims = RunClaims(store)
         self._renewed = time.monotonic()
 
     def __enter__(self) -> Self:

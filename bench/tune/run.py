@@ -19,11 +19,11 @@ from bench.sweep.run import sweep
 from bench.sweep.workers import LocalWorkers, MakeWorkers
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial
-from bench.tune.search import Standing
-from bench.tune.stored import Search, opened, read
+from bench.tune.search import SearchProgress
+from bench.tune.stored import Search, opened_searches, read
 from bench.tune.tuning import Tuning
 
-OnTrial = Callable[[Tuning, Standing, Trial], None]
+OnTrial = Callable[[Tuning, SearchProgress, Trial], None]
 """Hears of every trial that has ended."""
 
 
@@ -63,19 +63,19 @@ class Searches:
         steps = []
         for search in searches:
             for new_trial in search.look():
-                self._on_trial(search.tuning, search.standing, new_trial)
+                self._on_trial(search.tuning, search.progress, new_trial)
                 for spec in search.tuning.specs(new_trial.parameters):  # nothing goes on from these any more
                     trial.rung_path(self._home / "checkpoints", spec).unlink(missing_ok=True)
             steps += self._next_steps(search)
         return steps
 
     def _next_steps(self, search: Search) -> list[Step]:
-        title, standing = search.tuning.title, search.standing
+        title, progress = search.tuning.title, search.progress
         if search.hopeless:
             self.failed[title] = search.hopeless
-        elif standing.ended:
+        elif progress.ended:
             try:
-                result = record.record(search.tuning, search.clients, standing.trials)
+                result = record.record(search.tuning, search.clients, progress.trials)
                 self.records.append((result, record.write(self._home / "tuned", result)))
             except record.NoWinnerError as error:
                 self.failed[title] = str(error)
@@ -134,7 +134,7 @@ def tune(
     at_hand = [tuning for tuning in tunings if tuning.title not in failures]
     if not at_hand:
         raise NoDataError(next(iter(failures.values())))
-    searches, timings = opened(database, home, at_hand, width, federations.hashes)
+    searches, timings = opened_searches(database, home, at_hand, width, federations.hashes)
     follow_up = Searches(searches, home, on_trial, failures)
     plan = Plan(tuple(follow_up.first()), (*history, *timings))
     outcome = sweep(

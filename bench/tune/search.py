@@ -49,7 +49,7 @@ Runs = dict[int, dict[int, TrialRun]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class SearchProgress:
     """How far a search is: the trials that have ended, in order, the runs that come next, and which part of
     the budget is used up (empty while it goes on).
     """
@@ -78,7 +78,9 @@ def least_epochs(tuning: Tuning) -> float:
     return len(tuning.seeds) * (warm_up + rungs(spec)[0] * spec.protocol.local_epochs * share)
 
 
-def standing(tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], width: int) -> Standing:
+def progress_of(
+    tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], width: int
+) -> SearchProgress:
     """Where a search stands whose trials come ``width`` at a time.
 
     ``history`` are the configurations that have runs, those whose first run was stored earlier first.
@@ -100,14 +102,14 @@ def standing(tuning: Tuning, history: Sequence[tuple[dict[str, Value], Runs]], w
         ]
         if len(batch_trials) < len(parts):
             specs = [spec for part in parts if isinstance(part, list) for spec in part]
-            return Standing(tuple(trials), tuple(specs))
+            return SearchProgress(tuple(trials), tuple(specs))
         batch, queue = dict(queue[:width]), queue[width:]
         size = _size(tuning, trials, width)
         if len(batch) < size:
             for parameters in propose(tuning, trials, size):
                 if len(batch) < size:
                     batch.setdefault(tuning.place(parameters), (parameters, {}))
-    return Standing(tuple(trials), (), ended(tuning, trials))
+    return SearchProgress(tuple(trials), (), ended(tuning, trials))
 
 
 def _size(tuning: Tuning, trials: Sequence[Trial], width: int) -> int:

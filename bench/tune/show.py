@@ -13,7 +13,7 @@ from bench.sweep.plan import Estimator
 from bench.sweep.show import duration
 from bench.tune.record import Record, Trial, best_of, client_epochs
 from bench.tune.run import Searches
-from bench.tune.search import Standing
+from bench.tune.search import SearchProgress
 from bench.tune.tuning import Tuning, Value
 
 TEXTS = ("cell", "state")
@@ -21,44 +21,44 @@ COLUMNS = ("cell", "space", "trials", "client epochs", "best", "time", "state")
 
 
 @dataclass(frozen=True)
-class Progress:
+class SearchStatus:
     """How far a search is. ``seconds`` is what the rest takes if no trial is stopped, one run after the
     other; None where no like run is known. ``lacking`` says why its data are not at hand.
     """
 
     tuning: Tuning
-    standing: Standing
+    progress: SearchProgress
     seconds: float | None
     lacking: str = ""
 
     @property
     def client_epochs(self) -> float:
         """Used so far."""
-        return client_epochs(self.standing.trials)
+        return client_epochs(self.progress.trials)
 
     @property
     def best(self) -> float | None:
         """The best validation accuracy so far."""
-        lead = best_of(self.standing.trials)
+        lead = best_of(self.progress.trials)
         return None if lead is None else lead.validation
 
 
-def progress(tuning: Tuning, standing: Standing, history: Estimator, data_gap: str) -> Progress:
+def status(tuning: Tuning, progress: SearchProgress, history: Estimator, data_gap: str) -> SearchStatus:
     """How far a search is, with the time that its unused client epochs take, by its own trials or else by
     stored runs.
     """
-    used_epochs = client_epochs(standing.trials)
+    used_epochs = client_epochs(progress.trials)
     seconds: float | None = 0.0
-    if not standing.ended:
+    if not progress.ended:
         run = history.seconds(tuning.spec)
         rate = None if run is None else run * len(tuning.seeds) / tuning.run_epochs
         if used_epochs:
-            rate = sum(trial.seconds for trial in standing.trials) / used_epochs
+            rate = sum(trial.seconds for trial in progress.trials) / used_epochs
         seconds = None if rate is None else rate * (tuning.budget - used_epochs)
-    return Progress(tuning, standing, seconds, data_gap)
+    return SearchStatus(tuning, progress, seconds, data_gap)
 
 
-def table(searches: Sequence[Progress]) -> Table:
+def table(searches: Sequence[SearchStatus]) -> Table:
     """One row a search."""
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1))
     for title in COLUMNS:
@@ -66,11 +66,11 @@ def table(searches: Sequence[Progress]) -> Table:
             title, justify="left" if title in TEXTS else "right", overflow="fold", no_wrap=title not in TEXTS
         )
     for entry in searches:
-        spec, tuning, end = entry.tuning.spec, entry.tuning, entry.standing.ended
+        spec, tuning, end = entry.tuning.spec, entry.tuning, entry.progress.ended
         grid.add_row(
             f"{spec.dataset}/{spec.scenario}/{spec.clients}/{spec.method}",
             f"{tuning.size:,}",
-            f"{len(entry.standing.trials)}/{tuning.trials}",
+            f"{len(entry.progress.trials)}/{tuning.trials}",
             f"{entry.client_epochs:,.0f}/{tuning.budget:,}",
             percent(entry.best),
             "unknown" if entry.seconds is None else duration(entry.seconds) if entry.seconds else "-",
@@ -79,14 +79,14 @@ def table(searches: Sequence[Progress]) -> Table:
     return grid
 
 
-def side_by_side(searches: Sequence[Progress], width: int) -> int:
+def side_by_side(searches: Sequence[SearchStatus], width: int) -> int:
     """Runs that some searches can have at a time: a trial of each seed, ``width`` trials of each search."""
     return sum(width * len(entry.tuning.seeds) for entry in searches)
 
 
-def cost(searches: Sequence[Progress], slots: int, width: int) -> str:
+def cost(searches: Sequence[SearchStatus], slots: int, width: int) -> str:
     """How many searches are to be done, and how long that takes if no trial is stopped."""
-    to_do = [entry for entry in searches if not entry.standing.ended and not entry.lacking]
+    to_do = [entry for entry in searches if not entry.progress.ended and not entry.lacking]
     times = [(entry, entry.seconds) for entry in to_do if entry.seconds is not None]
     text = f"{len(searches)} search{'' if len(searches) == 1 else 'es'}, {len(to_do)} to do"
     if times:
@@ -109,9 +109,9 @@ def settings(parameters: Mapping[str, Value]) -> str:
     return " ".join(f"{key}={value}" for key, value in parameters.items())
 
 
-def line(tuning: Tuning, standing: Standing, trial: Trial) -> str:
+def line(tuning: Tuning, progress: SearchProgress, trial: Trial) -> str:
     """One line on a trial that has ended."""
-    lead = best_of(standing.trials)
+    lead = best_of(progress.trials)
     score_text = "" if trial.validation is None else f", validation {percent(trial.validation)}"
     reason = f" ({trial.reason})" if trial.reason else ""
     best_text = percent(lead.validation if lead else None)
@@ -132,7 +132,7 @@ def result(record: Record) -> str:
     )
 
 
-def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int) -> dict[str, Any]:
+def as_json(searches: Sequence[SearchStatus], skipped: Mapping[str, str], slots: int) -> dict[str, Any]:
     """A dry run for programs."""
     rows = [
         {
@@ -142,11 +142,11 @@ def as_json(searches: Sequence[Progress], skipped: Mapping[str, str], slots: int
             "scenario": entry.tuning.spec.scenario,
             "clients": entry.tuning.spec.clients,
             "space": {key: list(values) for key, values in entry.tuning.space.items()},
-            "trials": {"done": len(entry.standing.trials), "asked": entry.tuning.trials},
+            "trials": {"done": len(entry.progress.trials), "asked": entry.tuning.trials},
             "client_epochs": {"used": entry.client_epochs, "asked": entry.tuning.budget},
             "best_validation": entry.best,
             "seconds": entry.seconds,
-            "ended": entry.standing.ended,
+            "ended": entry.progress.ended,
             "lacking": entry.lacking,
         }
         for entry in searches

@@ -14,7 +14,7 @@ from bench.store.queries import Timing
 from bench.store.store import stored_runs
 from bench.sweep.plan import Step, planned
 from bench.tune.record import EPSILON, Trial, client_epochs
-from bench.tune.search import Runs, Standing, TrialRun, least_epochs, standing
+from bench.tune.search import Runs, SearchProgress, TrialRun, least_epochs, progress_of
 from bench.tune.trial import CLIENT_EPOCHS
 from bench.tune.tuning import STAGE, Tuning, Value
 
@@ -31,7 +31,7 @@ class Search:
     def __init__(self, tuning: Tuning, width: int, clients: str) -> None:
         self.tuning = tuning
         self.clients = clients
-        self.standing = Standing()
+        self.progress = SearchProgress()
         self.asked: set[str] = set()
         self.hopeless = ""
         self._width = width
@@ -59,13 +59,13 @@ class Search:
 
     def look(self) -> list[Trial]:
         """Look where the search stands now; returned are the trials that have ended since the last look."""
-        parameters = [trial.parameters for trial in self.standing.trials]
+        parameters = [trial.parameters for trial in self.progress.trials]
 
         def first(entry: tuple[dict[str, Value], Runs]) -> int:
             return min(run.number for seeds in entry[1].values() for run in seeds.values())
 
-        self.standing = standing(self.tuning, sorted(self._runs.values(), key=first), self._width)
-        return [trial for trial in self.standing.trials if trial.parameters not in parameters]
+        self.progress = progress_of(self.tuning, sorted(self._runs.values(), key=first), self._width)
+        return [trial for trial in self.progress.trials if trial.parameters not in parameters]
 
     def check_total(self) -> None:
         """Refuse a total that lies below what was done, or that no trial fits into.
@@ -82,7 +82,7 @@ class Search:
                 f"{math.ceil(least / self.tuning.run_epochs)} or more, or more rounds"
             )
         count = len(self._runs)
-        epochs = client_epochs(self.standing.trials)
+        epochs = client_epochs(self.progress.trials)
         floor = max(count, math.ceil((epochs - EPSILON) / self.tuning.run_epochs))
         if floor > self.tuning.trials:
             raise RequestError(
@@ -94,7 +94,7 @@ class Search:
         """The runs that come next and were not asked for before."""
         if self.hopeless:
             return []
-        specs = [spec for spec in self.standing.to_run if spec.hash not in self.asked]
+        specs = [spec for spec in self.progress.to_run if spec.hash not in self.asked]
         self.asked |= {spec.hash for spec in specs}
         return [Step(planned(spec), "missing", to_run=True) for spec in specs]
 
@@ -132,7 +132,7 @@ def read(store: Store, searches: Sequence[Search], hashes: Collection[str] | Non
             search.take(spec, run, row["partition_hash"])
 
 
-def opened(
+def opened_searches(
     database: str,
     home: Path,
     tunings: Sequence[Tuning],

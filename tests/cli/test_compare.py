@@ -25,11 +25,11 @@ from bench.compare import (
 )
 from bench.errors import RequestError
 from bench.grids import Filters, Planned, expand, load_grid
-from bench.report.standing import sentences, standings
+from bench.report.compare_summary import sentences, standings
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.queries import Stored
-from bench.studies.experiment import Plan as Experiments
+from bench.studies.experiment import ExperimentPlan
 from bench.studies.results import Results
 from bench.sweep import fingerprint
 from bench.sweep.plan import Plan, make_plan
@@ -142,7 +142,7 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
         "bench.store.store.stored_runs", lambda url, write: (stored_like(runs[:1], "before"), [])
     )
     monkeypatch.setattr("bench.sweep.run.sweep", sweep)
-    monkeypatch.setattr("bench.studies.shipped.opened", lambda url, **_: nullcontext(database))
+    monkeypatch.setattr("bench.studies.shipped.opened_results", lambda url, **_: nullcontext(database))
     asked = ["compare", str(EXAMPLE), "-d", "cora", "-k", "10", "--seed", "0-1"]
     with pytest.raises(SystemExit) as ended:
         main([*asked, "--out", str(tmp_path / "out")])
@@ -169,7 +169,7 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     assert {spec.hyper["temperature"] for spec in specs} == {0.5}
     guest = with_guest(study, method, {"method.temperature": 0.5})()
     (table,) = [table for table in guest.experiments if table.guests and table.grid == "fedaghn_reduced"]
-    planned = Experiments(table, guest.lines)
+    planned = ExperimentPlan(table, guest.lines)
     lines = {line.method: line for line in planned.lines}
     # The table shows exactly the planned runs, at the points at which it shows the baseline's.
     assert {spec.hash for spec in specs} <= planned.hashes

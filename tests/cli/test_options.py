@@ -97,13 +97,13 @@ def test_where_and_how_runs_are_made_reaches_the_sweep(
 def test_an_engine_gets_what_is_said_of_it(
     swept: Callable[..., dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, local = [], run.opened
+    asked, local = [], run.opened_backend
 
-    def opened(request: Any, runs: int, home: Path) -> Any:
+    def opened_backend(request: Any, runs: int, home: Path) -> Any:
         asked.append((request.backend, request.address, request.devices, tuple(request.slurm), runs))
         return local(replace(request, backend="local", address=None, slurm=()), runs, home)
 
-    monkeypatch.setattr(run, "opened", opened)
+    monkeypatch.setattr(run, "opened_backend", opened_backend)
     for package in policy.PACKAGES.values():  # as if the extras were installed
         (tmp_path / f"{package}.py").touch()
     monkeypatch.syspath_prepend(tmp_path)

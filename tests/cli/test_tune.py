@@ -10,7 +10,7 @@ from bench.errors import RequestError
 from bench.grids import Filters, expand
 from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides
-from bench.studies.shipped import opened
+from bench.studies.shipped import opened_results
 from bench.tune.apply import configurations, tuned
 
 from .conftest import Bench
@@ -112,6 +112,6 @@ def test_a_report_refuses_a_database_of_searches(home: Path, bench: Bench) -> No
     assert bench(LOCAL).code == 0
     with (
         pytest.raises(RequestError, match="searches"),
-        opened(f"sqlite:///{home / 'tuning.db'}", own=True),
+        opened_results(f"sqlite:///{home / 'tuning.db'}", own=True),
     ):
         pass

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from stored_runs import MemoryStore
 
-from bench.studies.whole_frames import whole_frame
+from bench.studies.frame_rows import whole_frame
 
 PAGE = Path(__file__).parents[2] / "docs" / "results-format.md"
 

@@ -17,7 +17,7 @@ from bench.grids import load_grid, plan
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Selection
-from bench.studies.experiment import Line, Plan
+from bench.studies.experiment import ExperimentPlan, Line
 from bench.studies.experiment_files import read
 from bench.studies.results import Results
 from bench.studies.settings import Reading
@@ -93,7 +93,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
             seconds={"total": float(steps[-1])},
         )
     results = Results(database, {})
-    cells = cells_of(Toy(), Plan(experiment, LINES), results, Selection())
+    cells = cells_of(Toy(), ExperimentPlan(experiment, LINES), results, Selection())
     kinds: dict[str, list[Figure]] = {}
     for figure in figures(cells, results):
         kinds.setdefault(figure.name.split("_")[2], []).append(figure)

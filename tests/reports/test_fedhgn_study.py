@@ -21,7 +21,7 @@ from bench.spec import RunSpec
 from bench.studies import measures
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cell, Cells, Selection
-from bench.studies.experiment import Comparison, Experiment, Plan, Target
+from bench.studies.experiment import Comparison, Experiment, ExperimentPlan, Target
 from bench.studies.planned import usual_cells
 from bench.studies.published import published
 from bench.studies.results import Results
@@ -61,7 +61,7 @@ def mean(cell: Cell) -> float:
 
 @pytest.mark.parametrize("experiment", experiments(FedHGN), ids=lambda each: each.name)
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
-    plan = Plan(experiment)
+    plan = ExperimentPlan(experiment)
     runs = {digest for each in plan.runs.values() for digest in each.hashes}
     assert runs == {each.spec.hash for each in expand(load_grid(experiment.grid)) if each.spec}
     assert {line for _, line, _ in plan.runs} == set(plan.lines)
@@ -310,7 +310,7 @@ def test_experiments_name_methods_and_data_sets_as_the_main_tables_do() -> None:
             grid="fedhgn_simple",
             measures=(measures.TEST,),
         )
-        found = cells_of(STUDY, Plan(simple), Results(database, {}), Selection())
+        found = cells_of(STUDY, ExperimentPlan(simple), Results(database, {}), Selection())
         return {
             cell.method: (cell.target.mean if cell.target else None, cell.reason.split(";")[0])
             for cell in found

@@ -138,7 +138,7 @@ def test_a_damaged_shipped_bundle_is_left_out(
             write_bundle(store, store.runs(), tmp_path / "measured" / name)
     (tmp_path / "measured" / "first" / "curves.parquet").write_bytes(b"")
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    with shipped.opened(None, own=False, folder=tmp_path / "measured") as source:
+    with shipped.opened_results(None, own=False, folder=tmp_path / "measured") as source:
         assert source.runs()["origin"].tolist() == ["second"]
     warning = capsys.readouterr().err
     assert warning.startswith("bench: warning: left out: bundle ")

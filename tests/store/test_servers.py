@@ -23,8 +23,8 @@ from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.store import Store, connect, migrate, open_store
-from bench.store.claims import Claims
 from bench.store.models import Claim
+from bench.store.run_claims import RunClaims
 from bench.store.store import stored_runs
 
 WRITERS, RUNS_EACH = 32, 5
@@ -141,7 +141,7 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
     url = server()
 
     def ask(store: Store) -> list[object]:
-        claims = Claims(store)
+        claims = RunClaims(store)
         return [store.stored("a"), len(store.runs()), claims.take("a"), claims.release()]
 
     def lose_half(store: Store) -> None:
@@ -155,7 +155,7 @@ def test_a_server_that_is_away_is_busy_and_is_found_again(server: Callable[[], s
         expected = ask(store)
         with away(url):
             reads = (lambda: store.stored("a"), store.runs, store.history)
-            for call in (*reads, Claims(store).renew, lambda: open_store(url, create=True)):
+            for call in (*reads, RunClaims(store).renew, lambda: open_store(url, create=True)):
                 with pytest.raises(BusyError, match=r"database postgresql.*: cannot open it") as error:
                     call()
                 assert "\n" not in str(error.value)
@@ -335,12 +335,12 @@ def test_a_backup_is_the_database_at_one_moment(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if "copy" in path.name) == ["copy.db"]
 
 
-# Claims -------------------------------------------------------------------------------------------
+# RunClaims -------------------------------------------------------------------------------------------
 
 
 def test_a_run_is_claimed_once(url: str) -> None:
     with open_store(url, create=True) as one, open_store(url, create=True) as other:
-        ours, theirs = Claims(one), Claims(other)
+        ours, theirs = RunClaims(one), RunClaims(other)
         assert ours.take("a")
         assert ours.take("a")  # again, by its owner
         assert not theirs.take("a")
@@ -355,7 +355,7 @@ def test_a_run_is_claimed_once(url: str) -> None:
 @pytest.mark.slow
 def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
     with open_store(url, create=True) as one, open_store(url, create=True) as other:
-        ours, theirs = Claims(one, lease=3.0), Claims(other, lease=3.0)
+        ours, theirs = RunClaims(one, lease=3.0), RunClaims(other, lease=3.0)
         assert ours.take("a")
         assert ours.take("b")
         time.sleep(1.6)
@@ -371,7 +371,7 @@ def test_a_claim_that_is_not_renewed_expires(url: str) -> None:
 
 def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: str) -> None:
     with open_store(url, create=True) as store:
-        killed, running, ended = Claims(store, lease=0.0), Claims(store), Claims(store)
+        killed, running, ended = RunClaims(store, lease=0.0), RunClaims(store), RunClaims(store)
         for name, claims in (("a", killed), ("b", running), ("c", ended)):
             assert claims.take(name)
         ended.release()
@@ -382,16 +382,16 @@ def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: 
 CLAIMING = """
 import sys
 from bench.store import open_store
-from bench.store.claims import Claims
+from bench.store.run_claims import RunClaims
 with open_store(sys.argv[1], create=True) as store:
-    print(Claims(store).take("a"), flush=True)
+    print(RunClaims(store).take("a"), flush=True)
     sys.stdin.readline()
 """
 
 
 def test_a_claim_ends_with_the_process_of_its_owner(url: str) -> None:
     with open_store(url, create=True) as store:
-        claims = Claims(store)
+        claims = RunClaims(store)
         with subprocess.Popen(
             [sys.executable, "-c", CLAIMING, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as other:
@@ -411,7 +411,7 @@ def test_a_user_who_may_only_read_is_told_in_one_line(server: Callable[[], str])
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
     with open_store(url.replace("postgres@", "reader@"), create=True) as store:
         with pytest.raises(RequestError, match=r"cannot write to the .*: permission denied") as raised:
-            Claims(store).take("a")
+            RunClaims(store).take("a")
         assert store.runs().empty
     assert "\n" not in str(raised.value)
 
@@ -429,10 +429,10 @@ def test_a_sweep_whose_process_cannot_be_seen_is_not_taken_for_dead(
             with monkeypatch.context() as there:
                 if not seen:
                     there.setattr(process, sign, tmp_path / "other")
-                theirs = Claims(store)
+                theirs = RunClaims(store)
             theirs.owner = theirs.owner.replace(f":{os.getpid()}:", f":{ended.pid}:")
             assert theirs.take(f"seen: {seen}")
-            assert Claims(store).take(f"seen: {seen}") is seen
+            assert RunClaims(store).take(f"seen: {seen}") is seen
 
 
 def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
@@ -442,7 +442,7 @@ def test_of_many_who_ask_one_gets_each_run(url: str) -> None:
 
     def ask(order: int) -> list[str]:
         with open_store(url, create=True) as store:
-            claims = Claims(store)
+            claims = RunClaims(store)
             mixed = np.random.default_rng(order).permutation(hashes).tolist()
             return [name for name in mixed if claims.take(name)]
 

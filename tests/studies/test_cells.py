@@ -23,7 +23,7 @@ from bench.studies.measures import TEST, CellReading
 from bench.studies.planned import PlannedCell, UsualCells, usual_cells
 from bench.studies.published import published
 from bench.studies.results import Results
-from bench.studies.settings import PER_SEED, Column, difference, settings_of
+from bench.studies.settings import PER_SEED, Column, difference_text, settings_of
 from bench.studies.verdicts import PublishedRuns
 
 CORA_10 = Column("cora", "non-overlapping", 10)
@@ -446,8 +446,8 @@ def test_settings_are_named_as_on_the_command_line() -> None:
         RunSpec(dataset="d", scenario="s", clients=1, method="m", seed=0, hyper={"mu": 0.1})
     )
     other = {**reference, "method.mu": 0.5, "protocol.rounds": 8}
-    assert difference(other, reference) == "method.mu=0.5;protocol.rounds=8"
-    assert difference(reference, reference) == ""
+    assert difference_text(other, reference) == "method.mu=0.5;protocol.rounds=8"
+    assert difference_text(reference, reference) == ""
 
 
 def test_clients_without_test_samples_do_not_count() -> None:

@@ -18,7 +18,7 @@ from bench.report.tables import document
 from bench.spec import RunSpec
 from bench.studies.cell_builder import cells_of
 from bench.studies.cells import Cells, Selection
-from bench.studies.experiment import Line, Plan
+from bench.studies.experiment import ExperimentPlan, Line
 from bench.studies.experiment_files import read
 from bench.studies.results import Results
 from bench.studies.settings import Reading
@@ -227,7 +227,7 @@ def test_a_line_of_which_nothing_is_planned_is_refused(tmp_path: Path) -> None:
     study = study_in(tmp_path)
     (experiment,) = study.experiments
     strange = Line("fedprox", "Strange", {"method.mu": 0.7})
-    plan = Plan(experiment)
+    plan = ExperimentPlan(experiment)
     plan.lines = (*plan.lines, strange)
     with pytest.raises(RequestError, match="plans no run of the line Strange"):
         plan.runs  # noqa: B018

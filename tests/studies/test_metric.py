@@ -11,7 +11,7 @@ from bench.report.report import compose
 from bench.report.request import Request
 from bench.resolve import resolve
 from bench.studies.frame import frame
-from bench.studies.whole_frames import whole_frame
+from bench.studies.frame_rows import whole_frame
 
 MAJORITY = [[[90, 0], [10, 0]], [[0, 60], [0, 40]]]
 """Two clients for whose items one class is predicted: macro-F1 is (180 / 190) / 2 and (80 / 140) / 2."""

@@ -189,7 +189,7 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def report_on(measured: Path, out: Path, url: str | None = None, own: bool = False) -> dict[str, int]:
     """Write a report on Cora, 10 clients; how many of its runs are from which bundle."""
     request = Request(datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
-    with shipped.opened(url, own, folder=measured) as source:
+    with shipped.opened_results(url, own, folder=measured) as source:
         return report_of(source, out, request, PlannedToy).printout.shipped
 
 
@@ -259,7 +259,7 @@ def test_a_row_that_several_clients_get_is_sent_up_once(
 ) -> None:
     """Earlier runs counted it once for each of them, and no version tells these apart."""
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
-    with shipped.opened(None, own=False) as source:
+    with shipped.opened_results(None, own=False) as source:
         runs = source.runs(method=method)
     assert len(runs)
     assert (runs["bytes_up"] < runs["bytes_down"]).all()

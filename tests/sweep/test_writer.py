@@ -30,8 +30,8 @@ from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
 from bench.store import Store, claims, connect, open_store
-from bench.store.claims import LEASE, Claims
 from bench.store.queries import Stored
+from bench.store.run_claims import LEASE, RunClaims
 from bench.store.store import now
 from bench.sweep import status, writer
 from bench.sweep.federations import Federations
@@ -89,7 +89,7 @@ def test_what_another_sweep_is_at_is_waited_for(tmp_path: Path) -> None:
     first = planned[0].spec
     assert first is not None
     with open_store(work.url, create=True) as store:
-        other = Claims(store)  # of this very process, which is alive
+        other = RunClaims(store)  # of this very process, which is alive
         assert other.take(first.hash)
         released: list[float] = []
 
@@ -113,7 +113,7 @@ def test_claims_of_dead_sweeps_on_this_host_hold_up_nobody(tmp_path: Path) -> No
     with open_store(work.url, create=True) as store:
         for each, number, earlier in zip(planned, (ended.pid, os.getpid()), (0, 100), strict=True):
             assert each.spec is not None
-            dead = Claims(store)
+            dead = RunClaims(store)
             place, _, began, token = dead.owner.split(":")
             dead.owner = f"{place}:{number}:{float(began) - earlier}:{token}"
             assert dead.take(each.spec.hash)

@@ -27,7 +27,7 @@ from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
 from bench.tune.record import Record, parse
 from bench.tune.run import Lines, Searches, tune
-from bench.tune.stored import opened
+from bench.tune.stored import opened_searches
 from bench.tune.tuning import Tuning
 
 from .tune_toys import PLAIN, ROUNDS, Here, answer, any_federation, cpu, go_on, room, tuning
@@ -209,7 +209,7 @@ def test_a_database_that_does_not_fit_is_refused_and_stays(
     assert "\n" not in str(caught.value)
     if "partition_hash" not in statement:  # a dry run does not build the clients
         with pytest.raises(RequestError, match=message):
-            opened(url(tmp_path), tmp_path, searches, 1)
+            opened_searches(url(tmp_path), tmp_path, searches, 1)
     assert rows(tmp_path) == before
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bench.spec import RunSpec
 from bench.tune.record import best_of
-from bench.tune.search import COMPLETED, TrialRun, rungs, standing
+from bench.tune.search import COMPLETED, TrialRun, progress_of, rungs
 
 from .tune_toys import EPOCHS, PLAIN, ROUNDS, final, go_on, plain, reached, tuning, warm
 
@@ -204,5 +204,5 @@ def test_runs_that_cannot_go_on_are_looked_at_once() -> None:
     """CFL's first split follows from the number of rounds."""
     search = tuning("cfl", trials=3)
     assert rungs(search.spec) == [ROUNDS]
-    where = standing(search, [], 1)
+    where = progress_of(search, [], 1)
     assert {spec.protocol.rounds for spec in where.to_run} == {ROUNDS}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.tune.search import Standing
-from bench.tune.show import Progress, cost
+from bench.tune.search import SearchProgress
+from bench.tune.show import SearchStatus, cost
 
 from .tune_toys import go_on, tuning
 
@@ -25,9 +25,9 @@ NINE, ONE = tuning(trials=9), tuning(trials=1)
 def test_a_dry_run_says_what_the_rest_takes_without_pruning(
     searches: list[float], slots: int, width: int, seconds: float
 ) -> None:
-    rows = [Progress(NINE, Standing(), search) for search in searches]
-    lacking = Progress(NINE, Standing(), 1000.0, "not in any data root")
-    done = Progress(ONE, go_on(ONE)[0], 1000.0)
+    rows = [SearchStatus(NINE, SearchProgress(), search) for search in searches]
+    lacking = SearchStatus(NINE, SearchProgress(), 1000.0, "not in any data root")
+    done = SearchStatus(ONE, go_on(ONE)[0], 1000.0)
     text = cost([*rows, lacking, done], slots, width)
     time = f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.0f} min"
     assert f"{len(rows) + 2} searches, {len(rows)} to do, {time} on {slots} at a time" in text

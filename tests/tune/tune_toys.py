@@ -21,7 +21,7 @@ from bench.sweep.order import Execute, Order, attempt
 from bench.sweep.policy import Demand, Slots
 from bench.sweep.workers import Lost
 from bench.tune.record import Record, record, write
-from bench.tune.search import Runs, Standing, TrialRun, standing
+from bench.tune.search import Runs, SearchProgress, TrialRun, progress_of
 from bench.tune.trial import without_test_items
 from bench.tune.tuning import Space, Tuning, Value, search_space
 
@@ -92,12 +92,12 @@ def go_on(
     stored: Stored | None = None,
     most: int = 10_000,
     order: random.Random | None = None,
-) -> tuple[Standing, Stored]:
+) -> tuple[SearchProgress, Stored]:
     """A search driven on, at most so many runs further; side by side, runs end in any ``order``."""
     stored = {} if stored is None else stored
     count = sum(len(seeds) for _, runs in stored.values() for seeds in runs.values())
     while True:
-        where = standing(search, list(stored.values()), width)
+        where = progress_of(search, list(stored.values()), width)
         if not where.to_run or not most:
             return where, stored
         spec = order.choice(where.to_run) if order else where.to_run[0]

@@ -1,7 +1,7 @@
 """The frames of ``bench.frames`` with all their rows: runs as they are stored, and what studies say of them.
 
 Cells and ranks need torch (the settings of methods), so that ``bench.frames`` has this as its own process:
-``python -m bench.studies.whole_frames NAME FILE [URL or null, true for the database alone, metric]``.
+``python -m bench.studies.frame_rows NAME FILE [URL or null, true for the database alone, metric]``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
 from bench.studies.metric import check_kept, client_values
-from bench.studies.shipped import opened
+from bench.studies.shipped import opened_results
 from bench.studies.source import OWN, Source
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def of_studies(source: Source) -> dict[str, pd.DataFrame]:
 if __name__ == "__main__":
     try:
         url, own_alone, metric = json.loads(sys.argv[3])
-        with opened(url, own_alone) as results:
+        with opened_results(url, own_alone) as results:
             whole_frame(sys.argv[1], results, metric).to_parquet(sys.argv[2], index=False)
     except RequestError as error:
         sys.exit(f"bench: {error}")

@@ -26,7 +26,7 @@ CLOCKS = {
 }
 
 
-class Claims:
+class RunClaims:
     """The claims of one sweep on a database; all that it does raises ``RequestError`` where that cannot be
     written.
     """

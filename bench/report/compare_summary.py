@@ -8,7 +8,7 @@ from bench.report.table import Table, listing
 from bench.statistics.paired import Comparison, Verdict
 from bench.studies.cells import Cell
 from bench.studies.groups import Aggregate, Group
-from bench.studies.measures import BELOW_LOCAL
+from bench.studies.measures import BELOW_BASELINE
 from bench.studies.ranking import Ranking, Task
 from bench.studies.results import Results
 from bench.studies.study import Study
@@ -62,7 +62,7 @@ def standings(study: Study, ranking: Ranking, method: str, results: Results) -> 
         if cell and cell.measured and cell.group:
             comparisons = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
             pairs = {pair.second: pair for pair in comparisons if pair.first == method}
-            below_counts = BELOW_LOCAL.of(cell.read(results, study.average))
+            below_counts = BELOW_BASELINE.of(cell.read(results, study.average))
             mean_below = Aggregate(below_counts).mean if below_counts else None
             all_standings.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
     return all_standings
