@@ -12,6 +12,8 @@ from bench.studies.cells import Cell, Cells
 from bench.studies.settings import Column
 from bench.studies.verdicts import STATES
 
+OWN_RUNS = "runs of your own, beside those that come with the suite"
+
 LISTED = 3
 """Up to so many columns a note names."""
 
@@ -27,7 +29,8 @@ def place_of(cells: Cells, column: Column) -> str:
 
 def notes(cells: Cells) -> tuple[str, ...]:
     """Why cells are missing or not comparable: one note a verdict and reason, or version of numbers, with
-    its lines and their columns, or how many they are. Columns of which nothing was run are named once.
+    its lines and their columns, or how many they are; and whose runs they are where a table has the user's
+    and others. Columns of which nothing was run are named once.
     """
 
     def name(column: Column, point: Point | None = None) -> str:
@@ -39,6 +42,8 @@ def notes(cells: Cells) -> tuple[str, ...]:
     names = [name(column, point) for column in run_columns for point in own_points]
     published_at: dict[str, set[str]] = defaultdict(set)
     remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    groups = [cell.group for cell in cells.primary_cells if cell.group]
+    has_both = len({group.is_own for group in groups}) > 1
     for cell in cells.primary_cells:
         if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
             title, place = cells.title(cell.line), name(cell.column, cell.point)
@@ -46,6 +51,8 @@ def notes(cells: Cells) -> tuple[str, ...]:
                 published_at[place].add(title)
             for head in _remarkable(cell):
                 remarks[head].add((title, place))
+            if has_both and cell.group and cell.group.is_own:
+                remarks[OWN_RUNS].add((title, place))
     titles = list(dict.fromkeys(map(cells.title, cells.lines)))
     lines = [
         f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], names, published_at)}"

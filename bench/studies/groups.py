@@ -113,6 +113,11 @@ class Group:
         """Peak memory of a run in MiB, mean over those with numbers."""
         return float(self.done["peak_memory"].mean()) / 2**20
 
+    @property
+    def is_own(self) -> bool:
+        """Whether all runs are the user's, made here and neither shipped nor imported."""
+        return not any((*self.runs["origin"], *self.runs["bundle"]))
+
     @cached_property
     def origin(self) -> str:
         """Where the runs come from: ``shipped: NAME``, ``own``, ``bundle NAME: verified``."""

@@ -1,0 +1,42 @@
+"""The notes below a table: whose runs it shows."""
+
+from __future__ import annotations
+
+import pytest
+from stored_runs import MemoryStore
+from study_cells import main_tables
+from toy_study import ToyStudy
+
+from bench.report.notes import OWN_RUNS, notes
+from bench.studies.results import Results
+from bench.studies.source import MergedSource
+
+
+def filled(*methods: str) -> MemoryStore:
+    """Two runs of each method on Cora with ten clients."""
+    database = MemoryStore()
+    for method in methods:
+        for seed in range(2):
+            database.add(method, seed, [80] * 10)
+    return database
+
+
+@pytest.mark.parametrize(
+    ("own", "shipped", "expected"),
+    [
+        (("fedprox",), ("local", "fedavg"), {"FedProx"}),
+        (("fedprox", "fedper"), ("local",), {"FedProx", "FedPer"}),
+        (("fedprox", "local"), (), set()),
+        ((), ("fedprox", "local"), set()),
+    ],
+)
+def test_runs_of_ones_own_are_named_beside_shipped_ones(
+    own: tuple[str, ...], shipped: tuple[str, ...], expected: set[str]
+) -> None:
+    source = MergedSource(filled(*own), [("bundle", filled(*shipped))])
+    cells, _ = main_tables(ToyStudy(), Results(source, {}))
+    own_notes = [note for note in notes(cells) if note.startswith(OWN_RUNS)]
+    assert len(own_notes) == (1 if expected else 0)
+    titles = {line.title or line.method for line in ToyStudy.lines}
+    named = {title for note in own_notes for title in titles if f" {title}" in note.replace(",", " ")}
+    assert named == expected
