@@ -49,6 +49,7 @@ def export(
     from bench.store.bundle_export import write_bundle
     from bench.store.filters import filter_known_runs
     from bench.store.trackers import export_to_tracker
+    from bench.sweep import show
 
     with open_store(db or paths.default_database(), create=False) as store:
         runs = store.runs()
@@ -59,17 +60,13 @@ def export(
         if to is not None:
             count = export_to_tracker(to, store, runs, out)
             summary: dict[str, Any] = {"tracker": to, "folder": str(out.resolve()), "runs": count}
-            line = f"{out.resolve()}: {_runs(count)} for {to}"
+            line = f"{out.resolve()}: {show.runs(count)} for {to}"
         else:
             written = write_bundle(store, runs, out, largest_array_kib * 1024)
             summary = {"bundle": str(written.folder), "runs": written.runs, "bytes": written.bytes}
             summary["files"] = written.files
-            line = f"{written.folder}: {_runs(written.runs)}, {written.bytes:,} bytes"
+            line = f"{written.folder}: {show.runs(written.runs)}, {written.bytes:,} bytes"
     print(json.dumps(summary) if as_json else line)
-
-
-def _runs(count: int) -> str:
-    return f"{count:,} run{'s' if count > 1 else ''}"
 
 
 def import_bundle(bundle: Path, /, *, db: options.Database = None, as_json: options.AsJson = False) -> None:

@@ -27,10 +27,11 @@ from bench.figures.layout import Figure
 from bench.figures.plots import Costs
 from bench.figures.rows import Boxes, Pairs
 from bench.figures.weight_charts import collaboration, collaboration_best, collaboration_layers
+from bench.grids.grid import PARTITION_SEED
 from bench.studies.cells import Cells
 from bench.studies.groups import Group
 from bench.studies.results import Results
-from bench.studies.settings import PARTITION, PER_SEED, Column
+from bench.studies.settings import PER_SEED, Column
 from bench.studies.wording import AVERAGES, RULES
 
 ROUNDED = 9
@@ -39,7 +40,7 @@ ROUNDED = 9
 
 def _by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
     """Column ``value`` by the client's name: mean over seeds, but apart where each has its partition."""
-    if group.settings.get(PARTITION) == PER_SEED:
+    if group.settings.get(PARTITION_SEED) == PER_SEED:
         # Client 3 of one partition has nothing to do with client 3 of another: keep them apart.
         pairs = zip(rows["client"], rows["seed"], strict=True)
         return rows["value"].set_axis([f"{client} of seed {seed}" for client, seed in pairs])

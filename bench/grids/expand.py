@@ -14,12 +14,10 @@ from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError, unknown
 from bench.grids.files import load_grid
-from bench.grids.grid import MODEL, Grid, Setting
+from bench.grids.grid import MODEL, PARTITION_SEED, Grid, Setting
 from bench.registry import Kind
 from bench.resolve import Overrides, check_sections, resolve
 from bench.spec import RunSpec
-
-PARTITION_SEED = "protocol.partition_seed"
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,11 @@ class Planned:
     reason: str = ""
     variant: str = ""
     tuned_on: str = ""
+
+    @property
+    def cell_title(self) -> str:
+        """Method, data set, scenario and clients."""
+        return f"{self.method} {self.dataset} {self.scenario} {self.clients}"
 
     @property
     def names(self) -> tuple[str, str, int, str, int]:

@@ -12,6 +12,9 @@ from bench.spec import Count, Seed
 MODEL = "client.model"
 """The setting that ``Match.model`` is about."""
 
+PARTITION_SEED = "protocol.partition_seed"
+"""The setting by which runs draw different clients."""
+
 
 def _as_tuple(value: Any) -> Any:
     """A single value stands for a list of one."""

@@ -12,6 +12,7 @@ import pandas as pd
 
 from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.pages.templating import records
+from bench.report.captions import protocol_of, protocol_text
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.spread import MEASURES
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
@@ -20,7 +21,7 @@ from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
 from bench.studies.ranking import Ranking, cell_groups, rank
 from bench.studies.results import Results
-from bench.studies.settings import PARTITION, Settings, is_special
+from bench.studies.settings import is_special
 from bench.studies.source import Runs, Source
 from bench.studies.study import Study
 from bench.studies.wording import published_text
@@ -163,7 +164,7 @@ class StudyBoards:
             "over": spread,
             "others": other_means,
             "by_metric": by_metric,
-            "protocol": _protocol(cell.settings),
+            "protocol": protocol_text([protocol_of(cell.settings)]) if cell.settings else "",
             "trust": _trust(cell),
             "runs": links(group.runs) if group else (),
         }
@@ -285,16 +286,4 @@ def _trust(cell: Cell) -> str:
                 )
             }
         )
-    )
-
-
-def _protocol(settings: Settings) -> str:
-    """``100 rounds, 3 local epochs, split 40/30/30, partition seed 123``; empty without settings."""
-    if not settings:
-        return ""
-    split = "/".join(f"{share:g}" for share in settings["protocol.split"])
-    rounds, epochs = settings["protocol.rounds"], settings["protocol.local_epochs"]
-    return (
-        f"{rounds} round{'s' if rounds != 1 else ''}, {epochs} local epoch{'s' if epochs != 1 else ''}, "
-        f"split {split}, partition seed {settings[PARTITION]}"
     )

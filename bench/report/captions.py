@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from bench.grids.grid import PARTITION_SEED
 from bench.studies.cells import Cell, Cells
 from bench.studies.groups import Group
 from bench.studies.measures import Measure
 from bench.studies.results import Results
-from bench.studies.settings import PARTITION, PER_SEED, Column
+from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary, budget, mark
 from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
@@ -94,12 +95,12 @@ def conditions(
     groups = [group for group in all_groups if group.done]
     if not groups:
         return ("Nothing of this table has been run yet.",)
-    protocols = {_protocol(group) for group in groups if _is_usual(group)}
-    protocol_text = _protocol_text(protocols) if protocols else "nothing is trained"
+    protocols = {protocol_of(group.settings) for group in groups if _is_usual(group)}
+    text = protocol_text(protocols) if protocols else "nothing is trained"
     search_count = len(_searches(groups, default_searches))
     search_text = f"marked searches ({search_count}); all else " if search_count else ""
     return (
-        f"Protocol: {protocol_text}. "
+        f"Protocol: {text}. "
         f"Seeds: {ranges(seed for group in groups for seed in group.seeds)}. "
         f"Tuning: {search_text}none (default settings, not tuned).",
         *(["Some runs are on other clients: see the notes."] if _clashes(study, groups) else []),
@@ -147,15 +148,18 @@ def _is_usual(group: Group) -> bool:
     return not group.setting and group.trains
 
 
-def _protocol(group: Group) -> Protocol:
-    get = group.settings.get
+def protocol_of(settings: Settings) -> Protocol:
+    """The protocol in a run's settings."""
+    get = settings.get
     split = "/".join(f"{share:g}" for share in get("protocol.split", ()))
     rounds, epochs = int(get("protocol.rounds", 0)), int(get("protocol.local_epochs", 0))
-    return rounds, epochs, split, str(get(PARTITION))
+    return rounds, epochs, split, str(get(PARTITION_SEED))
 
 
-def _protocol_text(protocols: Collection[Protocol]) -> str:
-    """What the protocols share, and the values of what they do not."""
+def protocol_text(protocols: Collection[Protocol]) -> str:
+    """What the protocols share, and the values of what they do not: ``100 rounds, 3 local epochs, split
+    40/30/30, partition seed 123``.
+    """
     rounds, epochs, splits, partition_seeds = (sorted(set(part)) for part in zip(*protocols, strict=True))
     return (
         f"{_either(rounds)} round{'' if rounds == [1] else 's'}, "
@@ -179,15 +183,15 @@ def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:
     by_dataset: dict[str, dict[Protocol, list[str]]] = defaultdict(lambda: defaultdict(list))
     for group in groups:
         if _is_usual(group):
-            by_dataset[group.column.dataset][_protocol(group)].append(group.method)
+            by_dataset[group.column.dataset][protocol_of(group.settings)].append(group.method)
     datasets: dict[str, list[str]] = defaultdict(list)
     for dataset, protocols in sorted(by_dataset.items()):
         (main_protocol, main_methods), *other_protocols = sorted(
             protocols.items(), key=lambda item: (-len(item[1]), item[0])
         )
-        texts = [_protocol_text([main_protocol])]
+        texts = [protocol_text([main_protocol])]
         for protocol, methods in other_protocols:
-            text = _protocol_text([protocol])
+            text = protocol_text([protocol])
             titles = ", ".join(study.title_of(method) for method in dict.fromkeys(methods))
             texts.append(text if set(methods) & set(main_methods) else f"{text} ({titles})")
         datasets["; also ".join(texts)].append(study.title_of(dataset))
@@ -212,7 +216,7 @@ def _clashes(study: Study, groups: Iterable[Group]) -> str:
     """Columns whose runs of one partition seed and split are on different clients."""
     by_draw: dict[tuple[Column, str, int], set[str]] = defaultdict(set)
     for group in groups:
-        partition_seed = group.settings["protocol.partition_seed"]
+        partition_seed = group.settings[PARTITION_SEED]
         for seed, digest in zip(group.done["seed"], group.done["partition_hash"], strict=True):
             place = group.column, str(group.settings["protocol.split"])
             by_draw[*place, int(seed if partition_seed == PER_SEED else partition_seed)].add(digest[:8])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pandas as pd
 
 from bench.grids.experiment import Line, Point
+from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
 from bench.report.captions import caption, fine_print
 from bench.report.notes import notes, place_of
@@ -20,7 +21,7 @@ from bench.studies.experiment import Comparison
 from bench.studies.frame import frame
 from bench.studies.measures import Measure
 from bench.studies.results import Results
-from bench.studies.settings import PARTITION, Column
+from bench.studies.settings import Column
 from bench.studies.verdicts import NOT_COMPARABLE
 from bench.studies.wording import interval, number, published_text, signed, with_std
 
@@ -270,7 +271,7 @@ def _with_lines(cells: Cells, is_wanted: Callable[[Line], bool]) -> Cells:
 
 def _on_its_own_partition(line: Line) -> bool:
     """Not for lines that differ in the partition alone; they give s_d, and stand in the files."""
-    return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION}
+    return {part.partition("=")[0] for part in line.setting.split(";")} != {PARTITION_SEED}
 
 
 def verdict_map(cells: Cells) -> Table | None:

@@ -65,6 +65,10 @@ class Stored(NamedTuple):
     started: datetime | None = None
 
 
+Kind = tuple[str, str, int, str]
+"""Data set, scenario, clients and method."""
+
+
 class Timing(NamedTuple):
     """What a finished run was (its spec as JSON), how many seconds it took, where, and the bytes of
     its peak memory.
@@ -78,6 +82,11 @@ class Timing(NamedTuple):
     seconds: float
     device: str = "cpu"
     peak_memory: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """What the run has in common with those that take alike."""
+        return self[:4]
 
 
 STORED = tuple(Run.__table__.columns[name] for name in Stored._fields)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from bench.errors import RequestError
 from bench.federation import scenarios
+from bench.grids.grid import PARTITION_SEED
 from bench.registry import blaming
 from bench.studies.groups import Aggregate
 from bench.studies.measures import CellReading, Measure
 from bench.studies.published import Published
-from bench.studies.settings import PARTITION, PER_SEED
+from bench.studies.settings import PER_SEED
 from bench.studies.study import Study
 from bench.studies.verdicts import (
     OWN,
@@ -115,7 +116,7 @@ def _spread(study: Study, cell: CellReading, redrawn: bool) -> PartitionSpread:
     std, partitions = cell.results.between_partitions(cell.group, *context)
     if _papers_own(scenario):
         return PartitionSpread(None, partitions, SAME_CLIENTS)
-    draws_anew = redrawn, cell.group.settings.get(PARTITION) == PER_SEED
+    draws_anew = redrawn, cell.group.settings.get(PARTITION_SEED) == PER_SEED
     if all(draws_anew):
         return PartitionSpread(None, partitions, REDRAWN)
     draws = draws_anew.count(False)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
-from bench.studies.settings import PARTITION, PER_SEED, Column, Settings, settings_of
+from bench.grids.grid import PARTITION_SEED
+from bench.studies.settings import PER_SEED, Column, Settings, settings_of
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PlannedCell:
     @property
     def per_seed(self) -> bool:
         """Whether every seed draws its own partition and split."""
-        return self.settings.get(PARTITION) == PER_SEED
+        return self.settings.get(PARTITION_SEED) == PER_SEED
 
 
 UsualCells = dict[tuple[Column, str], PlannedCell]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
+from bench.grids.grid import PARTITION_SEED
 from bench.metric_names import ACCURACY, Metric
 from bench.resolve import default_hyper
 from bench.selection import client_mean
@@ -21,7 +22,6 @@ from bench.studies.groups import Aggregate, Average, Group, with_marks
 from bench.studies.metric import client_values
 from bench.studies.planned import PlannedCell, UsualCells, settings_in_grid, usual_cells
 from bench.studies.settings import (
-    PARTITION,
     PER_SEED,
     Column,
     Settings,
@@ -92,7 +92,7 @@ class Results:
                 )
             settings.append(settings_by_cell[cell, draws_partition])
         cells = [
-            merged_cell if run_settings[PARTITION] == PER_SEED else stored_cell
+            merged_cell if run_settings[PARTITION_SEED] == PER_SEED else stored_cell
             for merged_cell, run_settings, stored_cell in zip(
                 cells_on_any_partition, settings, runs["cell"], strict=True
             )
@@ -162,7 +162,9 @@ class Results:
             )
         search = search_of(runs, self._tunings.behind)
         if search:  # the study stands for all but the partition, of which there may be several
-            setting = difference_text({PARTITION: settings[PARTITION]}, {PARTITION: reference[PARTITION]})
+            setting = difference_text(
+                {PARTITION_SEED: settings[PARTITION_SEED]}, {PARTITION_SEED: reference[PARTITION_SEED]}
+            )
         return Group(column, method, settings, setting, runs, search)
 
     def usual_cell(self, column: Column, method: str) -> PlannedCell | None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.grids.grid import PARTITION_SEED
 from bench.spec import RunSpec
 
 SPECIAL = ("attack.", "newcomers.")
@@ -18,7 +19,6 @@ SPECIAL = ("attack.", "newcomers.")
 ABSENT = "absent"
 """Stands for the value of a key that one of two settings does not have."""
 
-PARTITION = "protocol.partition_seed"
 
 WARM_UP = "method.warm_up_epochs"
 """Local epochs that a method trains before the first round."""
@@ -56,7 +56,7 @@ def settings_of(spec: RunSpec, per_seed: bool = False) -> dict[str, Any]:
     """The settings of a spec; with ``per_seed`` a partition seed that is the run's becomes ``PER_SEED``."""
     settings = spec.settings()
     if per_seed and spec.protocol.partition_seed == spec.seed:
-        settings[PARTITION] = PER_SEED
+        settings[PARTITION_SEED] = PER_SEED
     return settings
 
 

@@ -18,15 +18,13 @@ from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import FederationKey, RunSpec
 from bench.store import connect
-from bench.store.queries import Stored, Timing
+from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
 from bench.sweep.policy import FAILURES, SETTLED, Level, sort_of
 
 Status = Literal[
     "done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data", "not_implemented"
 ]
-Kind = tuple[str, str, int, str]
-
 MARGIN = 1.25
 """Memory set aside for a run, as a multiple of the most that a like one needed."""
 
@@ -55,9 +53,8 @@ class Estimator:
         self._peaks: dict[Kind, int] = {}
         for timing in history:
             protocol = json.loads(timing.spec)["protocol"]
-            kind = (timing.dataset, timing.scenario, timing.clients, timing.method)
             steps = protocol["rounds"] * protocol["local_epochs"]
-            self._add(kind, steps, timing.seconds, timing.device, timing.peak_memory)
+            self._add(timing.kind, steps, timing.seconds, timing.device, timing.peak_memory)
 
     def add(self, spec: RunSpec, seconds: float, device: str, peak_memory: int) -> None:
         """Take a run that has just ended into account."""
@@ -119,7 +116,7 @@ class Step:
     def name(self) -> str:
         """The run in words: method, data set, scenario, clients, seed and variant."""
         run = self.planned
-        name = f"{run.method} {run.dataset} {run.scenario} {run.clients} seed {run.seed}"
+        name = f"{run.cell_title} seed {run.seed}"
         return f"{name} ({run.variant})" if run.variant else name
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from bench.federation.build import build as build_federation
 from bench.spec import RunSpec
-from bench.store.queries import Timing
+from bench.store.queries import Kind, Timing
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
-from bench.sweep.plan import Kind, Plan, kind_of
+from bench.sweep.plan import Plan, kind_of
 from bench.sweep.policy import Slots
 from bench.sweep.reporters import Reporter
 from bench.sweep.run import temporary_runs
@@ -60,8 +60,7 @@ def steady_timings(history: list[Timing]) -> list[Timing]:
     kinds: dict[Kind, list[tuple[int, Timing]]] = {}
     for timing in history:
         rounds = json.loads(timing.spec)["protocol"]["rounds"]
-        kind = (timing.dataset, timing.scenario, timing.clients, timing.method)
-        kinds.setdefault(kind, []).append((rounds, timing))
+        kinds.setdefault(timing.kind, []).append((rounds, timing))
     timings = []
     for runs in kinds.values():
         (low, short_run), (high, long_run) = min(runs, key=itemgetter(0)), max(runs, key=itemgetter(0))

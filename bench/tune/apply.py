@@ -142,8 +142,7 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
         winner = winners.of(run.spec)
         if winner is None or not winner.current:
             note = run.variant if winner is None else "tuned by code of other numerics"
-            name = f"{run.method} {run.dataset} {run.scenario} {run.clients}"
-            gaps[f"{name} ({note})" if note else name] = None
+            gaps[f"{run.cell_title} ({note})" if note else run.cell_title] = None
             continue
         if run.seed in winner.record.seeds:
             raise RequestError(

@@ -208,17 +208,17 @@ def tunings(
     by_name: dict[str, Tuning] = {}
     reasons: dict[str, str] = {}
     for run in runs:
-        name = f"{run.method} {run.dataset} {run.scenario} {run.clients}"
         reason = no_search(run)
         if reason:
-            reasons[name] = reason
+            reasons[run.cell_title] = reason
             continue
         spec = run.spec
         assert spec is not None
         if run.variant or spec.attack or spec.newcomers:
             kind = run.variant or ("an attack" if spec.attack else "newcomers")
             raise RequestError(
-                f"{name}: expected plain cells to tune, got one with {kind}: name another grid, or -m and -d"
+                f"{run.cell_title}: expected plain cells to tune, got one with {kind}: "
+                "name another grid, or -m and -d"
             )
         tuning = Tuning(spec, search_space(spec), seeds, trials)
         by_name.setdefault(tuning.name, tuning)

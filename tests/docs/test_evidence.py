@@ -26,6 +26,7 @@ def printed(
     return run
 
 
+@pytest.mark.slow
 def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callable[[int], str]) -> None:
     found = re.fullmatch(r"10 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed(0))
     assert found is not None
