@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
@@ -255,3 +256,11 @@ def set_cell(column: str, value: Any, row: int = 0) -> Callable[[pa.Table], pa.T
         return table.set_column(place, field, pa.array(values, field.type))
 
     return change
+
+
+def dump(path: Path) -> list[str]:
+    """All of an SQLite file as statements."""
+    with sqlite3.connect(path) as raw:
+        lines = list(raw.iterdump())
+    raw.close()
+    return lines

@@ -80,16 +80,19 @@ def check_gpu(*, devices: str = "cuda") -> int:
     if not re.fullmatch(r"cuda(:[0-9]+)?", devices):
         raise RequestError(f"--devices: expected a GPU, cuda or cuda:1, got '{devices}'")
 
-    import torch
+    from bench.sweep.workers import visible_gpus
 
-    if not torch.cuda.is_available():
+    gpus = visible_gpus()
+    if not gpus:
         print("no GPU here: torch sees no CUDA device, and nothing was checked")
         return 0
+
+    import torch
 
     from bench.gpu import Sizes, examine
     from bench.paths import data_roots
 
-    names = ["cuda", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    names = ["cuda", *gpus]
     if devices not in names:
         raise unknown("device", devices, names)
     rows, count = [], 0

@@ -128,10 +128,10 @@ def speed(
 
 def _check(device: str, threads: int | None, out: Path | None) -> None:
     """Refuse, before anything is measured, where nothing can be measured or written."""
-    import torch
+    from bench.sweep.workers import visible_gpus
 
     check_counts(None, threads)
-    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    gpus = visible_gpus()
     names = ["cpu", *(["cuda"] if gpus else []), *gpus]
     if device not in names:
         raise unknown("device", device, names)

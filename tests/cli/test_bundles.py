@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from stored_runs import context_of, database, done, opened, spec_of
 
-from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.store import open_store
@@ -15,36 +14,29 @@ from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
 from bench.sweep import fingerprint
 
+from .conftest import Bench
+
 TABLES = ("runs", "client_results", "curves", "artefacts", "confusions")
 FILES = {"bundle.json", *(f"{name}.parquet" for name in TABLES)}
 
 
-def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    printed = capsys.readouterr()
-    return int(ended.value.code or 0), printed.out, printed.err
-
-
-def test_export_writes_what_the_filters_leave(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_writes_what_the_filters_leave(tmp_path: Path, bench: Bench) -> None:
     runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
     runs.append((spec_of(seed=2), RunResult("failed", reason="bug")))
     url = database(tmp_path / "a.db", runs)
     out = tmp_path / "deep" / "out"
     asked = ("export", "--db", url, "--out", str(out))
-    code, text, error = bench(capsys, *asked, "-m", "local")
+    code, text, error = bench(*asked, "-m", "local")
     size = sum(path.stat().st_size for path in out.iterdir())
     assert (code, text, error) == (0, f"{out}: 2 runs, {size:,} bytes\n", "")
     assert set(Bundle(out).runs()["method"]) == {"local"}
-    code, text, error = bench(capsys, *asked, "--seed", "1", "-d", "cora", "-k", "2", "--json")
+    code, text, error = bench(*asked, "--seed", "1", "-d", "cora", "-k", "2", "--json")
     told = json.loads(text)
     assert (code, told["runs"], set(told["files"]), told["bundle"]) == (0, 2, FILES, str(out))
     assert set(Bundle(out).runs()["seed"]) == {1}
 
 
-def test_a_wrong_export_is_one_line_and_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_export_is_one_line_and_writes_nothing(tmp_path: Path, bench: Bench) -> None:
     url = database(tmp_path / "a.db", [(spec_of(), done())])
     asked = ("export", "--db", url, "--out", str(tmp_path / "out"))
     for more, said in (
@@ -55,20 +47,20 @@ def test_a_wrong_export_is_one_line_and_writes_nothing(
         (("--largest-array-kib", "-1"), "--largest-array-kib"),
         (("--largest-array-kib", "1025"), "--largest-array-kib"),
     ):
-        code, text, error = bench(capsys, *asked, *more)
+        code, text, error = bench(*asked, *more)
         assert (code, text) == (2, "")
         assert said in error
         assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
-def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, bench: Bench) -> None:
     from bench.grids import expand, load_grid
 
     planned = next(plan.spec for plan in expand(load_grid("quickstart")) if plan.spec is not None)
     url = database(tmp_path / "a.db", [(planned, RunResult("oom", reason="8 GB")), (spec_of(), done())])
     out = tmp_path / "out"
-    code, text, _ = bench(capsys, "export", "--db", url, "--out", str(out), "--grid", "quickstart")
+    code, text, _ = bench("export", "--db", url, "--out", str(out), "--grid", "quickstart")
     assert (code, text.split(":")[1].split(",")[0]) == (0, " 1 run")
     assert list(Bundle(out).runs()["spec_hash"]) == [planned.hash]
 
@@ -80,11 +72,11 @@ def bundle(tmp_path: Path) -> Path:
         return write_bundle(store, store.runs(), tmp_path / "theirs").folder
 
 
-def test_the_command(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(bundle: Path, tmp_path: Path, bench: Bench) -> None:
     url = database(
         tmp_path / "own.db", [(spec_of(seed=1), done(shift=4)), (spec_of(seed=2), RunResult("oom"))]
     )
-    code, text, error = bench(capsys, "import", str(bundle), "--db", url)
+    code, text, error = bench("import", str(bundle), "--db", url)
     lines = text.splitlines()
     assert (code, error, len(lines)) == (0, "", 2)
     assert lines[0].startswith("conflict: local on cora, non-overlapping, 2 clients, seed 1 (")
@@ -92,18 +84,18 @@ def test_the_command(bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "theirs: 1 runs added, 0 in place of failed ones, 1 equal to stored ones, "
         "1 in conflict with stored ones, which stay"
     )
-    _, text, _ = bench(capsys, "import", str(bundle), "--db", url, "--json")
+    _, text, _ = bench("import", str(bundle), "--db", url, "--json")
     told = json.loads(text)
     assert (told["added"], told["equal"], len(told["conflicts"])) == (0, 2, 1)
     (bundle / "runs.parquet").write_bytes(b"")
     before = (tmp_path / "own.db").read_bytes()
-    code, text, error = bench(capsys, "import", str(bundle), "--db", url)
+    code, text, error = bench("import", str(bundle), "--db", url)
     assert (code, text, error.count("\n")) == (2, "", 1)
     assert (tmp_path / "own.db").read_bytes() == before
 
 
 def test_a_sweep_goes_on_from_an_imported_bundle(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = fingerprint.code("local")
     with open_store(f"sqlite:///{tmp_path / 'a.db'}", create=True) as store:
@@ -116,8 +108,8 @@ def test_a_sweep_goes_on_from_an_imported_bundle(
             store.save(resolve("cora", "non-overlapping", 3, "local", seed), done(clients=3), context)
         write_bundle(store, store.runs(), tmp_path / "theirs")
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
-    assert bench(capsys, "import", str(tmp_path / "theirs"))[0] == 0
+    assert bench("import", str(tmp_path / "theirs"))[0] == 0
     seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
     asked = ("sweep", "-d", "cora", "-s", "non-overlapping", "-k", "3", "-m", "local", *seeds)
-    _, text, _ = bench(capsys, *asked, "--dry-run", "--json")
+    _, text, _ = bench(*asked, "--dry-run", "--json")
     assert json.loads(text)["counts"] == {"done": 2, "stale": 1, "missing": 1}

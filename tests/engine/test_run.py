@@ -15,6 +15,7 @@ from plain_cnn import (
 )
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
+from plain_gcn import dense_gcn
 from torch import Tensor
 from torch.nn import functional
 from toy_federations import copied, furthest, make_spec, play, random_federation
@@ -22,7 +23,7 @@ from toy_federations import copied, furthest, make_spec, play, random_federation
 from bench.engine.checkpoint import Checkpoint
 from bench.engine.execute import run
 from bench.engine.run import Run, default_block_size
-from bench.federation.types import SPLITS, TRAIN, Client, Federation
+from bench.federation.types import SPLITS, TRAIN, Federation
 from bench.nn.cnn import CNN
 
 CALM = {"dropout": 0.0, "learning_rate": 0.02, "weight_decay": 5e-3}
@@ -78,20 +79,6 @@ def test_all_of_them_is_the_usual_run(federation: Federation) -> None:
     assert usual.spec.hash == whole.spec.hash
 
 
-def dense_logits(client: Client, w: dict[str, Tensor]) -> Tensor:
-    """The GCN from its dense normalised adjacency."""
-    nodes = len(client.ids)
-    assert client.edges is not None
-    a = torch.eye(nodes)
-    a[client.edges[0], client.edges[1]] = 1
-    scale = a.sum(dim=1).rsqrt()
-    a = scale[:, None] * a * scale[None, :]
-    x = torch.from_numpy(client.dense())
-    hidden = torch.relu(a @ x @ w["conv1.weight"] + w["conv1.bias"])
-    hidden = torch.relu(a @ hidden @ w["conv2.weight"] + w["conv2.bias"])
-    return hidden @ w["head.weight"] + w["head.bias"]
-
-
 @pytest.mark.parametrize("state", ["keep", "reset"])
 def test_fedavg_equals_a_plain_loop_over_those_that_take_part(federation: Federation, state: str) -> None:
     """Weighted means of the participants; one torch.optim.Adam per client, whose steps differ in number.
@@ -122,7 +109,7 @@ def test_fedavg_equals_a_plain_loop_over_those_that_take_part(federation: Federa
             labels = torch.from_numpy(client.labels)[items]
             for _ in range(2):
                 adam[index].zero_grad()
-                functional.cross_entropy(dense_logits(client, w)[items], labels).backward()
+                functional.cross_entropy(dense_gcn(client)(w)[0][items], labels).backward()
                 adam[index].step()
                 steps[index] += 1
         sizes = [federation.clients[index].count(TRAIN) for index in chosen]
@@ -159,7 +146,7 @@ def counted(it: Run, models: dict[str, Tensor]) -> np.ndarray:
     """Correct predictions ``[splits, clients]`` of models, one client after the other."""
     counts = np.zeros((len(SPLITS), 6), np.int64)
     for index, client in enumerate(it.evaluator._members):
-        classes = dense_logits(client, {name: value[index] for name, value in models.items()}).argmax(dim=1)
+        classes = dense_gcn(client)({name: value[index] for name, value in models.items()})[0].argmax(dim=1)
         for role in range(len(SPLITS)):
             counts[role, index] = ((classes.numpy() == client.labels) & (client.roles == role)).sum()
     return counts
@@ -240,7 +227,7 @@ def test_the_loss_of_a_round_is_the_mean_over_those_that_take_part(federation: F
     for index in it.participants(0).tolist():
         client = federation.clients[index]
         items = np.flatnonzero(client.roles == TRAIN)
-        logits = dense_logits(client, {name: value[index] for name, value in it.own.items()})[items]
+        logits = dense_gcn(client)({name: value[index] for name, value in it.own.items()})[0][items]
         by_hand.append(float(functional.cross_entropy(logits, torch.from_numpy(client.labels[items]))))
     it.step(0)
     assert float(it.loss[0]) == pytest.approx(np.mean(by_hand), rel=1e-5)
@@ -267,7 +254,7 @@ def test_optimisers_go_on_or_begin_anew_in_every_round(federation: Federation, s
                 adam = torch.optim.Adam(list(w.values()), lr=0.02, weight_decay=5e-3)
             for _ in range(2):
                 adam.zero_grad()
-                functional.cross_entropy(dense_logits(client, w)[items], labels).backward()
+                functional.cross_entropy(dense_gcn(client)(w)[0][items], labels).backward()
                 adam.step()
         for name, value in w.items():
             assert torch.allclose(models[name][index], value, atol=1e-5), name

@@ -12,6 +12,7 @@ import torch
 from plain_cnn import BATCH, SETTINGS, normalised, of_module, plain_copy, turned
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
+from plain_gcn import dense_gcn
 from torch import Tensor, nn
 from torch.nn import functional
 from toy_federations import copied, furthest, make_spec, play
@@ -50,24 +51,6 @@ subject = cache(Subject)  # rules share a method's short run
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_contract(rule: Rule, method: str, family: Family) -> None:
     rule(subject(method, family))
-
-
-def dense_gcn(client: Client) -> Callable[[Stack], tuple[Tensor, Tensor]]:
-    """Logits and embeddings of one client's GCN, from its dense normalised adjacency."""
-    nodes = len(client.ids)
-    assert client.edges is not None
-    a = torch.eye(nodes)
-    a[client.edges[0], client.edges[1]] = 1
-    scale = a.sum(dim=1).rsqrt()
-    a = scale[:, None] * a * scale[None, :]
-    x = torch.from_numpy(client.dense())
-
-    def forward(w: Stack) -> tuple[Tensor, Tensor]:
-        hidden = torch.relu(a @ x @ w["conv1.weight"] + w["conv1.bias"])
-        embedding = a @ hidden @ w["conv2.weight"] + w["conv2.bias"]
-        return torch.relu(embedding) @ w["head.weight"] + w["head.bias"], embedding
-
-    return forward
 
 
 def training_of(client: Client) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from stored_runs import change_manifest, change_table, context_of, database, done, opened, set_cell, spec_of
+from stored_runs import (
+    change_manifest,
+    change_table,
+    context_of,
+    database,
+    done,
+    dump,
+    opened,
+    set_cell,
+    spec_of,
+)
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -31,13 +41,6 @@ def bundle_of(folder: Path, runs: Pairs) -> Path:
     with opened(folder.with_suffix(".db"), runs) as store:
         write_bundle(store, store.runs(), folder)
     return folder
-
-
-def dump(path: Path) -> list[str]:
-    with sqlite3.connect(path) as raw:
-        lines = list(raw.iterdump())
-    raw.close()
-    return lines
 
 
 def take(target: Path, folder: Path) -> ImportInfo:

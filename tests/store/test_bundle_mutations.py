@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from stored_runs import change_manifest, change_table, database, done, opened, sign, spec_of
+from stored_runs import change_manifest, change_table, database, done, dump, opened, sign, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
@@ -225,13 +225,6 @@ MUTATIONS: dict[str, Mutation] = {
 # An independent look at a database ----------------------------------------------------------------
 
 
-def content(path: Path) -> list[str]:
-    with sqlite3.connect(path) as raw:
-        lines = list(raw.iterdump())
-    raw.close()
-    return lines
-
-
 def check_content(path: Path) -> int:
     """Check every imported row with the standard library alone; returns the number of runs."""
     raw = sqlite3.connect(path)
@@ -342,7 +335,7 @@ def test_a_mutated_bundle_is_refused_or_sound(
     folder, target = tmp_path / "bundle", tmp_path / "target.db"
     folder.mkdir()
     target.write_bytes(own.read_bytes())
-    before = content(target)
+    before = dump(target)
     refused = 0
     count = FEW if few else CASES[kind]
     for number in range(count):
@@ -355,7 +348,7 @@ def test_a_mutated_bundle_is_refused_or_sound(
             assert problem.startswith("bundle "), (kind, number)
             assert problem.isprintable(), (kind, number)
             assert len(problem) < 600, (kind, number)
-            assert content(target) == before, (kind, number)
+            assert dump(target) == before, (kind, number)
         else:
             assert check_content(target) == result.added + result.replaced, (kind, number)
             for leftover in tmp_path.glob("target.db*"):

@@ -4,11 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench import engine
 from bench.errors import NoDataError, RequestError
 from bench.grids import Grid, Planned, expand
 from bench.grids.grid import Setting
 from bench.store import open_store
+from bench.store.queries import Stored
 from bench.store.store import stored_runs
+from bench.sweep import fingerprint
 from bench.sweep.plan import Plan, make_plan
 from bench.sweep.policy import Slots
 
@@ -73,3 +76,14 @@ def stored_numbers(database: str) -> dict[str, list[tuple[Any, ...]]]:
 def cpu(jobs: int) -> Slots:
     """Processor slots with one thread each."""
     return Slots(("cpu",) * jobs, 1)
+
+
+def have(dataset: str) -> str:
+    """Of every data set: that it is at hand."""
+    return ""
+
+
+def stored(state: str, method: int = 1, numerics: int = engine.NUMERICS, source: str | None = None) -> Stored:
+    """What a database has of a run of Local, made by the installed sources unless others are named."""
+    source = fingerprint.code("local").source if source is None else source
+    return Stored(1, state, "because", method, numerics, source)

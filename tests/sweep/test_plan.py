@@ -3,26 +3,18 @@
 from dataclasses import replace
 
 import pytest
-from fake_runs import grid
+from fake_runs import grid, have, stored
 
 from bench import engine
 from bench.dataset import DATASETS
-from bench.engine.methods import METHODS
 from bench.grids import expand
 from bench.resolve import resolve
 from bench.sources import RawFile
 from bench.store.queries import Stored, Timing
-from bench.sweep import fingerprint, show
+from bench.sweep import show
 from bench.sweep.plan import Estimator, Plan, Status, make_plan, serves
 
-
-def have(dataset: str) -> str:
-    return ""
-
-
-def stored(state: str, method: int = 1, numerics: int = engine.NUMERICS, source: str | None = None) -> Stored:
-    source = fingerprint.code("local").source if source is None else source
-    return Stored(1, state, "because", method, numerics, source)
+pytestmark = pytest.mark.usefixtures("older_code_exists")
 
 
 def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
@@ -30,16 +22,6 @@ def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
     assert planned[0].spec is not None
     plan = make_plan(planned, {planned[0].spec.hash: old} if old else {}, lacking)
     return plan.steps[0].status, plan.steps[0].to_run, plan.steps[0].changed
-
-
-@pytest.fixture(autouse=True)
-def older_code_exists(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The installed code is of the second version, so that there can be runs of a first one."""
-    monkeypatch.setattr(engine, "NUMERICS", engine.NUMERICS + 1)
-    monkeypatch.setattr(METHODS.named("local"), "numerics", 2)
-    fingerprint.code.cache_clear()
-    yield
-    fingerprint.code.cache_clear()
 
 
 def test_status_of_stored_runs() -> None:

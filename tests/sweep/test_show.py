@@ -5,37 +5,16 @@ from __future__ import annotations
 import io
 
 import pytest
-from fake_runs import (
-    grid,
-)
+from fake_runs import grid, have, stored
 from rich.console import Console
 
-from bench import engine
-from bench.engine.methods import METHODS
 from bench.grids import Planned, expand
 from bench.resolve import resolve
 from bench.store.queries import Stored, Timing
 from bench.sweep import fingerprint, show
 from bench.sweep.plan import make_plan
 
-
-def have(dataset: str) -> str:
-    return ""
-
-
-def stored(state: str, method: int = 1, numerics: int = engine.NUMERICS, source: str | None = None) -> Stored:
-    source = fingerprint.code("local").source if source is None else source
-    return Stored(1, state, "because", method, numerics, source)
-
-
-@pytest.fixture(autouse=True)
-def older_code_exists(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The installed code is of the second version, so that there can be runs of a first one."""
-    monkeypatch.setattr(engine, "NUMERICS", engine.NUMERICS + 1)
-    monkeypatch.setattr(METHODS.named("local"), "numerics", 2)
-    fingerprint.code.cache_clear()
-    yield
-    fingerprint.code.cache_clear()
+pytestmark = pytest.mark.usefixtures("older_code_exists")
 
 
 @pytest.mark.parametrize(
