@@ -25,6 +25,7 @@ def circle(plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     registry.forget()
 
 
+@pytest.mark.slow
 def test_whole_runs_are_run_to_their_end(bench: Bench, tmp_path: Path) -> None:
     ended = bench("speed --threads 1 -d circle -k 2 --whole --out", str(tmp_path / "rows.json"))
     assert ended.code == 0
@@ -45,6 +46,7 @@ def test_the_table_says_how_many_times_the_seconds_of_fedavg_a_method_takes(fact
     assert ("1.50" in line) == (factor is not None)
 
 
+@pytest.mark.slow
 def test_rounds_are_timed_in_the_scenario_that_is_asked_for(bench: Bench) -> None:
     ended = bench("speed --threads 1 -d cora -s overlapping -k 10 -m fedavg --rounds 1 --json")
     assert ended.code == 0
@@ -65,7 +67,7 @@ def in_a_process(request: tuple[str, ...], reason: str) -> Any:
     [
         (("--whole", "--rounds", "3"), "leave out --rounds"),
         (("--whole", "--set", "protocol.local_epochs=1"), "leave out --rounds and --set"),
-        (("-d", "circle", "-k", "2", "--set", "protocol.epochs=1"), "protocol.epochs"),
+        in_a_process(("-d", "circle", "-k", "2", "--set", "protocol.epochs=1"), "protocol.epochs"),
         (("--devices", "tpu"), "unknown device 'tpu'"),
         (("--threads", "-1"), "--threads expects at least 1"),
         (("--threads", "0"), "--threads expects at least 1"),

@@ -65,10 +65,15 @@ LONG: set[Rule] = {learns_a_toy_task, absent_clients_keep_what_they_have, block_
 """Rules that take a second or more on images: there only one method is checked by them in a fast run."""
 
 
+VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
+"""Methods that differ from another in a setting or a line."""
+
+
 def case(rule: Rule, method: str, family: Family) -> ParameterSet:
     """A rule for a method on a family of data, marked where it is long."""
-    long = family == "images" and rule in LONG and method != "fedavg"
-    marks = [pytest.mark.slow] if long else []
+    is_long = family == "images" and rule in LONG and method != "fedavg"
+    is_long |= rule is learns_a_toy_task and method in VARIANTS
+    marks = [pytest.mark.slow] if is_long else []
     return pytest.param(rule, method, family, marks=marks, id=f"{rule.__name__}-{method}-{family}")
 
 
