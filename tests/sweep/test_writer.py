@@ -29,7 +29,7 @@ from sqlalchemy import Engine, event
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.store import Store, claims, connect, open_store
+from bench.store import Store, connect, open_store, run_claims
 from bench.store.queries import Stored
 from bench.store.run_claims import LEASE, RunClaims
 from bench.store.store import now
@@ -205,7 +205,7 @@ def test_a_clock_that_is_set_back_neither_loses_claims_nor_makes_a_run_twice(
 
     def set_back() -> None:
         wait_for(lambda: work.attempts("local 3 0"))
-        monkeypatch.setitem(claims.CLOCKS, "sqlite", f"{claims.CLOCKS['sqlite']} - 3600.0")
+        monkeypatch.setitem(run_claims.CLOCKS, "sqlite", f"{run_claims.CLOCKS['sqlite']} - 3600.0")
 
     thread = threading.Thread(target=set_back)
     thread.start()
