@@ -152,23 +152,24 @@ def _rarest(
     )
 
 
-@cache
-def _known_looks() -> dict[str, Look]:
+def _known_looks() -> tuple[dict[str, Look], dict[str, Look]]:
     # Here and not above: who draws finished panels needs neither studies nor methods.
     from bench.engine.methods import METHODS
     from bench.studies.study import STUDIES
 
-    return assign(STUDIES.all().values(), sorted(METHODS.all()))
+    return _looks_among(tuple(STUDIES.all().values()), tuple(sorted(METHODS.all())))
 
 
 @cache
-def _guest_looks() -> dict[str, Look]:
-    """The looks of all proposed methods in figures of studies that do not propose them."""
-    looks = dict(_known_looks())
-    proposed = [method for method, look in looks.items() if look.colour == PROPOSED]
-    for method in proposed:
-        looks[method] = _rarest(looks.values(), looks.values(), HUES)
-    return {method: looks[method] for method in proposed}
+def _looks_among(
+    studies: tuple[type[Study], ...], methods: tuple[str, ...]
+) -> tuple[dict[str, Look], dict[str, Look]]:
+    """The looks of all methods, and those of proposed ones in figures of studies that do not propose them."""
+    looks = assign(studies, methods)
+    all_looks, guest_looks = dict(looks), {}
+    for method in [method for method, look in looks.items() if look.colour == PROPOSED]:
+        all_looks[method] = guest_looks[method] = _rarest(all_looks.values(), all_looks.values(), HUES)
+    return looks, guest_looks
 
 
 def look_of(method: str, study: Study | None = None) -> Look:
@@ -177,7 +178,7 @@ def look_of(method: str, study: Study | None = None) -> Look:
     In figures of a ``study`` a method that another one proposes has a second look; without a study every
     proposed method has the reserved colour.
     """
-    looks, guest_looks = _known_looks(), _guest_looks()
+    looks, guest_looks = _known_looks()
     if study and method != study.proposed and method in guest_looks:
         return guest_looks[method]
     if method in looks:
