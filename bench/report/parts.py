@@ -134,8 +134,8 @@ def _leaders_sentence(study: Study, ranking: Ranking | None) -> str:
         datasets.setdefault(method, []).append(study.title_of(dataset))
     if len(datasets) < 2:
         return ""
-    parts = [f"{ranking.titles[method]} on {' and '.join(titles)}" for method, titles in datasets.items()]
-    return f"By data set the best mean rank is that of {', '.join(parts)}."
+    parts = [f"{ranking.titles[method]} on {', '.join(titles)}" for method, titles in datasets.items()]
+    return f"By data set the best mean rank is that of {'; '.join(parts)}."
 
 
 def _published_sentence(all_scores: Iterable[Score]) -> str:
