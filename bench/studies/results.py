@@ -161,7 +161,7 @@ class Results:
                 column, method, settings, setting, runs, default_search=search_of(runs, self._tunings.kept)
             )
         search = search_of(runs, self._tunings.behind)
-        if search:  # the study stands for all but the partition, of which there may be several
+        if search:  # the search stands for all but the partition, of which there may be several
             setting = difference_text(
                 {PARTITION_SEED: settings[PARTITION_SEED]}, {PARTITION_SEED: reference[PARTITION_SEED]}
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from bench.engine.methods import METHODS
 from bench.figures import style
 from bench.studies.experiment import Line
 from bench.studies.study import STUDIES, Study
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "clustered.py"
 
 
 def test_no_two_methods_of_a_study_share_colour_and_dashes() -> None:
@@ -81,9 +84,21 @@ def test_the_lines_of_a_small_experiment_are_told_apart_by_colour() -> None:
     assert max(sizes) > 5
 
 
+GONE = """
+import os
+from bench import registry
+os.environ[registry.PLUGINS] = {example!r}
+style.look_of("a_new_method")
+del os.environ[registry.PLUGINS]
+registry.forget()
+"""
+"""A plug-in with a method comes and goes."""
+
+
 @pytest.mark.slow
-def test_the_look_of_an_unknown_method_is_the_same_in_every_process() -> None:
-    script = "from bench.figures import style; print(style.look_of('a_new_method'))"
+@pytest.mark.parametrize("before", ["", GONE.format(example=str(EXAMPLE))], ids=["fresh", "plug-in gone"])
+def test_the_look_of_an_unknown_method_is_the_same_in_every_process(before: str) -> None:
+    script = f"from bench.figures import style\n{before}\nprint(style.look_of('a_new_method'))"
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == str(style.look_of("a_new_method"))
 
