@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ELSEWHERE = """
 import multiprocessing.popen_fork
 import os
@@ -26,6 +28,7 @@ del signal.SIGKILL, os.fork
 REQUEST = ["-d", "cora", "-k", "3", "-m", "majority", "-m", "fedavg", "--set", "protocol.rounds=1"]
 
 
+@pytest.mark.slow
 def test_a_sweep_and_a_report_without_signals_and_fork(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(ELSEWHERE)
     environment = {
