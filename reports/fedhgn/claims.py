@@ -57,7 +57,7 @@ CLAIMS = (
             Claim(
                 "Completion helps where single nodes are kept, too, as the paper words its trimming",
                 COMPLETED,
-                ("FedHGN w/o HC, worded",),
+                ("FedHGN w/o HC, single nodes kept",),
                 TABLE2,
                 source="text",
                 only=FEDERATIONS,
