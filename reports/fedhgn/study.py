@@ -112,8 +112,8 @@ class FedHGN(Study):
     claims = CLAIMS
     experiments = read(files(__package__) / "experiments", EXPERIMENTS, LINES, MEASURES)
     remarks = (
-        "'Released' drops a border hyperedge with a single own node, as the authors' code does; 'single nodes "
-        "kept' is what the paper's text says.",
+        "'Released' drops a border hyperedge with a single own node, as the authors' code does; 'single "
+        "nodes kept' is what the paper's text says.",
         "Completion is exact; the released one, on which the published numbers rest, is in the table of "
         "trimmings.",
         "Global HGNN is one client that holds all nodes. Every seed draws its own clients and split.",
