@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cyclopts import App
 
-from bench.cli.options import ByMetric, Database, Own
+from bench.cli.options import ByMetric, Database, Own, Shipped
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
@@ -20,7 +20,13 @@ app = App(name="leaderboard", help="Write the results as a site, or serve it on 
 
 
 def _build(
-    out: Path, db: str | None, own: bool, release: str = "", url: str = "", metric: Metric = ACCURACY
+    out: Path,
+    db: str | None,
+    own: bool,
+    shipped: bool,
+    release: str = "",
+    url: str = "",
+    metric: Metric = ACCURACY,
 ) -> Site:
     from bench.leaderboard import build as site
     from bench.leaderboard import folder
@@ -29,7 +35,7 @@ def _build(
 
     folder.check(out, metric)  # before everything is read, which takes longer
     folder.check_release(out, release)
-    with opened_results(db, own) as source:
+    with opened_results(db, own, shipped=shipped) as source:
         return site.build(source, STUDIES.all(), METHODS.all(), out, release, url=url, metric=metric)
 
 
@@ -39,6 +45,7 @@ def build(
     out: Path = Path("site"),
     db: Database = None,
     own: Own = False,
+    shipped: Shipped = False,
     metric: ByMetric = ACCURACY,
     release: str = "",
     url: str = "",
@@ -54,7 +61,7 @@ def build(
     url
         Address at which the folder will be published, for the previews that other sites show of its pages.
     """
-    site = _build(out, db, own, release, url, metric)
+    site = _build(out, db, own, shipped, release, url, metric)
     print(f"{site.runs:,} runs in {site.files:,} files, {site.bytes / 1e6:.1f} MB: {out / 'index.html'}")
 
 
@@ -65,6 +72,7 @@ def serve(
     out: Path | None = None,
     db: Database = None,
     own: Own = False,
+    shipped: Shipped = False,
     metric: ByMetric = ACCURACY,
 ) -> None:
     """Serve the site at http://127.0.0.1:PORT, to this machine alone, until interrupted.
@@ -76,8 +84,10 @@ def serve(
     out
         Serve this site as it is; default: build one in a temporary folder.
     """
-    if out is not None and (db is not None or own or metric != ACCURACY):
-        raise RequestError("--out serves a site as it is: leave --db, --own and --metric away, or --out")
+    if out is not None and (db is not None or own or shipped or metric != ACCURACY):
+        raise RequestError(
+            "--out serves a site as it is: leave --db, --own, --shipped and --metric away, or --out"
+        )
 
     from bench.leaderboard.folder import is_site
     from bench.leaderboard.serve import server
@@ -90,7 +100,7 @@ def serve(
         place = out or Path(folder) / "site"
         with server(place, port) as serving:
             if out is None:
-                _build(place, db, own, metric=metric)
+                _build(place, db, own, shipped, metric=metric)
             print(f"http://127.0.0.1:{serving.server_port}/ (Ctrl-C ends it)", flush=True)
             try:
                 serving.serve_forever()

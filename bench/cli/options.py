@@ -62,6 +62,9 @@ DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder sea
 Own = Annotated[
     Flag, Parameter(name="--own", help="Only the database: leave out the results that come with the suite.")
 ]
+Shipped = Annotated[
+    Flag, Parameter(name="--shipped", help="Only the results that come with the suite, without the database.")
+]
 
 
 ByMetric = Annotated[

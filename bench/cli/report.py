@@ -23,6 +23,7 @@ def report(
     grid: str | None = None,
     db: options.Database = None,
     own: options.Own = False,
+    shipped: options.Shipped = False,
     metric: options.ByMetric = "accuracy",
     document: Annotated[str | None, Parameter(name="--print")] = None,
 ) -> None:
@@ -45,7 +46,7 @@ def report(
 
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
-    stamp = f"{frames.stamp(db, own)} {request.stamp}"
+    stamp = f"{frames.stamp(db, own)} {shipped:d} {request.stamp}"
     printout = folder.unchanged_printout(out, stamp)
     if printout is None:
         from bench.figures.drawings import Drawings
@@ -57,7 +58,7 @@ def report(
         workers = os.cpu_count() or 1
         with (
             seldom_collected(),
-            opened_results(db, own) as source,
+            opened_results(db, own, shipped=shipped) as source,
             Drawings(paths.home() / "figures", workers) as drawings,
         ):
             report = compose(source, request, STUDIES.all(), drawings=drawings)

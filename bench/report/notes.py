@@ -9,8 +9,10 @@ from itertools import product
 
 from bench.grids.experiment import Point
 from bench.studies.cells import Cell, Cells
+from bench.studies.groups import Group
 from bench.studies.settings import Column
 from bench.studies.verdicts import STATES
+from bench.studies.wording import ranges
 
 OWN_RUNS = "runs of your own, beside those that come with the suite"
 
@@ -43,7 +45,7 @@ def notes(cells: Cells) -> tuple[str, ...]:
     published_at: dict[str, set[str]] = defaultdict(set)
     remarks: dict[str, set[tuple[str, str]]] = defaultdict(set)
     groups = [cell.group for cell in cells.primary_cells if cell.group]
-    has_both = len({group.is_own for group in groups}) > 1
+    has_others = not all(group.is_own for group in groups)
     for cell in cells.primary_cells:
         if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
             title, place = cells.title(cell.line), name(cell.column, cell.point)
@@ -51,8 +53,8 @@ def notes(cells: Cells) -> tuple[str, ...]:
                 published_at[place].add(title)
             for head in _remarkable(cell):
                 remarks[head].add((title, place))
-            if has_both and cell.group and cell.group.is_own:
-                remarks[OWN_RUNS].add((title, place))
+            if has_others and cell.group and cell.group.own_seeds:
+                remarks[_own_runs(cell.group)].add((title, place))
     titles = list(dict.fromkeys(map(cells.title, cells.lines)))
     lines = [
         f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], names, published_at)}"
@@ -97,6 +99,13 @@ def _where(
         "; ".join(f"{titles} ({'; '.join(columns)})" for titles, columns in columns_by_lines.items()),
         key=len,
     )
+
+
+def _own_runs(group: Group) -> str:
+    """Which of a cell's runs are the user's."""
+    if group.is_own:
+        return OWN_RUNS
+    return f"{OWN_RUNS} (seeds {ranges(group.own_seeds)} of {ranges(group.runs['seed'].tolist())})"
 
 
 def _remarkable(cell: Cell) -> Iterator[str]:

@@ -114,9 +114,15 @@ class Group:
         return float(self.done["peak_memory"].mean()) / 2**20
 
     @property
+    def own_seeds(self) -> tuple[int, ...]:
+        """Seeds of the runs that are the user's, made here and neither shipped nor imported."""
+        places = zip(self.runs["seed"].tolist(), self.runs["origin"], self.runs["bundle"], strict=True)
+        return tuple(seed for seed, origin, bundle in places if not (origin or bundle))
+
+    @property
     def is_own(self) -> bool:
-        """Whether all runs are the user's, made here and neither shipped nor imported."""
-        return not any((*self.runs["origin"], *self.runs["bundle"]))
+        """Whether all runs are the user's."""
+        return len(self.own_seeds) == len(self.runs)
 
     @cached_property
     def origin(self) -> str:

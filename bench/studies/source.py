@@ -73,14 +73,16 @@ OWN = ""
 
 
 class MergedSource:
-    """Several sources as one: the user's own database first, then results that come with the suite.
+    """Several sources as one: the user's own database, and results that come with the suite.
 
-    A cell (a spec apart from its seed, and from a partition seed that equals it) of which the own
-    database has a run made here is taken from there alone: own and shipped seeds are never mixed.
-    Runs there that were imported, or could not start for want of data, stand back behind shipped
-    ones. A spec that several bundles hold is taken from the first of them. ``runs``
-    has the column ``origin``: ``""`` for the own database, else the bundle's name. The own runs keep
-    their ids.
+    A spec, which has one seed, is taken from one place: a run of the own database that has come to a result
+    here, else the first bundle that holds it, else whatever else the database has of it. So a few seeds of
+    one's own stand in the place of those shipped, and leave the others.
+
+    Two things are never mixed in one cell (a spec apart from its seed). Where own results are on other
+    clients than the shipped ones of the cell or were made by code of other numbers, these are left out; and
+    imported runs stand back behind shipped ones of their cell. ``runs`` has the column ``origin``: ``""`` for
+    the own database, else the bundle's name. The own runs keep their ids.
     """
 
     def __init__(self, own_source: Source | None, bundles: Sequence[tuple[str, Source]]) -> None:
@@ -167,34 +169,52 @@ class MergedSource:
         return self._environments.copy()
 
 
+RESULTS = ("done", "diverged")
+"""States of runs that say something of the method, not of the machine."""
+
+NUMBERS_OF = ["partition_hash", "method_numerics", "engine_numerics"]
+"""What the runs of one cell have in common where their numbers may be averaged: clients and code."""
+
+
 def _choose(frames: Sequence[pd.DataFrame | None]) -> list[pd.DataFrame]:
     """The runs to show, of the own database (None: there is none) and each bundle; see ``MergedSource``."""
     own_runs, *bundle_runs = frames
-    own_cells = set() if own_runs is None else set().union(*_cells(own_runs[_is_made_here(own_runs)]))
+    own_results = None if own_runs is None else own_runs[_is_made_here(own_runs) & _has_result(own_runs)]
+    taken_specs = set() if own_results is None else set(own_results["spec"])
+    apart_cells = set() if own_results is None else _cells_apart(own_results, bundle_runs)
     chosen_runs = []
-    taken_specs: set[str] = set()
     for runs in bundle_runs:
         assert runs is not None
-        cells = _cells(runs) if own_cells else [own_cells] * len(runs)
-        is_free = [
-            spec not in taken_specs and own_cells.isdisjoint(run_cells)
-            for spec, run_cells in zip(runs["spec"], cells, strict=True)
-        ]
-        chosen_runs.append(runs[np.array(is_free, bool)])
+        is_free = ~(runs["spec"].isin(taken_specs) | runs["cell"].isin(apart_cells)).to_numpy(bool)
+        chosen_runs.append(runs[is_free])
         taken_specs.update(chosen_runs[-1]["spec"])
-    if own_runs is None:
+    if own_runs is None or own_results is None:
         return chosen_runs
-    bundle_cells = {cell for runs in chosen_runs for cells in _cells(runs) for cell in cells}
-    is_kept = _is_made_here(own_runs) | np.array(
-        [bundle_cells.isdisjoint(cells) for cells in _cells(own_runs)], bool
-    )
-    return [own_runs[is_kept], *chosen_runs]
+    shipped_cells = {cell for runs in chosen_runs for cell in runs["cell"]}
+    is_free = ~own_runs["spec"].isin(taken_specs).to_numpy(bool)
+    is_imported = ~_is_made_here(own_runs)
+    is_shown = is_free & ~(is_imported & own_runs["cell"].isin(shipped_cells).to_numpy(bool))
+    return [own_runs[is_shown | own_runs.index.isin(own_results.index)], *chosen_runs]
 
 
 def _is_made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
     """Which runs of the own database were made here; a failed one was, one without data was not."""
     is_made_here: NDArray[np.bool_] = ((runs["bundle"] == "") & (runs["state"] != "no_data")).to_numpy(bool)
     return is_made_here
+
+
+def _has_result(runs: pd.DataFrame) -> NDArray[np.bool_]:
+    return runs["state"].isin(RESULTS).to_numpy(bool)
+
+
+def _cells_apart(own_results: pd.DataFrame, bundle_runs: Sequence[pd.DataFrame | None]) -> set[str]:
+    """The cells of which own results and the shipped ones have nothing that makes their numbers alike."""
+    own_kinds = own_results[["cell", *NUMBERS_OF]].drop_duplicates()
+    parts = [runs.loc[_has_result(runs), ["cell", *NUMBERS_OF]] for runs in bundle_runs if runs is not None]
+    shipped_kinds = pd.concat([own_kinds[:0], *parts]).drop_duplicates()
+    shipped_kinds = shipped_kinds[shipped_kinds["cell"].isin(own_kinds["cell"])]
+    pairs = own_kinds.merge(shipped_kinds, how="left", indicator=True)
+    return set(pairs.loc[pairs["_merge"] == "left_only", "cell"])
 
 
 def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
@@ -218,14 +238,3 @@ def spec_by_cell(runs: pd.DataFrame) -> dict[str, RunSpec]:
     return {
         cell: RunSpec.model_validate_json(text) for cell, text in zip(rows["cell"], rows["spec"], strict=True)
     }
-
-
-def _cells(runs: pd.DataFrame) -> list[set[str]]:
-    """What every run is a sample of: its cell, and that on any partition where it draws its own."""
-    specs = spec_by_cell(runs)
-    seeds = {cell: spec.protocol.partition_seed for cell, spec in specs.items()}
-    cells_on_any_partition = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
-    return [
-        {cell, cells_on_any_partition[cell]} if seeds[cell] == seed else {cell}
-        for cell, seed in zip(runs["cell"], runs["seed"].tolist(), strict=True)
-    ]

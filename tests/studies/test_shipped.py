@@ -44,13 +44,39 @@ def values(source: MergedSource) -> list[tuple[str, int, str, float | None]]:
     )
 
 
-def test_a_cell_of_ones_own_is_taken_from_there_alone() -> None:
-    own = filled(("local", 7, 10))
+def test_seeds_of_ones_own_take_the_place_of_those_shipped_and_leave_the_others() -> None:
+    own = filled(("local", 7, 10), ("local", 1, 11))
     bundle = filled(("local", 0, 20), ("local", 1, 30), ("fedavg", 0, 40))
     assert values(MergedSource(own, [("b", bundle)])) == [
         ("fedavg", 0, "b", 0.4),
+        ("local", 0, "b", 0.2),
+        ("local", 1, "", 0.11),
         ("local", 7, "", 0.1),
     ]
+
+
+@pytest.mark.parametrize(
+    "kind", [{"partition_hash": "others"}, {"method_numerics": 2}, {"engine_numerics": 2}], ids=list
+)
+def test_results_on_other_clients_or_of_other_numbers_are_not_mixed(kind: dict[str, Any]) -> None:
+    own = filled(("local", 7, 10), **kind)
+    bundle = filled(("local", 0, 20), ("local", 7, 30), ("fedavg", 0, 40))
+    assert values(MergedSource(own, [("b", bundle)])) == [("fedavg", 0, "b", 0.4), ("local", 7, "", 0.1)]
+
+
+@pytest.mark.parametrize("state", ["failed", "oom", "not_applicable"])
+def test_a_run_that_came_to_no_result_takes_no_place(state: str) -> None:
+    own = filled(("local", 0, None), ("local", 5, None), state=state)
+    bundle = filled(("local", 0, 20))
+    assert values(MergedSource(own, [("b", bundle)])) == [
+        ("local", 0, "b", 0.2),
+        ("local", 5, "", None),  # nothing is shipped of this seed
+    ]
+
+
+def test_a_run_that_diverged_is_a_result() -> None:
+    own, bundle = filled(("local", 0, None), state="diverged"), filled(("local", 0, 20))
+    assert values(MergedSource(own, [("b", bundle)])) == [("local", 0, "", None)]
 
 
 def test_other_settings_are_another_cell() -> None:
@@ -59,7 +85,8 @@ def test_other_settings_are_another_cell() -> None:
     bundle = filled(("local", 0, 20), ("fedavg", 1, 30))
     merged = MergedSource(own, [("b", bundle)])
     assert sorted(zip(merged.runs()["method"], merged.runs()["origin"], strict=True)) == [
-        ("fedavg", ""),  # a failed run of one's own is shown, not hidden behind somebody else's
+        ("fedavg", ""),
+        ("fedavg", "b"),
         ("local", ""),
         ("local", "b"),
     ]
@@ -76,6 +103,7 @@ def test_runs_that_were_not_made_here_stand_back(correct: int | None, options: d
     bundle = filled(("local", 0, 20), ("fedavg", 1, 40))
     assert values(MergedSource(own, [("b", bundle)])) == [
         ("fedavg", 0, "", 0.15),
+        ("fedavg", 1, "b", 0.4),
         ("fedper", 0, "", correct and 0.5),  # nothing is shipped of it
         ("local", 0, "b", 0.2),
     ]
@@ -90,7 +118,9 @@ def test_a_partition_for_every_seed_is_one_cell() -> None:
     assert [value[1:] for value in values(MergedSource(own, [("b", bundle)]))] == [
         (0, "", 0.01),
         (0, "b", 0.03),
+        (1, "b", 0.02),
         (1, "b", 0.03),
+        (2, "b", 0.02),
         (2, "b", 0.03),
     ]
 
@@ -107,7 +137,7 @@ def test_ids_lead_to_the_run_they_name() -> None:
     own, bundle = MemoryStore(), MemoryStore()
     own.add("local", 0, [[1], [10]], clients=1)
     own.add("local", 1, [[2], [20]], clients=1)
-    bundle.add("local", 9, [[9], [90]], clients=1)  # hidden: the cell is one's own
+    bundle.add("local", 1, [[9], [90]], clients=1)  # the spec is one's own
     bundle.add("fedavg", 0, [[3], [30]], clients=1)
     merged = MergedSource(own, [("b", bundle)])
     runs = merged.runs()
@@ -186,10 +216,12 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "measured"
 
 
-def report_on(measured: Path, out: Path, url: str | None = None, own: bool = False) -> dict[str, int]:
+def report_on(
+    measured: Path, out: Path, url: str | None = None, own: bool = False, only_shipped: bool = False
+) -> dict[str, int]:
     """Write a report on Cora, 10 clients; how many of its runs are from which bundle."""
     request = Request(datasets=("cora",), clients=(10,), scenarios=("non-overlapping",))
-    with shipped.opened_results(url, own, folder=measured) as source:
+    with shipped.opened_results(url, own, folder=measured, shipped=only_shipped) as source:
         return report_of(source, out, request, PlannedToy).printout.shipped
 
 
@@ -226,14 +258,16 @@ def test_all_that_ships_takes_at_most_sixty_lines(
 def test_own_runs_stand_beside_shipped_ones(measured: Path, tmp_path: Path) -> None:
     store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "fedavg", range(3, 5))
     store_runs(f"sqlite:///{tmp_path / 'home' / 'bench.db'}", "local", range(2, 3))
-    # Local's seed 2 is one's own: the shipped ones are not mixed in.
-    assert report_on(measured, tmp_path / "out") == {}
+    assert report_on(measured, tmp_path / "out") == {"first": 2}
     cells = pd.read_csv(tmp_path / "out" / "cells.csv", dtype=str)
     ran = cells[cells["n"] != "0"]
     assert set(zip(ran["method"], ran["n"], ran["mean"], strict=True)) >= {
-        ("local", "1", "70.0000"),
+        ("local", "3", "60.0000"),  # seeds 0 and 1 are shipped: 50, 60 and 70 %
         ("fedavg", "2", "85.0000"),
     }
+    assert report_on(measured, tmp_path / "shipped", only_shipped=True) == {"first": 2}
+    cells = pd.read_csv(tmp_path / "shipped" / "cells.csv", dtype=str)
+    assert set(cells.loc[cells["n"] != "0", "method"]) == {"local"}
 
 
 def test_nothing_to_show_is_one_line(measured: Path, tmp_path: Path) -> None:
@@ -244,6 +278,8 @@ def test_nothing_to_show_is_one_line(measured: Path, tmp_path: Path) -> None:
         return str(error.value)
 
     assert "run 'bench sweep' first" in refusal(own=True)
+    with pytest.raises(RequestError, match="--shipped"):
+        report_on(measured, tmp_path / "out", own=True, only_shipped=True)
     assert "run 'bench sweep' first" in refusal(f"sqlite:///{tmp_path / 'none.db'}")
     (measured / "first" / "curves.parquet").unlink()
     assert "first: curves.parquet: " in refusal()
