@@ -128,7 +128,7 @@ def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The competitors over the tasks of which two or more have numbers.
+    """The competitors over the tasks that have begun in earnest, see ``rank``.
 
     ``titles`` are those of all competitors, ``planned_tasks`` counts the tasks that have a cell of a method,
     measured or not.
@@ -219,10 +219,15 @@ class Ranking:
 
 
 def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Ranking | None:
-    """The ranking of a study's competitors; None where no task has two of them."""
+    """The ranking of a study's competitors; None where no task has two of them.
+
+    A task with numbers of fewer than half as many methods as the fullest one has only begun, and counts for
+    none: groups are of the methods that all tasks have, and would shrink to those few.
+    """
     lines = competitors(study, boards, selection)
     all_tasks = tasks(study, boards, lines, results)
-    ranked_tasks = tuple(task for task in all_tasks if len(task.means) > 1)
+    most_methods = max((len(task.means) for task in all_tasks), default=0)
+    ranked_tasks = tuple(task for task in all_tasks if len(task.means) >= max(2, most_methods / 2))
     if not ranked_tasks:
         return None
     planned_tasks = {method: sum(method in task.cells for task in all_tasks) for method in lines}

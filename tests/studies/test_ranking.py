@@ -106,6 +106,18 @@ def cora_ranking() -> Ranking:
     return ranking
 
 
+@pytest.mark.parametrize(("methods", "counts"), [(1, False), (2, True), (3, True)])
+def test_a_column_that_has_only_begun_counts_for_no_rank(methods: int, counts: bool) -> None:
+    """Four methods compete in the fullest columns; half of them are two."""
+    database = filled()
+    for method in list(LEVELS)[:methods]:
+        database.add(method, 0, [50, 51], dataset="citeseer", clients=10)
+    ranking = ranking_of(database)
+    assert ranking is not None
+    assert ("citeseer" in {task.column.dataset for task in ranking.tasks}) == counts
+    assert (set(ranking.groups) == set(LEVELS)) == (not counts)
+
+
 def named(study: Study, database: MemoryStore, **selection: frozenset[Any]) -> set[str]:
     results, chosen = Results(database, {}), Selection(**selection)
     return set(competitors(study, main_tables(study, results, chosen), chosen))
