@@ -1,4 +1,8 @@
-"""The report's page: HTML beside its pictures, which asks for nothing else: no network, no script."""
+"""The report's pages: HTML beside its pictures, which asks for nothing else: no network, no script.
+
+The front page says what was found and has the tables in which methods compete; every document has a page of
+its own in its folder.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from bench import __version__
 from bench.figures.layout import DPI, Figure
@@ -31,12 +36,12 @@ SHORT = 17
 """Characters of a difference with its verdict of which ``WIDTH`` columns fit; of longer ones one less."""
 
 
-def _image(folder: Path, source: str) -> dict[str, str | int]:
-    """Where a PNG of the folder lies, seen from the page, and its size in a browser's pixels."""
-    with (folder / source).open("rb") as file:
+def _image(stem: Path) -> dict[str, str | int]:
+    """The name of a figure's files, and the size of its PNG in a browser's pixels."""
+    with stem.with_name(f"{stem.name}.png").open("rb") as file:
         width, height = struct.unpack(">II", file.read(24)[16:])
     return {
-        "source": source,
+        "stem": stem.name,
         "width": round(width * CSS_DPI / DPI),
         "height": round(height * CSS_DPI / DPI),
     }
@@ -71,25 +76,68 @@ def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:
     return [(caption, list(part)) for caption, part in groupby(document.figures, lambda each: each.caption)]
 
 
-def html(parts: Sequence[Part], folder: Path) -> str:
-    """The page; sizes of the figures' PNGs are read from ``folder``. Equal parts give equal text."""
+def _title(part: Part, document: Document) -> str:
+    """A document's title where its study is named already."""
+    return document.title.removeprefix(f"{part.title}: ")
+
+
+def _address(part: Part, document: Document) -> str:
+    """Where a document's page lies, seen from the front page."""
+    return f"{part.folder(document)}/{INDEX}"
+
+
+def _places(document: Document) -> str:
+    """The data sets that a document has numbers of, and how many figures stand in it."""
+    datasets = dict.fromkeys(cell.column.dataset for cell in document.cells if cell.measured)
+    count = len(document.figures)
+    figures = f"{count} figure{'s' if count > 1 else ''}" if count else ""
+    return "; ".join(filter(None, (", ".join(datasets), figures)))
+
+
+def html(parts: Sequence[Part], folder: Path) -> Iterator[tuple[str, str]]:
+    """The pages' paths within ``folder``, from which sizes of the figures' PNGs are read, and their texts.
+    Equal parts give equal texts.
+    """
     templates = environment("bench.report")
-    words = {**GRADES, **ANSWERS}
-    templates.globals.update(blocks=_blocks, wordy=_wordy, kinds=_kinds, grades=GRADES, words=words)
-    images = {
-        figure: _image(folder, f"{part.file(document, figure.name)}.png")
-        for part in parts
-        for document in part.documents
-        for figure in document.figures
-    }
-    text = templates.get_template("report.html.j2").render(
-        parts=parts, images=images, version=__version__, legend=LEGEND, style=style_sheet()
+    templates.globals.update(
+        blocks=_blocks,
+        wordy=_wordy,
+        kinds=_kinds,
+        title_of=_title,
+        address=_address,
+        places_of=_places,
+        grades=GRADES,
+        words={**GRADES, **ANSWERS},
+        parts=parts,
+        version=__version__,
+        legend=LEGEND,
+        style=style_sheet(),
     )
-    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text.lstrip())
+
+    def page(template: str, **values: Any) -> str:
+        text = templates.get_template(template).render(values)
+        return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text.lstrip())
+
+    yield INDEX, page("report.html.j2", root="")
+    for part in parts:
+        neighbours = (None, *part.documents, None)
+        for before, document, after in zip(neighbours, part.documents, neighbours[2:], strict=False):
+            stems = {figure: folder / part.file(document, figure.name) for figure in document.figures}
+            yield (
+                _address(part, document),
+                page(
+                    "document.html.j2",
+                    root="../" * len(part.folder(document).parts),
+                    part=part,
+                    document=document,
+                    images={figure: _image(stem) for figure, stem in stems.items()},
+                    before=before,
+                    after=after,
+                ),
+            )
 
 
-def save(parts: Sequence[Part], folder: Path) -> Path:
-    """Write ``index.html`` beside the figures."""
-    path = folder / INDEX
-    path.write_text(html(parts, folder), encoding="utf-8", newline="\n")
-    return path
+def save(parts: Sequence[Part], folder: Path) -> None:
+    """Write the front page, and every document's page beside its figures."""
+    for path, text in html(parts, folder):
+        (folder / path).write_text(text, encoding="utf-8", newline="\n")

@@ -126,16 +126,17 @@ def _first_sentence(study: Study, ranking: Ranking | None) -> str:
 
 
 def _leaders_sentence(study: Study, ranking: Ranking | None) -> str:
-    """Who has the best mean rank on each data set, where that is not the same method on all."""
-    if ranking is None:
+    """On which data sets another method has the best mean rank."""
+    if ranking is None or len(ranking.leaders) < 2:
         return ""
-    datasets: dict[str, list[str]] = {}
-    for dataset, method in ranking.leaders.items():
-        datasets.setdefault(method, []).append(study.title_of(dataset))
-    if len(datasets) < 2:
-        return ""
-    parts = [f"{ranking.titles[method]} on {', '.join(titles)}" for method, titles in datasets.items()]
-    return f"By data set the best mean rank is that of {'; '.join(parts)}."
+    best = ranking.table["method"].iloc[0]
+    places = [
+        f"{study.title_of(dataset)} ({ranking.titles[method]})"
+        for dataset, method in ranking.leaders.items()
+        if method != best
+    ]
+    listing = " and ".join(filter(None, (", ".join(places[:-1]), *places[-1:])))
+    return f"Others have the best mean rank on {listing}." if places else ""
 
 
 def _published_sentence(all_scores: Iterable[Score]) -> str:

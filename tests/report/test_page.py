@@ -82,9 +82,22 @@ def tree(built: tuple[Report, Path]) -> Tree:
     return Tree((built[1] / INDEX).read_text(encoding="utf-8"))
 
 
-def article(tree: Tree, name: str) -> dict[str, Any]:
-    (found,) = [element for element in tree.all("article") if element["attributes"]["id"] == name]
-    return found
+def page_of(name: str) -> str:
+    """Where the page of a document lies."""
+    return f"{name.replace('_', '/', 1)}/{INDEX}"
+
+
+def article(built: tuple[Report, Path], name: str) -> dict[str, Any]:
+    (article,) = Tree((built[1] / page_of(name)).read_text(encoding="utf-8")).all("article")
+    assert article["attributes"]["id"] == name
+    return article
+
+
+def pages(built: tuple[Report, Path]) -> dict[str, Tree]:
+    """The pages by their paths: the front page, and one a document."""
+    paths = [INDEX, *(page_of(document.name) for document in built[0].documents)]
+    assert {path.relative_to(built[1]).as_posix() for path in built[1].rglob("*.html")} == set(paths)
+    return {path: Tree((built[1] / path).read_text(encoding="utf-8")) for path in paths}
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +134,11 @@ def unbroken(text: str) -> str:
     return text.strip().replace("\xa0", " ")
 
 
-def test_numbers_on_the_page_are_those_of_the_frame(built: tuple[Report, Path], tree: Tree) -> None:
+def test_numbers_on_a_page_are_those_of_the_frame(built: tuple[Report, Path]) -> None:
     cells = pd.read_csv(built[1] / "cells.csv").query("table == 'Table 1' and clients == 10 and n > 0")
     assert len(cells) == 3  # FedAvg once more as received, with fine-tuning
     main = {}
-    for row in parts(article(tree, "toy_table1"), "tr"):
+    for row in parts(article(built, "toy_table1"), "tr"):
         heads, values = parts(row, "th"), parts(row, "td")
         if heads and len(values) == 1:  # the main table: one column was run
             main.setdefault(heads[0]["text"], values[0])
@@ -143,12 +156,12 @@ def test_numbers_on_the_page_are_those_of_the_frame(built: tuple[Report, Path], 
             assert grade.symbol in shown["grade"][0]
 
 
-def test_lost_and_missing_cells_say_so_beside_what_was_published(tree: Tree) -> None:
-    rows = [row for row in parts(article(tree, "toy_table1"), "tr") if parts(row, "th")]
+def test_lost_and_missing_cells_say_so_beside_what_was_published(built: tuple[Report, Path]) -> None:
+    rows = [row for row in parts(article(built, "toy_table1"), "tr") if parts(row, "th")]
     (flow,) = [row for row in rows if parts(row, "th")[0]["text"] == "Flow" and len(parts(row, "td")) == 1]
     assert "failed" in flow["text"]
     assert parts(flow, "span", "published")
-    assert any("broken fedavg" in item["text"] for item in parts(article(tree, "toy_table1"), "li"))
+    assert any("broken fedavg" in item["text"] for item in parts(article(built, "toy_table1"), "li"))
 
 
 def test_a_study_begins_with_two_sentences_and_its_verdicts(built: tuple[Report, Path], tree: Tree) -> None:
@@ -172,35 +185,38 @@ def test_a_study_begins_with_two_sentences_and_its_verdicts(built: tuple[Report,
     )
 
 
-def test_captions_say_what_they_are_to_and_everything_else_is_folded(
-    built: tuple[Report, Path], tree: Tree
-) -> None:
+def test_captions_say_what_they_are_to_and_everything_else_is_folded(built: tuple[Report, Path]) -> None:
     for document in built[0].documents:
-        inside = article(tree, document.name)
+        inside = article(built, document.name)
         (caption,) = parts(inside, "div", "caption")
         assert unbroken(caption["text"]) == " ".join(document.caption)
         assert 1 <= len(document.caption) <= 4
         folded = [item for item in parts(inside, "li") if "details" in item["inside"]]
         assert {unbroken(item["text"]) for item in folded} == {*document.notes, *document.fine_print}
-    caption = article(tree, "toy_table1")["text"]
+    caption = article(built, "toy_table1")["text"]
     assert "100 rounds, 3 local epochs, split 40/30/30, partition seed 123" in caption
     assert "Seeds: 0-2" in caption
 
 
-def test_every_figure_is_there_and_lies_beside_the_page(built: tuple[Report, Path], tree: Tree) -> None:
+def test_every_figure_is_there_and_lies_beside_its_page(built: tuple[Report, Path]) -> None:
     drawn = {path.relative_to(built[1]).as_posix() for path in built[1].rglob("*.png")}
-    images = [image["attributes"] for image in tree.all("img")]
-    assert {image["src"] for image in images} == drawn
+    shown = []
+    for path, tree in pages(built).items():
+        folder = path.removesuffix(INDEX)
+        images = [image["attributes"] for image in tree.all("img")]
+        shown += [folder + image["src"] for image in images]
+        assert {(image["width"], image["height"]) for image in images} <= {("96", "96")}  # an inch, undrawn
+        assert len({image["alt"] for image in images}) == len(images)
+        links = {element["attributes"]["href"] for element in tree.all("a")}
+        assert {
+            image["src"].removesuffix("png") + kind for image in images for kind in ("pdf", "csv")
+        } <= links
+    assert sorted(shown) == sorted(drawn)
     assert "toy/table1/convergence.png" in drawn
-    assert {(image["width"], image["height"]) for image in images} == {("96", "96")}  # an inch, undrawn
-    assert len({image["alt"] for image in images}) == len(images)
-    links = {element["attributes"]["href"] for element in tree.all("a")}
-    assert {path.removesuffix("png") + kind for path in drawn for kind in ("pdf", "csv")} <= links
 
 
 def test_figures_of_a_kind_share_one_caption(wide: tuple[Report, Path]) -> None:
-    tree = Tree((wide[1] / INDEX).read_text(encoding="utf-8"))
-    inside = article(tree, "toy_table1")
+    inside = article(wide, "toy_table1")
     (document,) = [each for each in wide[0].documents if each.name == "toy_table1"]
     captions = [figure.caption for figure in document.figures]
     texts = [unbroken(paragraph["text"]) for paragraph in parts(inside, "p")]
@@ -214,12 +230,12 @@ def test_a_number_is_not_parted_from_its_percent_sign(built: tuple[Report, Path]
     assert not re.search(r"\d\s* %", text)
 
 
-def test_every_number_has_its_interval_margin_and_tolerance(built: tuple[Report, Path], tree: Tree) -> None:
+def test_every_number_has_its_interval_margin_and_tolerance(built: tuple[Report, Path]) -> None:
     cells = pd.read_csv(built[1] / "cells.csv").query("table == 'Table 1' and method == 'local' and n > 0")
     (cell,) = cells.itertuples()
     assert cell.margin > 0
-    texts = [[part["text"] for part in parts(row, "td")] for row in parts(article(tree, INSIDE), "tr")]
-    heads = next(row for row in parts(article(tree, INSIDE), "tr") if "Tolerance" in row["text"])
+    texts = [[part["text"] for part in parts(row, "td")] for row in parts(article(built, INSIDE), "tr")]
+    heads = next(row for row in parts(article(built, INSIDE), "tr") if "Tolerance" in row["text"])
     names = [unbroken(part["text"]) for part in parts(heads, "th")][1:]
     rows = [dict(zip(names, row, strict=True)) for row in texts if len(row) == len(names)]
     row = next(row for row in rows if row["Measured"].startswith(f"{cell.mean:.2f}"))
@@ -227,57 +243,76 @@ def test_every_number_has_its_interval_margin_and_tolerance(built: tuple[Report,
     assert (row["Margin"], row["Tolerance"]) == (f"{cell.margin:.2f}", f"{cell.tolerance:.2f}")
 
 
-def test_a_grade_looks_the_same_in_every_document(tree: Tree) -> None:
-    heads = parts(article(tree, "toy_reproduction"), "th")
+def test_a_grade_looks_the_same_in_every_document(built: tuple[Report, Path]) -> None:
+    heads = parts(article(built, "toy_reproduction"), "th")
     for name in ("reproduced", "above"):
         chips = [part for head in heads for part in parts(head, "span", GRADES[name].css)]
         assert {chip["text"].split(" ", 1)[1] for chip in chips} == {name}
 
 
-def test_nothing_outside_the_folder_is_asked_for(built: tuple[Report, Path], tree: Tree) -> None:
-    assert not tree.all("script", "link", "iframe", "object", "embed", "base", "form")
-    for element in tree.elements:
-        for name, value in element["attributes"].items():
-            assert not name.startswith("on")
-            if name in ("src", "href", "srcset", "action"):
-                assert value.startswith("#") or (built[1] / value).is_file()
-    style = tree.all("style")[0]["text"]
-    assert "url(" not in style
-    assert "@import" not in style
-    (policy,) = [e["attributes"] for e in tree.all("meta") if "http-equiv" in e["attributes"]]
-    assert policy["content"].startswith("default-src 'none'; img-src 'self' file:;")
+def test_nothing_outside_the_folder_is_asked_for(built: tuple[Report, Path]) -> None:
+    for path, tree in pages(built).items():
+        assert not tree.all("script", "link", "iframe", "object", "embed", "base", "form")
+        for element in tree.elements:
+            for name, value in element["attributes"].items():
+                assert not name.startswith("on")
+                if name in ("src", "href", "srcset", "action"):
+                    file = ((built[1] / path).parent / value.partition("#")[0]).resolve()
+                    assert value.startswith("#") or (
+                        file.is_file() and file.is_relative_to(built[1].resolve())
+                    )
+        style = tree.all("style")[0]["text"]
+        assert "url(" not in style
+        assert "@import" not in style
+        (policy,) = [e["attributes"] for e in tree.all("meta") if "http-equiv" in e["attributes"]]
+        assert policy["content"].startswith("default-src 'none'; img-src 'self' file:;")
 
 
-def test_the_contents_lead_everywhere(built: tuple[Report, Path], tree: Tree) -> None:
-    ids = [element["attributes"]["id"] for element in tree.elements if "id" in element["attributes"]]
-    assert len(ids) == len(set(ids))
-    links = {element["attributes"]["href"] for element in tree.all("a")}
-    leading = {link.removeprefix("#") for link in links if link.startswith("#")}
-    assert leading == {"content", "toy", *(document.name for document in built[0].documents)}
-    named = {element["attributes"].get("aria-labelledby") for element in tree.elements} - {None}
-    assert leading | named <= set(ids)
+def test_the_front_page_leads_everywhere_and_every_page_back(built: tuple[Report, Path]) -> None:
+    trees = pages(built)
+    names = {
+        path: [e["attributes"]["id"] for e in tree.elements if "id" in e["attributes"]]
+        for path, tree in trees.items()
+    }
+    for path, ids in names.items():
+        assert len(ids) == len(set(ids))
+        labels = {element["attributes"].get("aria-labelledby") for element in trees[path].elements} - {None}
+        assert labels <= set(ids)
+    links = {path: {link["attributes"]["href"] for link in tree.all("a")} for path, tree in trees.items()}
+    assert set(trees) - {INDEX} <= links[INDEX]
+    for path in set(trees) - {INDEX}:
+        assert f"../../{INDEX}#toy" in links[path]
+    # an address of a table on the one page of earlier reports leads to the table, or to its line in the list
+    assert {"toy", *(document.name for document in built[0].documents)} <= set(names[INDEX])
 
 
-def test_headings_and_tables_are_accessible(tree: Tree) -> None:
-    levels = [int(element["tag"][1]) for element in tree.all("h1", "h2", "h3", "h4", "h5", "h6")]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert {element["attributes"].get("scope") for element in tree.all("th")} == {"col", "colgroup", "row"}
+def test_headings_and_tables_are_accessible(built: tuple[Report, Path]) -> None:
+    for tree in pages(built).values():
+        levels = [int(element["tag"][1]) for element in tree.all("h1", "h2", "h3", "h4", "h5", "h6")]
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+        assert {element["attributes"].get("scope") for element in tree.all("th")} <= {
+            "col",
+            "colgroup",
+            "row",
+        }
 
 
 @pytest.mark.filterwarnings("ignore:constrained_layout not applied")  # the name leaves no room to draw
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    report(tmp_path, database(HOSTILE))
-    text = (tmp_path / INDEX).read_text(encoding="utf-8")
-    tree = Tree(text)
-    assert not tree.all("script")
-    assert "<img src=http" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert HOSTILE in {element["text"] for element in tree.all("th")}
-    assert any(f"broken {HOSTILE}" in element["text"] for element in tree.all("li"))
-    attributes = {frozenset(element["attributes"]) for element in tree.all("img")}
-    assert attributes == {frozenset({"src", "width", "height", "loading", "alt"})}
+    made = report(tmp_path, database(HOSTILE))
+    for tree in pages((made, tmp_path)).values():
+        assert not tree.all("script")
+        attributes = {frozenset(element["attributes"]) for element in tree.all("img")}
+        assert attributes <= {frozenset({"src", "width", "height", "loading", "alt"})}
+    for path in (INDEX, page_of(INSIDE)):
+        text = (tmp_path / path).read_text(encoding="utf-8")
+        assert "<img src=http" not in text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+        assert HOSTILE in {element["text"] for element in Tree(text).all("th")}
+    notes = article((made, tmp_path), INSIDE)
+    assert any(f"broken {HOSTILE}" in element["text"] for element in parts(notes, "li"))
 
 
 @pytest.mark.slow
@@ -322,10 +357,11 @@ def test_the_page_passes_axe(built: tuple[Report, Path], browser: Any, scheme: s
     refused: list[str] = []
     opened.on("request", lambda request: asked.append(request.url))
     opened.on("console", lambda message: refused.append(message.text))
-    opened.goto((built[1] / INDEX).as_uri())
-    opened.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-    found = axe.Axe().run(opened, options={"preload": False})
-    assert [(each["id"], each["impact"]) for each in found.response["violations"]] == []
+    for path in (INDEX, page_of(INSIDE), page_of("toy_ranking")):
+        opened.goto((built[1] / path).as_uri())
+        opened.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        found = axe.Axe().run(opened, options={"preload": False})
+        assert [(each["id"], each["impact"]) for each in found.response["violations"]] == []
     assert {url for url in asked if not url.startswith(built[1].as_uri())} == set()
     assert refused == []
     opened.close()
@@ -336,9 +372,9 @@ def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
 ) -> None:
     table = next(each for each in wide[0].documents if each.name == INSIDE).views[0]
     assert len(table.columns) == 7
-    for width in (1280, 360):
+    for width, path in product((1280, 360), (INDEX, page_of(INSIDE))):
         opened = browser.new_page(viewport={"width": width, "height": 800})
-        opened.goto((wide[1] / INDEX).as_uri())
+        opened.goto((wide[1] / path).as_uri())
         assert opened.evaluate("document.documentElement.scrollWidth") <= width
         cut = opened.evaluate(
             """[...document.querySelectorAll('.scroll')].filter(
@@ -358,14 +394,13 @@ def test_names_of_rows_have_room_for_a_word(wide: tuple[Report, Path], browser: 
 
 def test_captions_take_four_lines_on_a_wide_screen(wide: tuple[Report, Path], browser: Any) -> None:
     opened = browser.new_page(viewport={"width": 1280, "height": 800})
-    opened.goto((wide[1] / INDEX).as_uri())
-    lines = opened.evaluate(
-        """[...document.querySelectorAll('.caption')].map(box => [...box.querySelectorAll('p')].reduce(
-            (sum, line) => sum + line.getBoundingClientRect().height / parseFloat(
-                getComputedStyle(line).lineHeight), 0))"""
-    )
-    assert len(lines) == len(wide[0].documents)
-    assert max(map(round, lines)) <= 4
+    for document in wide[0].documents:
+        opened.goto((wide[1] / page_of(document.name)).as_uri())
+        lines = opened.evaluate(
+            """[...document.querySelectorAll('.caption p')].map(line =>
+                line.getBoundingClientRect().height / parseFloat(getComputedStyle(line).lineHeight))"""
+        )
+        assert 1 <= round(sum(lines)) <= 4
     opened.close()
 
 
@@ -394,7 +429,7 @@ def test_a_long_name_does_not_run_over_what_stands_beside_it(
 
 def test_printing_opens_what_is_folded(built: tuple[Report, Path], browser: Any) -> None:
     opened = browser.new_page()
-    opened.goto((built[1] / INDEX).as_uri())
+    opened.goto((built[1] / page_of(INSIDE)).as_uri())
     height = "document.querySelector('article details').getBoundingClientRect().height"
     folded = opened.evaluate(height)
     opened.emulate_media(media="print")
