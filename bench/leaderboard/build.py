@@ -28,8 +28,7 @@ from bench.report.captions import LEGEND
 from bench.report.dataset_documents import LEGEND as LEGEND_OF_STATISTICS
 from bench.report.ranking_views import pairs_record
 from bench.statistics.paired import ALPHA, REGION
-from bench.statistics.ranks import DRAWS, LEAST
-from bench.statistics.summary import LEVEL
+from bench.statistics.summary import DRAWS, LEAST, LEVEL
 from bench.studies import frame
 from bench.studies.metric import TITLES, check_kept
 from bench.studies.source import Source

@@ -15,7 +15,7 @@ from bench.figures.rows import Ranks
 from bench.report.captions import conditions, origins
 from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.statistics.paired import ALPHA, REGION, Comparison
-from bench.statistics.ranks import DRAWS, LEAST, SEED
+from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.groups import Group
 from bench.studies.ranking import Ranking, Task, cell_groups
 from bench.studies.results import Results

@@ -12,7 +12,7 @@ import scipy  # its stats, slow to import, are loaded with the first test
 
 from bench.report.captions import LEGEND, conditions, origins
 from bench.report.table import Document, Table, listing
-from bench.statistics.ranks import LEAST_METHODS, kendall
+from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.frame import frame
 from bench.studies.published import Published, published

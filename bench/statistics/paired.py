@@ -18,8 +18,8 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import scipy  # its stats, slow to import, are loaded with the first test
 from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from bench.statistics.summary import Interval, t_interval
 
@@ -151,17 +151,15 @@ def _means(
     return total[count > 0] / count[count > 0]
 
 
-def t_tests(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Two-sided p value of the mean of each row of ``values`` ``[tests, units]`` being zero, of at least two
-    units.
+def p_value(units: NDArray[np.float64]) -> float:
+    """Two-sided p value of the mean of at least two ``units`` being zero, by Student's t test.
 
     Equal values have no spread to test against: 1 where they are zero, else 0, the limits of the test.
     """
-    is_constant = np.ptp(values, axis=1) == 0.0
-    p = np.where(values[:, 0] == 0.0, 1.0, 0.0)
-    if not is_constant.all():
-        p[~is_constant] = scipy.stats.ttest_1samp(values[~is_constant], 0.0, axis=1).pvalue
-    return p
+    if np.ptp(units) == 0.0:
+        return float(units[0] == 0.0)
+    statistic = units.mean() / (units.std(ddof=1) / np.sqrt(len(units)))
+    return float(2 * stdtr(len(units) - 1, -abs(statistic)))
 
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -208,7 +206,7 @@ def compare_tasks(scores: pd.DataFrame) -> list[Comparison]:
 
 def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[Comparison]:
     """The comparison of each pair from its differences ``[units]``."""
-    p_values = _p_values({pair: units for pair, units in values.items() if len(units) > 1})
+    p_values = {pair: p_value(units) for pair, units in values.items() if len(units) > 1}
     corrected = holm(np.array(list(p_values.values()), np.float64)).tolist()
     corrections = dict(zip(p_values, corrected, strict=True))
     return [
@@ -223,16 +221,6 @@ def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Un
         )
         for pair, units in values.items()
     ]
-
-
-def _p_values(values: Mapping[tuple[str, str], NDArray[np.float64]]) -> dict[tuple[str, str], float]:
-    """The p value of each pair, in their order; pairs of as many units are tested at once."""
-    p_values = dict.fromkeys(values, 1.0)
-    for size in {len(units) for units in values.values()}:
-        group = [pair for pair, units in values.items() if len(units) == size]
-        group_p_values = t_tests(np.stack([values[pair] for pair in group]))
-        p_values.update(zip(group, group_p_values.tolist(), strict=True))
-    return p_values
 
 
 def worse_than(leader: str, others: Collection[str], comparisons: Iterable[Comparison]) -> set[str]:

@@ -1,12 +1,13 @@
-"""What one method reaches in one cell: over seeds, and over clients."""
+"""What methods reach: over seeds, over clients, and over tasks as ranks with bootstrap intervals and ties."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 
 import numpy as np
 import pandas as pd
+import scipy  # its stats, slow to import, are loaded with the first order
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
@@ -15,6 +16,21 @@ LEVEL = 0.95
 
 LEAST_RUNS = 3
 """Runs of which a drawn mean has an interval: Student's of two is ten times as wide as they are apart."""
+
+LEAST = 3
+"""Tasks below which methods are not tested over tasks."""
+
+LEAST_METHODS = 3
+"""Methods below which an order says nothing."""
+
+DIGITS = 9
+"""Decimals beyond which two means are the same number, added up in another order."""
+
+DRAWS = 2000
+"""Bootstrap draws of tasks and runs."""
+
+SEED = 0
+"""Seed of the draws: unchanged results give unchanged intervals."""
 
 Interval = tuple[float, float]
 
@@ -53,3 +69,90 @@ def bottom_tenth(values: NDArray[np.float64]) -> float:
     """Mean over the lowest tenth of the clients' values ``[clients]``, rounded down, one client at least."""
     count = max(1, len(values) // 10)
     return float(np.mean(np.sort(values)[:count]))
+
+
+def ranks(scores: pd.DataFrame) -> pd.DataFrame:
+    """Ranks within each task (row) of ``scores`` [tasks, methods]: 1 the highest, ties share the mean rank.
+
+    A missing score (NaN) has no rank; the others are ranked among themselves.
+    """
+    return scores.round(DIGITS).rank(axis=1, ascending=False, method="average")
+
+
+def rank_intervals(tasks: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Mean rank of every method with its 95 % bootstrap interval: columns ``rank``, ``low``, ``high``.
+
+    A task is a frame of scores [runs, methods], a row for all methods' runs of one seed, NaN where a method
+    has none. Every draw takes as many tasks with replacement as there are and, in each, as many seeds, the
+    same for all methods. The interval holds the middle 95 % of the draws, and the mean rank itself: close
+    methods change places from draw to draw, which pulls the drawn ranks to the middle. It is NaN for a
+    method that has one run in one task, of which nothing can be drawn.
+    """
+    methods = list(dict.fromkeys(method for task in tasks for method in task))
+    complete = [task.reindex(columns=methods) for task in tasks]
+    mean_ranks = ranks(pd.DataFrame([task.mean() for task in complete])).mean()
+    generator = np.random.default_rng(SEED)
+    times = generator.multinomial(len(tasks), np.full(len(tasks), 1 / len(tasks)), DRAWS)
+    total, count = np.zeros((2, DRAWS, len(methods)))
+    for task, draws in zip(complete, times.T[:, :, None], strict=True):
+        drawn_ranks = ranks(pd.DataFrame(_drawn_means(task.to_numpy(float), generator))).to_numpy()
+        total += draws * np.nan_to_num(drawn_ranks)
+        count += draws * ~np.isnan(drawn_ranks)
+    samples = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+    tail = 100 * (1 - LEVEL) / 2
+    low, high = np.nanpercentile(samples, [tail, 100 - tail], axis=0)
+    table = pd.DataFrame(
+        {"rank": mean_ranks, "low": np.minimum(low, mean_ranks), "high": np.maximum(high, mean_ranks)}
+    )
+    has_one_run = pd.DataFrame([task.count() for task in complete]).sum() <= 1
+    table.loc[has_one_run, ["low", "high"]] = np.nan
+    return table
+
+
+def _drawn_means(scores: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.float64]:
+    """Means ``[draws, methods]`` over runs drawn with replacement from ``scores`` ``[runs, methods]``.
+
+    A method that has none of the drawn runs keeps the mean of all that it has.
+    """
+    runs = len(scores)
+    times = generator.multinomial(runs, np.full(runs, 1 / runs), DRAWS).astype(float)
+    has_score = ~np.isnan(scores)
+    values = np.nan_to_num(scores)
+    sizes = has_score.sum(axis=0)
+    plain_means = np.divide(values.sum(axis=0), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
+    counts = times @ has_score
+    means = np.tile(plain_means, (DRAWS, 1))
+    np.divide(times @ values, counts, out=means, where=counts > 0)
+    return means
+
+
+def tie_groups(
+    order: Sequence[str], worse_than: Callable[[str, Sequence[str]], Collection[str]]
+) -> dict[str, int]:
+    """Group of each method of ``order`` (best first); ``worse_than(leader, others)``: those of the others
+    that are significantly worse than the leader.
+
+    Group 1 is the best method and all that are not significantly worse than it; the next group is
+    made alike of those that are left.
+    """
+    groups: dict[str, int] = {}
+    candidates = list(order)
+    number = 0
+    while candidates:
+        number += 1
+        leader, *others = candidates
+        worse_methods = worse_than(leader, others)
+        groups |= {name: number for name in candidates if name not in worse_methods}
+        candidates = [name for name in others if name in worse_methods]
+    return groups
+
+
+def kendall(measured_values: Sequence[float], published_values: Sequence[float]) -> float | None:
+    """Kendall's tau-b of two values a method: 1 the same order, -1 the opposite one.
+
+    None for fewer than ``LEAST_METHODS``, or where all values of one side tie. By scipy.
+    """
+    if len(measured_values) < LEAST_METHODS:
+        return None
+    tau = float(scipy.stats.kendalltau(measured_values, published_values).statistic)
+    return None if np.isnan(tau) else tau

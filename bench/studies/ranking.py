@@ -13,7 +13,7 @@ import pandas as pd
 from bench.federation.scenarios import parse
 from bench.grids.experiment import Line
 from bench.statistics.paired import COLUMNS, Comparison, compare, compare_tasks, worse_than
-from bench.statistics.ranks import LEAST, rank_intervals, tie_groups
+from bench.statistics.summary import LEAST, rank_intervals, tie_groups
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.groups import Average
 from bench.studies.results import Results

@@ -9,7 +9,7 @@ from bench.federation.graph import SAMPLES
 from bench.federation.hypergraph import CONCENTRATION
 from bench.spec import Protocol
 from bench.statistics.paired import ALPHA, REGION
-from bench.statistics.ranks import DRAWS, LEAST
+from bench.statistics.summary import DRAWS, LEAST
 from bench.studies.study import STUDIES
 from bench.studies.verdicts import (
     EQUIVALENCE_LEVEL,

@@ -1,10 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from bench.statistics.summary import bottom_tenth, t_interval
+from bench.statistics.summary import bottom_tenth, kendall, rank_intervals, ranks, t_interval, tie_groups
 
 VALUES = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
 
@@ -31,3 +33,119 @@ def test_bottom_tenth_counts_whole_clients_and_one_at_least(clients: int, counte
     values = np.random.default_rng(clients).permutation(np.arange(clients, dtype=float) ** 2)
     lowest = [float(number**2) for number in range(counted)]
     assert bottom_tenth(values) == pytest.approx(sum(lowest) / counted)
+
+
+def table(values: list[list[float]]) -> pd.DataFrame:
+    return pd.DataFrame(values, columns=[f"m{number}" for number in range(len(values[0]))])
+
+
+def test_the_highest_is_first_and_ties_share_their_mean() -> None:
+    made = ranks(table([[70, 90, 80, 80], [50, 50 + 1e-12, 60, 40]]))
+    assert made.to_numpy().tolist() == [[4, 1, 2.5, 2.5], [2.5, 2.5, 1, 4]]
+
+
+def test_a_missing_score_has_no_rank_and_takes_none() -> None:
+    made = ranks(table([[70, float("nan"), 80]]))
+    np.testing.assert_array_equal(made.to_numpy(), [[2, np.nan, 1]])
+
+
+def test_intervals_of_single_runs_are_the_bootstrap_of_ranks_over_tasks() -> None:
+    """With one run a task nothing but tasks is drawn: scipy's percentile bootstrap of the mean rank."""
+    scores = np.random.default_rng(1).normal([3, 1, 0.5, 0], size=(12, 4))
+    found = rank_intervals([table([row]) for row in scores.tolist()])
+    places = stats.rankdata(-scores, axis=1)
+    expected = stats.bootstrap(
+        (places,), np.mean, axis=0, n_resamples=9999, method="percentile", rng=np.random.default_rng(2)
+    ).confidence_interval
+    assert found["rank"].tolist() == pytest.approx(places.mean(axis=0))
+    # Means of twelve ranks are multiples of a twelfth: two draws of thousands differ by one step at most.
+    np.testing.assert_allclose(found["low"], expected.low, atol=1.01 / 12)
+    np.testing.assert_allclose(found["high"], expected.high, atol=1.01 / 12)
+
+
+def test_intervals_of_one_task_are_those_of_its_runs() -> None:
+    """Seeds in which the first wins by 9 or loses by 1: of two drawn ones both must be the second kind for it
+    to be second, which happens in a quarter of the draws; a third method is always last.
+    """
+    found = rank_intervals([table([[59, 50, 10], [49, 50, 10]])])
+    assert found.loc["m0"].tolist() == [1, 1, 2]
+    assert found.loc["m1"].tolist() == [2, 1, 2]
+    assert found.loc["m2"].tolist() == [3, 3, 3]
+
+
+def test_runs_of_one_seed_are_drawn_together() -> None:
+    """Seeds differ by far more than methods do, as partitions may: within a seed the order never changes."""
+    found = rank_intervals([table([[10, 9], [90, 89], [50, 49]])])
+    assert found[["low", "high"]].to_numpy().tolist() == [[1, 1], [2, 2]]
+
+
+def test_a_method_is_ranked_over_the_tasks_and_seeds_that_it_has() -> None:
+    missing = float("nan")
+    tasks = [table([[5, 4, missing], [5, 4, missing]]), table([[5, 4, 9], [5, missing, 9]])]
+    found = rank_intervals(tasks)
+    assert found["rank"].tolist() == [1.5, 2.5, 1]
+    assert found.loc["m2", ["low", "high"]].tolist() == [1, 1]
+    assert found.loc["m0", ["low", "high"]].tolist() == [1, 2]
+
+
+def test_an_interval_holds_its_rank_and_equal_results_give_equal_ones() -> None:
+    draw = np.random.default_rng(3)
+    tasks = [table((draw.normal(size=(2, 6)) / 10 + np.arange(6)[::-1] / 10).tolist()) for _ in range(5)]
+    found = rank_intervals(tasks)
+    assert (found["low"] <= found["rank"]).all()
+    assert (found["rank"] <= found["high"]).all()
+    pd.testing.assert_frame_equal(found, rank_intervals(tasks))
+
+
+def test_a_single_run_of_a_single_task_has_no_interval() -> None:
+    found = rank_intervals([table([[3, 2]])])
+    assert found["rank"].tolist() == [1, 2]
+    assert found[["low", "high"]].isna().all(axis=None)
+
+
+def test_groups_start_with_the_best_and_all_not_worse_than_it() -> None:
+    worse = {"a": "cde", "c": "d", "d": ""}
+    groups = tie_groups("abcde", lambda leader, others: set(worse[leader]) & set(others))
+    # e ties with c; d is worse than c.
+    assert groups == {"a": 1, "b": 1, "c": 2, "d": 3, "e": 2}
+
+
+@settings(deadline=None)
+@given(st.permutations("abcdef"), st.sets(st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"))))
+def test_first_are_exactly_those_not_worse_than_the_best(
+    order: list[str], worse: set[tuple[str, str]]
+) -> None:
+    groups = tie_groups(order, lambda leader, others: {name for name in others if (name, leader) in worse})
+    first = {name for name in order if name == order[0] or (name, order[0]) not in worse}
+    assert {name for name, group in groups.items() if group == 1} == first
+    assert set(groups) == set(order)
+    assert set(groups.values()) == set(range(1, max(groups.values()) + 1))
+
+
+def slow_tau(first: list[float], second: list[float]) -> float:
+    """Kendall's tau-b from all pairs."""
+    concordant, ties = 0, [0, 0]
+    pairs = [(i, j) for i in range(len(first)) for j in range(i)]
+    for i, j in pairs:
+        signs = np.sign(first[i] - first[j]), np.sign(second[i] - second[j])
+        concordant += int(signs[0] * signs[1])
+        ties[0] += signs[0] == 0
+        ties[1] += signs[1] == 0
+    return concordant / ((len(pairs) - ties[0]) * (len(pairs) - ties[1])) ** 0.5
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=9))
+def test_tau_counts_pairs_in_the_same_order(pairs: list[tuple[int, int]]) -> None:
+    first, second = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
+    found = kendall(first, second)
+    if len(set(first)) == 1 or len(set(second)) == 1:
+        assert found is None
+    else:
+        assert found == pytest.approx(slow_tau(first, second))
+
+
+def test_tau_of_two_methods_says_nothing() -> None:
+    assert kendall([1.0, 2.0], [1.0, 2.0]) is None
+    assert kendall([1.0, 2.0, 3.0], [1.0, 2.0, 3.0]) == pytest.approx(1)
+    assert stats.kendalltau([1, 2], [1, 2]).statistic == pytest.approx(1)  # hence the limit
