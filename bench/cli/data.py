@@ -180,7 +180,7 @@ def classes(
     """
     from bench.dataset import DATASETS
     from bench.federation.prepared import prepare
-    from bench.figures.class_counts import class_figure
+    from bench.figures.charts import class_figure
     from bench.figures.drawings import save
 
     scenarios = scenario or DATASETS.named(dataset).scenarios

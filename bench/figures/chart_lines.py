@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bench.figures import style
-from bench.figures.layout import Figure
-from bench.figures.panels import Mark, Panel
+from bench.figures.layout import Figure, Mark, Panel
 from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cell, Cells
@@ -28,12 +27,15 @@ PAGE = 6
 
 
 class LineRuns(NamedTuple):
-    """A line of a column with numbers: its cell at the first point, its runs, and how it is drawn."""
+    """A line of a column with numbers: its cell at the first point, its runs, how it is drawn, and whether it
+    ``competes``, as all do but the references that train nothing.
+    """
 
     cell: Cell
     measured: Aggregate
     group: Group
     plain: Mark
+    competes: bool
 
     @property
     def method(self) -> str:
@@ -48,26 +50,41 @@ class LineRuns(NamedTuple):
         """Rows of a panel's frame: where the line is measured, and these values."""
         return rows_of(self.cell.column, self.plain.method, **values)
 
+    def mean_rows(self, axis: str, means: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+        """Rows of means, see ``mean_rows``."""
+        return mean_rows(self.cell.column, self.plain.method, axis, means)
+
 
 P = TypeVar("P", bound=Panel)
-
 
 Parts = list[tuple[pd.DataFrame, Mark]]
 """The rows that a panel shows, line by line, and how each line is drawn."""
 
 
-def panel_of(parts: Parts, kind: Callable[..., P], title: str, *arguments: Any, **options: Any) -> P | None:
+def panel_of(parts: Parts, kind: Callable[..., P], title: str, **options: Any) -> P | None:
     """A panel of all rows, means with their intervals; None where there are none."""
     if not parts:
         return None
     rows = pd.concat([rows for rows, _ in parts], ignore_index=True)
     data = with_intervals(rows.astype({"std": float})) if "std" in rows else rows
-    return kind(title, data, tuple(mark for _, mark in parts), *arguments, **options)
+    return kind(title, data, tuple(mark for _, mark in parts), **options)
 
 
-def by_column(cells: Cells, panel: Callable[[Column], P | None]) -> list[P]:
-    """The panel of every column that has one."""
-    return [drawn_panel for drawn_panel in map(panel, cells.columns) if drawn_panel is not None]
+def panels_of(
+    cells: Cells,
+    kind: Callable[..., P],
+    rows: Callable[[LineRuns], pd.DataFrame | None],
+    is_shown: Callable[[LineRuns], bool] = lambda line: True,
+    **options: Any,
+) -> list[P]:
+    """A panel a column, with the rows of every line that is shown there and has some."""
+    panels = []
+    for column in cells.columns:
+        lines = [line for line in lines_with_numbers(cells, column) if is_shown(line)]
+        keys = key_lines(cells.study, lines)
+        parts = [(line_rows, line.mark(keys)) for line in lines if (line_rows := rows(line)) is not None]
+        panels.append(panel_of(parts, kind, cells.study.column_title(column), **options))
+    return [panel for panel in panels if panel is not None]
 
 
 def rows_of(column: Column, name: str, **values: Any) -> pd.DataFrame:
@@ -78,17 +95,20 @@ def rows_of(column: Column, name: str, **values: Any) -> pd.DataFrame:
     return pd.DataFrame({**asdict(column), "method": name, **values}, index=None if is_table else [0])
 
 
-def lines_with_numbers(cells: Cells, column: Column, only_competing: bool = False) -> list[LineRuns]:
-    """Lines of a column with numbers under the usual settings, each run once; without the references that
-    train nothing where ``only_competing``.
-    """
+def mean_rows(column: Column, name: str, axis: str, means: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
+    """Rows of means, each with its place on the ``axis``, its number of runs and its deviation."""
+    places, n, mean, std = zip(*means, strict=True)
+    return rows_of(column, name, **{axis: places, "n": n, "mean": mean, "std": np.array(std, np.float64)})
+
+
+def lines_with_numbers(cells: Cells, column: Column) -> list[LineRuns]:
+    """Lines of a column with numbers under the usual settings, each run once."""
     lines = []
     for line, mark in marks_of(cells).items():
         cell = cells.at(column, line)
-        if only_competing and line.method in cells.study.references:
-            continue
         if cell and cell.measured and cell.group and not (line.setting or line.reads):
-            lines.append(LineRuns(cell, cell.measured, cell.group, mark))
+            is_reference = line.method in cells.study.references
+            lines.append(LineRuns(cell, cell.measured, cell.group, mark, not is_reference))
     return lines
 
 
@@ -96,7 +116,7 @@ def key_lines(study: Study, lines: Sequence[LineRuns]) -> frozenset[str]:
     """The names of the lines that matter among some: the best of all that compete, of those of the method
     that the study proposes, and of those of its baseline.
     """
-    competitors = [line for line in lines if line.cell.line.ranked and line.method not in study.references]
+    competitors = [line for line in lines if line.competes and line.cell.line.ranked]
     own_lines = ([line for line in lines if line.method == name] for name in (study.proposed, study.baseline))
     return frozenset(
         max(group, key=lambda line: line.measured.mean).plain.method
@@ -125,9 +145,7 @@ def reading_of(study: Study, measure: Measure | None = None, average: bool = Tru
     return f"{text}, {AVERAGES[study.average]}" if average else text
 
 
-def figure_of(
-    cells: Cells, kind: str, quantity: str, caption: str, panels: Iterable[Panel | None]
-) -> list[Figure]:
+def figure_of(cells: Cells, kind: str, quantity: str, caption: str, panels: Sequence[Panel]) -> list[Figure]:
     """The figure of that kind, in parts that fit a page; none where there is no panel. The title of a part
     says of which experiment and quantity it is and what is in it; the caption gets the seeds.
     """
@@ -140,7 +158,7 @@ def figure_of(
             page,
             f"{cells.study.title}: {cells.experiment.title}. {heading_of(quantity, page)}",
         )
-        for ending, page in _pages([panel for panel in panels if panel is not None])
+        for ending, page in _pages(panels)
     ]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,18 +13,16 @@ from bench.figures import style
 from bench.figures.chart_lines import (
     LineRuns,
     Parts,
-    by_column,
     figure_of,
     key_lines,
     lines_with_numbers,
     marks_of,
+    mean_rows,
     panel_of,
     reading_of,
-    rows_of,
 )
 from bench.figures.curves import Curves, Numbers
-from bench.figures.layout import Figure
-from bench.figures.panels import ACCURACY, Mark
+from bench.figures.layout import ACCURACY, Figure, Mark
 from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cells
@@ -59,23 +56,21 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
     others on the same data, as far as those go; a column of such lines alone has no panel then.
     """
 
-    def panel(column: Column) -> Curves | None:
+    panels = []
+    for column in cells.columns:
         lines = lines_with_numbers(cells, column)
         whole = replace(column, clients=1)
         has_peers = any(replace(peer, clients=1) == column != peer for peer in cells.columns)
         if has_peers and not any(line.cell.line.ranked for line in lines):
-            return None
+            continue
         keys = key_lines(cells.study, lines)
         curves = [(line, curve) for line in lines if (curve := values(line))]
         end = max((x[-1] for _, (x, _) in curves), default=0)
         if column != whole and curves:
             names = {line.plain.method for line in lines}
             references = (line for line in lines_with_numbers(cells, whole) if not line.cell.line.ranked)
-            curves += [
-                (line, curve)
-                for line in references
-                if line.plain.method not in names and (curve := values(line))
-            ]
+            others = (line for line in references if line.plain.method not in names)
+            curves += [(line, curve) for line in others if (curve := values(line))]
         parts: Parts = []
         for line, (x, y) in curves:
             x, y = x[x <= end], y[:, x <= end]
@@ -83,10 +78,9 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
             std = y.std(axis=0, ddof=1) if len(y) > 1 else np.nan
             rows = line.rows(**{axis: x, "n": len(y), "mean": y.mean(axis=0), "std": std})
             parts.append((rows, line.mark(keys)))
-        title = cells.study.column_title(column)
-        return panel_of(parts, Curves, title, axis, "mean", axis.capitalize(), up_label)
-
-    return by_column(cells, panel)
+        title, label = cells.study.column_title(column), axis.capitalize()
+        panels.append(panel_of(parts, Curves, title, x=axis, across_label=label, up_label=up_label))
+    return [panel for panel in panels if panel is not None]
 
 
 def _by_round(study: Study, results: Results, stage: str = "") -> Values:
@@ -143,7 +137,7 @@ def _with_published(cells: Cells, column: Column, measure: Measure, panel: Curve
     for line, mark in marks_of(cells).items():
         if rows := _published_rows(cells, column, line, measure):
             name = f"{mark.method} (published)"
-            parts.append(with_intervals(_points(cells, column, name, rows)))
+            parts.append(with_intervals(mean_rows(column, name, cells.experiment.axis, rows)))
             marks.append(Mark(name, f"{mark.label}, published", replace(mark.look, dashes="none")))
     curves = (replace(mark, look=replace(mark.look, marker="")) for mark in panel.marks)
     data = pd.concat(parts, ignore_index=True).assign(measure=measure.name)
@@ -196,12 +190,12 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
         numbers = [(x, cell.measured) for x, cell in point_cells if cell and cell.measured]
         if len(numbers) > 1:
             rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
-            parts.append(_points(cells, column, mark.method, rows))
+            parts.append(mean_rows(column, mark.method, cells.experiment.axis, rows))
             measured_marks.append(mark)
         published_rows = _published_rows(cells, column, line, measure) if with_published else []
         if len(published_rows) > 1:
             name, look = f"{mark.method} (published)", replace(mark.look, dashes=style.DASHES[-1])
-            parts.append(_points(cells, column, name, published_rows))
+            parts.append(mean_rows(column, name, cells.experiment.axis, published_rows))
             published_marks.append(Mark(name, f"{mark.label}, published", look))
     if not measured_marks:
         return None
@@ -230,12 +224,6 @@ def _published_rows(
         for x, cell in point_cells
         if cell and cell.target and cell.target.mean is not None
     ]
-
-
-def _points(cells: Cells, column: Column, name: str, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    x, n, mean, std = zip(*rows, strict=True)
-    deviations = np.array(std, np.float64)
-    return rows_of(column, name, **{cells.experiment.axis: x, "n": n, "mean": mean, "std": deviations})
 
 
 def points(cells: Cells, results: Results) -> list[Figure]:

@@ -17,8 +17,8 @@ from matplotlib.markers import CARETDOWN, CARETUP
 from numpy.typing import NDArray
 
 from bench.figures import style
-from bench.figures.lettering import LABEL, NAME_ROOM, POINT, names_in, spread, text_width, wrapped_lines
-from bench.figures.panels import ACCURACY, OUTLINED, Corner, Margins, Mark, Panel, add_axes, round_numbers
+from bench.figures.layout import ACCURACY, OUTLINED, Corner, Margins, Mark, Panel, add_axes, round_numbers
+from bench.figures.style import LABEL, NAME_ROOM, POINT, names_in, spread, text_width, wrapped_lines
 from bench.statistics.summary import LEAST_RUNS
 
 Numbers = NDArray[np.float64]

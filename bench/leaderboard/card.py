@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from bench.figures.layout import settings
-from bench.figures.lettering import ORIGIN, POINT, fitted_text, text_width, wrapped_lines
+from bench.figures.style import ORIGIN, POINT, fitted_text, text_width, wrapped_lines
 from bench.pages.templating import records
 from bench.studies.ranking import Ranking
 

@@ -9,9 +9,8 @@ from dataclasses import asdict, astuple
 import pandas as pd
 
 from bench.figures import style
-from bench.figures.layout import Figure
-from bench.figures.panels import Mark
-from bench.figures.rows import Ranks
+from bench.figures.layout import Figure, Mark
+from bench.figures.plots import Ranks
 from bench.report.captions import conditions, origins
 from bench.report.table import Document, Entry, Table, listing, pivot
 from bench.statistics.paired import ALPHA, REGION, Comparison

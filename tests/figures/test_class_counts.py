@@ -7,7 +7,7 @@ from bench.data import Images
 from bench.dataset import DATASETS
 from bench.errors import RequestError
 from bench.federation.prepared import Prepared, prepare
-from bench.figures.class_counts import class_figure
+from bench.figures.charts import class_figure
 from bench.figures.plots import Dots
 
 LABELS = np.repeat(np.arange(10), 6000)

@@ -12,8 +12,7 @@ import pytest
 from bench.figures import drawings, style
 from bench.figures.curves import Curves
 from bench.figures.drawings import Drawings
-from bench.figures.layout import Figure
-from bench.figures.panels import Mark
+from bench.figures.layout import Figure, Mark
 from bench.statistics.summary import with_intervals
 
 LOOKS_AT_FIGURES = True
@@ -98,5 +97,5 @@ def test_drawings_that_no_report_shows_are_forgotten(tmp_path: Path) -> None:
 
 
 def test_a_change_of_any_module_that_draws_draws_anew() -> None:
-    for name in ("curves", "drawings", "layout", "lettering", "panels", "plots", "rows", "style"):
+    for name in ("curves", "drawings", "layout", "plots", "style"):
         assert Path(drawings.__file__).with_name(f"{name}.py").read_bytes() in drawings._sources(), name

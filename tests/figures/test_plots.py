@@ -18,11 +18,9 @@ from scipy import stats
 
 from bench.figures import style
 from bench.figures.curves import Curves
-from bench.figures.layout import Figure, draw
-from bench.figures.lettering import spread, wrapped_lines
-from bench.figures.panels import Mark, Panel
-from bench.figures.plots import Costs, Dots, Heat, log_ticks
-from bench.figures.rows import Boxes, Pairs, Ranks
+from bench.figures.layout import Figure, Mark, Panel, draw
+from bench.figures.plots import Boxes, Costs, Dots, Heat, Pairs, Ranks, log_ticks
+from bench.figures.style import spread, wrapped_lines
 from bench.statistics.summary import with_intervals
 
 LOOKS_AT_FIGURES = True

@@ -67,7 +67,7 @@ def study(methods: tuple[str, ...], proposed: str, baseline: str, *references: s
 
 def test_hues_are_used_up_before_one_is_used_twice() -> None:
     first, second = (tuple(f"{name}{number}" for number in range(8)) for name in "ab")
-    looks = style.assign([study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")])
+    looks, _ = style.assign((study(first, "a0", "a1"), study((*second, "a1"), "b0", "a1", "b7")))
     assert len({looks[name].colour for name in first}) == 8
     assert len({looks[name].colour for name in (*second, "a1")}) == 9
     assert len(set(looks.values())) == 16

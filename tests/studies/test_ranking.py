@@ -18,7 +18,7 @@ from stored_runs import CORA, MemoryStore
 from study_cells import main_tables, report_of
 from toy_study import ToyStudy
 
-from bench.figures.rows import Ranks
+from bench.figures.plots import Ranks
 from bench.report.ranking_views import ranking_document
 from bench.report.report import Report
 from bench.report.request import Request
