@@ -89,8 +89,7 @@ def serve(
             "--out serves a site as it is: leave --db, --own, --shipped and --metric away, or --out"
         )
 
-    from bench.leaderboard.folder import is_site
-    from bench.leaderboard.serve import server
+    from bench.leaderboard.folder import is_site, server
 
     if out is not None and not is_site(out):
         raise RequestError(

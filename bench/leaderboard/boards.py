@@ -6,20 +6,26 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
 from bench.report.parts import scores, sentences, verdict_counts
 from bench.report.spread import MEASURES
+from bench.statistics.paired import Comparison, Scores, side_by_side
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
-from bench.studies.ranking import Ranking, cell_groups, rank
+from bench.studies.ranking import Ranking, Task, cell_groups, rank
+from bench.studies.ranking import scores as client_scores
 from bench.studies.results import Results
 from bench.studies.settings import is_special
 from bench.studies.source import Runs, Source
@@ -36,6 +42,9 @@ OTHER_METRICS = tuple(metric for metric in METRICS if metric != ACCURACY)
 """Metrics that stand beside accuracy on a site by accuracy; no rank and no grade rests on them there."""
 
 
+CIRCLES = 20
+"""Runs of a task that a picture of two methods draws as circles; more are strokes."""
+
 Row = dict[str, Any]
 """A row of a board: the cells' frame's columns, and those of ``StudyBoards._more``."""
 
@@ -46,6 +55,26 @@ class RunLink(NamedTuple):
     seed: int
     spec_hash: str
     state: str
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """First minus second method in one task, in points: the test over units, and the differences behind it.
+
+    ``clients`` are means over the seeds that both have (empty where the task has several partitions, whose
+    clients are not the same), ``runs`` means over clients.
+    """
+
+    task: str
+    dataset: str
+    test: Comparison
+    clients: NDArray[np.float64]
+    runs: NDArray[np.float64]
+
+    @property
+    def many_runs(self) -> bool:
+        """Whether the runs are too many for a circle each."""
+        return self.runs.size > CIRCLES
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +121,21 @@ class StudyBoards:
     def headline(self) -> tuple[str, ...]:
         """Who is first, or that nobody can be told apart; and what came of the published values."""
         return sentences(self.study, self.ranking, scores(self.study, self.grades))
+
+    @property
+    def pairs(self) -> dict[tuple[str, str], list[Difference]]:
+        """Every two of the ranking's methods that share a task, by name: their differences by task."""
+        pairs: dict[tuple[str, str], list[Difference]] = {}
+        for task in self.ranking.tasks if self.ranking else ():
+            tests = {(test.first, test.second): test for test in task.comparisons}
+            tests |= {(test.second, test.first): test.opposite() for test in task.comparisons}
+            cells = {method: cell for method, cell in task.cells.items() if cell.measured}
+            frames = {name: client_scores(c, self.results, self.study.average) for name, c in cells.items()}
+            table = side_by_side(frames)
+            for names in combinations(sorted(frames), 2):
+                if names in tests and tests[names].difference is not None:
+                    pairs.setdefault(names, []).append(_difference(task, tests[names], table))
+        return dict(sorted(pairs.items()))
 
     @cached_property
     def _by_metric(self) -> Mapping[Metric, Results]:
@@ -287,3 +331,24 @@ def _trust(cell: Cell) -> str:
             }
         )
     )
+
+
+def _difference(task: Task, test: Comparison, table: Scores) -> Difference:
+    difference = table.values[test.first] - table.values[test.second]
+    is_shared = ~np.isnan(difference)
+    runs, clients = is_shared.any(axis=1), is_shared.any(axis=0)
+    weights = np.where(is_shared, table.weights[test.first], 0.0)[runs]
+    place = task.column.description(dataset_title(task.column.dataset))
+    return Difference(
+        ", ".join(filter(None, (place, task.point))),
+        task.column.dataset,
+        test,
+        np.zeros(0) if test.unit == "partition" else np.nanmean(difference[runs][:, clients], axis=0),
+        (np.nan_to_num(difference[runs]) * weights).sum(axis=1) / weights.sum(axis=1),
+    )
+
+
+def dataset_title(name: str) -> str:
+    """A data set's own title, the same on every page; its name where it is not installed."""
+    kind = DATASETS.all().get(name)
+    return kind.title if kind else name

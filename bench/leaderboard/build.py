@@ -16,9 +16,18 @@ import pandas as pd
 
 from bench import __version__
 from bench.garbage import seldom_collected
-from bench.leaderboard import addresses, card, changes, charts, datasets, exports, folder, pairs, run_shards
-from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page
-from bench.leaderboard.boards import OTHER_METRICS, Boards, Row, StudyBoards, boards, coverage
+from bench.leaderboard import charts, datasets, exports, folder, pictures, run_shards
+from bench.leaderboard.boards import (
+    OTHER_METRICS,
+    Boards,
+    Difference,
+    Row,
+    StudyBoards,
+    boards,
+    coverage,
+    dataset_title,
+)
+from bench.leaderboard.folder import board_page, dataset_page, method_page, pair_page
 from bench.leaderboard.methods import MethodDescription, about, other_runs
 from bench.leaderboard.pictures import Scale, scale, usual_ends
 from bench.metric_names import ACCURACY, Metric
@@ -98,9 +107,9 @@ class _Writer:
         self._headlines = [study.headline for study in all_boards.studies]
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
-            {name: getattr(addresses, name) for name in addresses.__dict__ if name.endswith("_page")},
+            {name: value for name, value in vars(folder).items() if name.endswith("_page")},
             verdicts=verdicts,
-            dataset_title=datasets.title,
+            dataset_title=dataset_title,
             legend=LEGEND_OF_STATISTICS,
             about=self._about,
             url=url,
@@ -111,9 +120,10 @@ class _Writer:
             quantity=TITLES[results.metric],
             site_title=self._title,
             finding=self._headlines[0][0],
-            card=card,
+            card=pictures,
             gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
+        self._pages.filters["signed"] = signed
         self.runs = 0
 
     def write(self, old_site: Path, release: str, today: date) -> None:
@@ -127,8 +137,8 @@ class _Writer:
             files("bench.leaderboard").joinpath("assets").iterdir(), key=lambda file: file.name
         ):
             (self._site / "assets" / asset.name).write_bytes(asset.read_bytes())
-        ranking = self._boards.studies[0].ranking
-        card.write(self._site / "assets" / card.FILE, self._title, self._headlines[0][0], ranking)
+        ranking, card = self._boards.studies[0].ranking, self._site / "assets" / pictures.CARD
+        pictures.draw_card(card, self._title, self._headlines[0][0], ranking)
         self._pages.globals["vega"] = library.file
         for study in self._boards.studies:
             for dataset, values in study.boards.items():
@@ -140,8 +150,8 @@ class _Writer:
         shards, self.runs = run_shards.write(self._source, self._site / "data", titles, pages)
         table = exports.cells(self._boards)
         exports.write(self._site / "data", self._boards, table, self.runs)
-        log = changes.log(old_site, table, today)
-        changes.write(self._site / changes.LOG, log)
+        log = exports.log(old_site, table, today)
+        exports.write_log(self._site / exports.LOG, log)
         self._page("run.html", "run.html", shards=",".join(shards))
         self._page("about.html", "about.html", library=library, definitions=_definitions())
         self._page("feed.xml", "feed.xml", changes=log)
@@ -171,7 +181,7 @@ class _Writer:
 
     def _write_board(self, study: StudyBoards, dataset: str, values: Sequence[Row]) -> None:
         """A board; its rows have an anchor there, and the same one on their methods' pages."""
-        address, title = board_page(study.study.name, dataset), datasets.title(dataset)
+        address, title = board_page(study.study.name, dataset), dataset_title(dataset)
         name = Path(address).stem
         rows = [
             {**row, "anchor": f"{name}-{number}", "board": address, "place": title}
@@ -202,30 +212,29 @@ class _Writer:
             task=_task,
         )
 
-    def _write_pairs(self) -> dict[str, list[tuple[StudyBoards, pairs.Pair]]]:
-        """The pages of all pairs; method -> its pairs."""
-        by_method: dict[str, list[tuple[StudyBoards, pairs.Pair]]] = defaultdict(list)
+    def _write_pairs(self) -> dict[str, list[tuple[Study, str, int]]]:
+        """The pages of all pairs; method -> study, the other method and number of tasks of its pairs."""
+        by_method: dict[str, list[tuple[Study, str, int]]] = defaultdict(list)
         for study in self._boards.studies:
-            study_pairs = pairs.pairs(study)
-            for pair in study_pairs:
-                for name in (pair.first, pair.second):
+            for (first, second), differences in study.pairs.items():
+                for name, other in ((first, second), (second, first)):
                     self._describe(name)
-                    by_method[name].append((study, pair))
+                    by_method[name].append((study.study, other, len(differences)))
                 self._page(
-                    pair_page(study.study.name, pair.first, pair.second),
+                    pair_page(study.study.name, first, second),
                     "pair.html",
                     study=study.study,
-                    pair=pair,
-                    first=self._about[pair.first],
-                    second=self._about[pair.second],
-                    axis=Scale(-pair.reach, pair.reach),
+                    differences=differences,
+                    first=self._about[first],
+                    second=self._about[second],
+                    axis=_axis_of(differences),
                 )
             if study.ranking:
-                file = self._site / "data" / f"{addresses.file_name(f'{study.study.name}-pairs')}.csv"
+                file = self._site / "data" / f"{folder.file_name(f'{study.study.name}-pairs')}.csv"
                 frame.write(file, pairs_record(study.ranking))
         return by_method
 
-    def _write_methods(self, by_method: Mapping[str, list[tuple[StudyBoards, pairs.Pair]]]) -> dict[str, str]:
+    def _write_methods(self, by_method: Mapping[str, list[tuple[Study, str, int]]]) -> dict[str, str]:
         """The pages of all methods; their titles by name."""
         runs = self._boards.results.runs
         shown_hashes = {run.spec_hash for rows in self._rows.values() for row in rows for run in row["runs"]}
@@ -268,6 +277,13 @@ class Part(NamedTuple):
     axis: Scale
     differences: Scale
     rows: list[Row]
+
+
+def _axis_of(differences: Sequence[Difference]) -> Scale:
+    """As far to either side of zero as means and intervals go, a point at least."""
+    ends = [abs(end) for one in differences for end in one.test.interval or (one.test.difference or 0.0,)]
+    reach = max(1.0, 1.05 * max(ends))
+    return Scale(-reach, reach)
 
 
 def _task(row: Row) -> tuple[Any, ...]:

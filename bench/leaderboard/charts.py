@@ -23,7 +23,9 @@ from bench.figures import style
 from bench.leaderboard.boards import StudyBoards
 from bench.metric_names import ACCURACY
 from bench.statistics.summary import t_interval
+from bench.studies import frame
 from bench.studies.cells import Cell
+from bench.studies.groups import Aggregate, Group
 
 POINTS = 150
 """Points of a curve that a page draws; of a longer one every k-th and the last. The CSV has all."""
@@ -122,70 +124,66 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
     False, where nothing was run.
     """
     tasks: dict[str, list[dict[str, Any]]] = {}
-    clients, curves = [], []
-    for cell in _drawn_cells(boards, dataset):
+    tables: dict[str, list[pd.DataFrame]] = {"clients": [], "curves": []}
+    for cell, measured, group in _drawn_cells(boards, dataset):
         column = cell.column
-        method, accuracies, x, curve = _method(boards, cell)
+        rows = boards.results.clients(group, cell.stage, cell.rule)
+        accuracies = 100.0 * rows.groupby("client")["value"].mean()
+        x, curves = _curves(boards, cell, group)
+        low, high = t_interval(measured.values) or (None, None)
+        method = {
+            "label": cell.line.title or cell.title,
+            **look(cell.method),
+            "reference": cell.method in boards.study.references,
+            "clients": [[int(str(client)), round(value, 2)] for client, value in accuracies.items()],
+            "mean": round(measured.mean, 2),
+            "low": None if low is None else round(low, 2),
+            "high": None if high is None else round(high, 2),
+            "n": measured.n,
+            "seconds": round(group.seconds, 3),
+            "megabytes": round(group.megabytes, 3),
+            "x": _thin(x),
+            "curve": _thin(curves.mean(axis=0)) if curves.size else [],
+        }
         tasks.setdefault(f"{column.scenario}, {column.clients} clients", []).append(method)
         task = {"scenario": column.scenario, "clients": column.clients, "method": cell.method}
-        clients.append(
-            pd.DataFrame({**task, "client": accuracies.index, boards.results.metric: accuracies.to_numpy()})
-        )
-        if curve.size:
-            spread = curve.std(axis=0, ddof=1) if len(curve) > 1 else np.nan
-            rows = {**task, "round": x, "accuracy": curve.mean(axis=0), "std": spread, "n": len(curve)}
-            curves.append(pd.DataFrame(rows))
+        values = {"client": accuracies.index, boards.results.metric: accuracies.to_numpy()}
+        tables["clients"].append(pd.DataFrame({**task, **values}))
+        if curves.size:
+            spread = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.nan
+            means = {"round": x, "accuracy": curves.mean(axis=0), "std": spread, "n": len(curves)}
+            tables["curves"].append(pd.DataFrame({**task, **means}))
     if not tasks:
         return False
     (folder / f"{name}.js").write_text(call("benchCharts", tasks), encoding="ascii", newline="\n")
-    for kind, parts in (("clients", clients), ("curves", curves)):
-        table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-        table.to_csv(folder / f"{name}-{kind}.csv", index=False, float_format="%.4f", lineterminator="\n")
+    for kind, parts in tables.items():
+        frame.write(
+            folder / f"{name}-{kind}.csv", pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+        )
     return True
 
 
-def _drawn_cells(boards: StudyBoards, dataset: str) -> Iterator[Cell]:
+def _drawn_cells(boards: StudyBoards, dataset: str) -> Iterator[tuple[Cell, Aggregate, Group]]:
     """The cells of main tables with numbers in usual settings, each method once a task."""
     keys = set()
     for row in boards.boards[dataset]:
         cell = row["cell"]
-        is_drawn = row["usual"] and cell.measured and cell.group and not cell.line.reads
-        if is_drawn and (cell.column, cell.method) not in keys:
+        is_new = (cell.column, cell.method) not in keys
+        if is_new and row["usual"] and cell.measured and cell.group and not cell.line.reads:
             keys.add((cell.column, cell.method))
-            yield cell
+            yield cell, cell.measured, cell.group
 
 
-def _method(
-    boards: StudyBoards, cell: Cell
-) -> tuple[dict[str, Any], pd.Series[float], NDArray[np.float64], NDArray[np.float64]]:
-    """What is drawn of a cell; its clients' accuracies, and its curves ``[seeds, points]`` with their x."""
-    assert cell.group is not None
-    assert cell.measured is not None
-    results, group = boards.results, cell.group
-    rows = results.clients(group, cell.stage, cell.rule)
-    accuracies = 100.0 * rows.groupby("client")["value"].mean()
-    curve = np.zeros((0, 0))  # stored curves are accuracies
-    if results.metric == ACCURACY:
-        curve = results.curves(group, cell.stage, boards.study.average)
+def _curves(boards: StudyBoards, cell: Cell, group: Group) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rounds, and accuracies ``[seeds, rounds]``; none on a site by another metric, as stored curves are
+    accuracies.
+    """
+    curves = np.zeros((0, 0))
+    if boards.results.metric == ACCURACY:
+        curves = boards.results.curves(group, cell.stage, boards.study.average)
     by_epoch = cell.stage == "trained" and group.settings.get("protocol.evaluate") == "epoch"
     per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
-    x = np.arange(1, (curve.shape[1] if curve.size else 0) + 1) / per_round
-    low, high = t_interval(cell.measured.values) or (None, None)
-    record = {
-        "label": cell.line.title or cell.title,
-        **look(cell.method),
-        "reference": cell.method in boards.study.references,
-        "clients": [[int(str(client)), round(value, 2)] for client, value in accuracies.items()],
-        "mean": round(cell.measured.mean, 2),
-        "low": None if low is None else round(low, 2),
-        "high": None if high is None else round(high, 2),
-        "n": cell.measured.n,
-        "seconds": round(group.seconds, 3),
-        "megabytes": round(group.megabytes, 3),
-        "x": _thin(x),
-        "curve": _thin(curve.mean(axis=0)) if curve.size else [],
-    }
-    return record, accuracies, x, curve
+    return np.arange(1, (curves.shape[1] if curves.size else 0) + 1) / per_round, curves
 
 
 def _thin(values: NDArray[Any]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from bench.dataset import DATASETS, Dataset
 from bench.federation.build import federate
 from bench.federation.prepared import prepare
 from bench.federation.statistics import class_counts
-from bench.leaderboard.boards import StudyBoards
+from bench.leaderboard.boards import StudyBoards, dataset_title
 from bench.report.dataset_documents import judge_statistic, shipped_statistics
 from bench.studies.dataset_tables import DatasetTable, Statistic, published_statistics
 from bench.studies.results import Results
@@ -55,8 +56,7 @@ class Labels:
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedTable:
+class JudgedTable(NamedTuple):
     """What a paper prints of a data set beside what was measured: ``verdicts`` by row of the ``table``."""
 
     paper_title: str
@@ -74,12 +74,6 @@ class DatasetDescription:
     tables: Sequence[JudgedTable]
     labels: Sequence[Labels]
     unknown_labels: Sequence[Column]
-
-
-def title(name: str) -> str:
-    """A data set's own title, the same on every page; its name where it is not installed."""
-    kind = DATASETS.all().get(name)
-    return kind.title if kind else name
 
 
 def about(name: str, studies: Sequence[StudyBoards], source: Source) -> DatasetDescription:
@@ -102,7 +96,7 @@ def about(name: str, studies: Sequence[StudyBoards], source: Source) -> DatasetD
     }
     return DatasetDescription(
         name,
-        title(name),
+        dataset_title(name),
         kind,
         [table for boards in studies for table in _judged_tables(name, kind, boards.study)],
         list(known_labels.values()),
@@ -152,7 +146,7 @@ def _judged_tables(name: str, kind: type[Dataset] | None, study: Study) -> Itera
         remarks = description.remarks(kind.family) if kind else ()
         yield JudgedTable(
             study.paper_title(paper),
-            DatasetTable(name, title(name), tuple(known_rows), tuple(remarks)),
+            DatasetTable(name, dataset_title(name), tuple(known_rows), tuple(remarks)),
             [
                 "" if row.published is None else judge_statistic(row, row.published, description.partitions)
                 for row in known_rows

@@ -59,6 +59,10 @@ EMPHASIS = re.compile(r"(?<![\w*])\*(?![\s*])([^*]*[^\s*])\*(?![\w*])")
 _markdown = MarkdownIt("zero", {"html": False}).enable(["list", "backticks", "code", "fence", "blockquote"])
 
 
+OtherRuns = tuple[Column, str, tuple[RunLink, ...]]
+"""Runs of a method that stand in no row: where, with which settings, and the runs."""
+
+
 @dataclass(frozen=True)
 class MethodDescription:
     """A method's description. ``family`` is the title of the method that it is built on in the end."""
@@ -72,15 +76,6 @@ class MethodDescription:
     description: Markup = UNKNOWN
     summary: str = NOT_HERE
     hyper: tuple[HyperParameter, ...] = ()
-
-
-@dataclass(frozen=True)
-class OtherRuns:
-    """Runs of a method that stand in no row: where, with which settings, and the runs."""
-
-    column: Column
-    setting: str
-    runs: tuple[RunLink, ...]
 
 
 def about(
@@ -124,7 +119,7 @@ def other_runs(runs: pd.DataFrame, shown_hashes: Collection[str]) -> dict[str, l
         parts[method, column, difference_text(settings, reference)].append(row)
     runs_by_method: dict[str, list[OtherRuns]] = defaultdict(list)
     for (method, column, setting), rows in sorted(parts.items()):
-        runs_by_method[method].append(OtherRuns(column, setting, links(unshown_runs.take(rows))))
+        runs_by_method[method].append((column, setting, links(unshown_runs.take(rows))))
     return runs_by_method
 
 

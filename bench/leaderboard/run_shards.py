@@ -12,8 +12,6 @@ import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +125,10 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
     """What is stored of a run beside its spec and its results."""
     environment = run["environment_id"]
     return {
-        "state": run["state"],
-        "reason": run["reason"],
-        "origin": run["origin"],
-        "bundle": run["bundle"],
+        **{name: run[name] for name in ("state", "reason", "origin", "bundle")},
         "trust": run["bundle_state"],
         "partition": run["partition_hash"],
-        "environment": None if environment is None or isnan(environment) else int(environment),
+        "environment": None if pd.isna(environment) else int(environment),
         "started": run["started"].isoformat(sep=" ", timespec="seconds"),
         "device": run["device"],
         "code": {name: run[name] for name in CODE},
@@ -144,18 +139,12 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
 def _command(text: str) -> str:
     """The command that makes the runs of a cell, with seed -1; why there is none for names not installed."""
     names = json.loads(text)
-    return _absence(names["dataset"], names["method"]) or command(RunSpec.model_validate_json(text), [-1])
-
-
-@cache
-def _absence(dataset: str, method: str) -> str:
-    """Why there is no command for runs of these names; empty where there is one."""
     try:
-        DATASETS.named(dataset)
-        METHODS.named(method)
+        DATASETS.named(names["dataset"])
+        METHODS.named(names["method"])
     except RequestError as error:
         return f"not available here: {error}"
-    return ""
+    return command(RunSpec.model_validate_json(text), [-1])
 
 
 @dataclass

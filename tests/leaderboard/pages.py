@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from bench.leaderboard.addresses import board_page
+from bench.leaderboard.folder import board_page
 
 BOARD = board_page("tiny", "cora")
 

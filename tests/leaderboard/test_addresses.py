@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.leaderboard.addresses import file_name
+from bench.leaderboard.folder import file_name
 
 from .site_database import (
     EVIL,

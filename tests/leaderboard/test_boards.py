@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from bench.errors import RequestError
-from bench.leaderboard.addresses import board_page
+from bench.leaderboard.folder import board_page
 from bench.pages.grades import GRADES
 
 from .pages import BOARD, Page, board

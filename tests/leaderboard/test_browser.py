@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench.leaderboard.addresses import board_page, dataset_page, method_page, pair_page, run_page
-from bench.leaderboard.serve import server
+from bench.leaderboard.folder import board_page, dataset_page, method_page, pair_page, run_page, server
 from bench.spec import Protocol
 from bench.store import Context, open_store
 

@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.errors import RequestError
-from bench.leaderboard.addresses import board_page, method_page
 from bench.leaderboard.build import build
+from bench.leaderboard.folder import board_page, method_page
 from bench.store import open_store
 from bench.studies.source import MergedSource
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from bench.leaderboard import card
+from bench.leaderboard import pictures
 
 from .site_database import build_site
 
@@ -54,11 +54,11 @@ def test_all_stays_within_the_picture_and_equal_ranks_give_equal_bytes(
 ) -> None:
     paths = [tmp_path / name for name in ("one.png", "two.png")]
     for path in paths:
-        card.write(path, "A title " * 12, "word " * words, ranking(methods))
+        pictures.draw_card(path, "A title " * 12, "word " * words, ranking(methods))
     assert paths[0].read_bytes() == paths[1].read_bytes()
     picture = pixels(paths[0])
     assert picture.shape == (630, 1200, 3)
-    ground = near(picture, card.GROUND)
+    ground = near(picture, pictures.GROUND)
     margin = np.ones_like(ground)
     margin[20:-20, 30:-30] = False
     assert ground[margin].all()
@@ -68,8 +68,8 @@ def test_all_stays_within_the_picture_and_equal_ranks_give_equal_bytes(
 def test_methods_that_cannot_be_told_from_the_best_are_coloured(tmp_path: Path) -> None:
     shares = []
     for group in (1, 2):
-        card.write(tmp_path / "card.png", "Title", "Sentence.", ranking(5, group))
-        shares.append(near(pixels(tmp_path / "card.png"), card.ACCENT)[:500].sum())
+        pictures.draw_card(tmp_path / "card.png", "Title", "Sentence.", ranking(5, group))
+        shares.append(near(pixels(tmp_path / "card.png"), pictures.ACCENT)[:500].sum())
     assert shares[0] > 1000
     assert shares[1] == 0
 
@@ -79,12 +79,12 @@ def test_methods_that_lack_a_task_are_not_drawn_among_the_others(tmp_path: Path)
     more.table["tasks"] = [3, 3, 2, 2, 2]
     few.table["high"] = more.table["high"][:2]
     for name, one in (("few", few), ("more", more)):
-        card.write(tmp_path / name, "Title", "Sentence.", one)
+        pictures.draw_card(tmp_path / name, "Title", "Sentence.", one)
     assert (pixels(tmp_path / "few")[:500] == pixels(tmp_path / "more")[:500]).all()
 
 
 def test_no_ranking_is_no_reason_to_have_no_picture(tmp_path: Path) -> None:
-    card.write(tmp_path / "card.png", "Title", "No two methods were measured yet.", None)
+    pictures.draw_card(tmp_path / "card.png", "Title", "No two methods were measured yet.", None)
     assert pixels(tmp_path / "card.png").shape == (630, 1200, 3)
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from bench.errors import RequestError
-from bench.leaderboard import changes
+from bench.leaderboard import exports
 
 from .site_database import (
     build_site,
@@ -21,17 +21,17 @@ from .site_database import (
 
 def test_changes_are_appended_and_never_dropped(database: str, own_site: Path) -> None:
     out = own_site
-    first = json.loads((out / changes.LOG).read_text())["changes"]
+    first = json.loads((out / exports.LOG).read_text())["changes"]
     assert [(one["date"], one["kind"]) for one in first] == [("2026-01-01", "first")]
-    table = pd.read_csv(out / changes.CELLS)
+    table = pd.read_csv(out / exports.CELLS)
     fedavg = (table["method"] == "fedavg") & (table["clients"] == 10)
     table.loc[fedavg, "verdict"] = "below"
     table.loc[(table["method"] == "local") & (table["clients"] == 10), "mean"] += 1.0
     table.loc[(table["method"] == "local") & (table["clients"] == 20), "mean"] = np.nan
     gone = table[fedavg].assign(method="gone", line="Gone")
-    pd.concat([table, gone]).to_csv(out / changes.CELLS, index=False)
+    pd.concat([table, gone]).to_csv(out / exports.CELLS, index=False)
     build_site(database, out, today=date(2026, 1, 3))
-    after = json.loads((out / changes.LOG).read_text())["changes"]
+    after = json.loads((out / exports.LOG).read_text())["changes"]
     assert after[-1:] == first
     kinds = {one["kind"]: one for one in after[:-1]}
     assert sorted(kinds) == ["measured", "number", "removed", "verdict"]
@@ -40,7 +40,7 @@ def test_changes_are_appended_and_never_dropped(database: str, own_site: Path) -
     assert "Local, non-overlapping, 20 clients" in kinds["measured"]["rows"][0]
     feed = ElementTree.fromstring((out / "feed.xml").read_text())
     assert len(feed.findall("{http://www.w3.org/2005/Atom}entry")) == len(after)
-    (out / changes.LOG).write_text("{")
+    (out / exports.LOG).write_text("{")
     with pytest.raises(RequestError, match="never dropped"):
-        changes.log(out, table, date(2026, 1, 4))
-    assert (out / changes.LOG).read_text() == "{"
+        exports.log(out, table, date(2026, 1, 4))
+    assert (out / exports.LOG).read_text() == "{"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.dataset import DATASETS
-from bench.leaderboard.addresses import dataset_page
 from bench.leaderboard.build import build
+from bench.leaderboard.folder import dataset_page
 from bench.report.dataset_documents import shipped_statistics
 from bench.store import Context, open_store
 from bench.studies.experiment import Comparison, Experiment

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.errors import RequestError
-from bench.leaderboard import changes, folder
+from bench.leaderboard import exports, folder
 
 from .pages import BOARD, Page
 from .site_database import (
@@ -30,7 +30,7 @@ def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: 
     assert not (own_site / "board" / "stale.html").exists()
     assert [path.name for path in own_site.parent.iterdir()] == ["site"]
     # the results have not changed, and so there is nothing new
-    assert (own_site / changes.LOG).read_bytes() == (site / changes.LOG).read_bytes()
+    assert (own_site / exports.LOG).read_bytes() == (site / exports.LOG).read_bytes()
 
 
 def test_a_build_that_fails_leaves_the_earlier_site(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_release_is_frozen_and_kept(database: str, tmp_path: Path) -> None:
     assert frozen / BOARD in before
     assert frozen / "data" / "runs-0000.js" in before
     assert "Frozen copy of release 0.1.0" in (frozen / "index.html").read_text()
-    (out / changes.CELLS).unlink()
+    (out / exports.CELLS).unlink()
     build_site(database, out, release="0.2.0", today=date(2026, 1, 2))
     assert {path: path.read_bytes() for path in frozen.rglob("*") if path.is_file()} == before
     links = Page(out / "index.html").links

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from bench.leaderboard import methods
-from bench.leaderboard.addresses import method_page
+from bench.leaderboard.folder import method_page
 from bench.leaderboard.methods import about
 
 from .pages import Page, records

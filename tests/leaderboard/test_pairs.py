@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.leaderboard.addresses import method_page, pair_page
+from bench.leaderboard.folder import method_page, pair_page
 
 from .pages import Page, records
 from .site_database import (

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import pytest
 
 from bench.errors import RequestError
-from bench.leaderboard.serve import HOST, server
+from bench.leaderboard.folder import HOST, server
 
 
 def test_the_server_answers_this_machine_alone(site: Path) -> None:
