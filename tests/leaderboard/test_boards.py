@@ -44,6 +44,7 @@ def test_a_row_shows_the_numbers_of_the_database(site: Path) -> None:
     assert row["Measured"] == f"{mean(values):.2f} ± {stdev(values):.2f}"
     low, high = stats.t.interval(0.95, 2, mean(values), stdev(values) / 3**0.5)
     assert row["95 % interval"] == f"{low:.2f} to {high:.2f}; 3 seeds"
+    assert row["n"] == "3"
     assert row["Published"] == "72.38 ± 2.45"
     assert row["Difference"] == f"{mean(values) - 72.38:+.2f}"
     assert row["Worst client"] == f"{mean([70, 71, 75]):.2f}"
@@ -87,7 +88,7 @@ def test_groups_of_ties_are_those_of_the_paired_tests(site: Path) -> None:
 def test_cells_without_numbers_say_why(site: Path) -> None:
     rows = board(site)
     failed = rows[10, "FedProx"]
-    assert (failed["Measured"], failed["Grade"]) == ("–", "– failed")
+    assert (failed["Measured"], failed["n"], failed["Grade"]) == ("–", "–", "– failed")
     assert failed["Why"] == f"seed 0: {REASON.splitlines()[0]}"
     assert rows[10, "FedSheafHN"]["Grade"] == "– not run"
     assert rows[10, "FedSheafHN"]["Published"] == "83.49 ± 0.22"
