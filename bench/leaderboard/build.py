@@ -146,8 +146,7 @@ class _Writer:
         method_pairs = self._write_pairs()
         titles = self._write_methods(method_pairs)
         descriptions = self._write_datasets()
-        pages = {name: method_page(name) for name in titles}
-        shards, self.runs = run_shards.write(self._source, self._site / "data", titles, pages)
+        shards, self.runs = run_shards.write(self._source, self._site / "data", titles, self._boards_by_run())
         table = exports.cells(self._boards)
         exports.write(self._site / "data", self._boards, table, self.runs)
         log = exports.log(old_site, table, today)
@@ -252,6 +251,17 @@ class _Writer:
                 pairs=by_method.get(name, []),
             )
         return {name: description.title for name, description in sorted(self._about.items())}
+
+    def _boards_by_run(self) -> dict[str, list[dict[str, str]]]:
+        """Spec hash -> the rows that a run stands in, main tables first."""
+        boards: dict[str, list[dict[str, str]]] = defaultdict(list)
+        rows = [row for rows in self._rows.values() for row in rows]
+        for row in sorted(rows, key=lambda row: not row["usual"]):
+            title = f"{row['place']}, {row['heading']}"
+            board = {"address": f"{row['board']}#{row['anchor']}", "title": title}
+            for run in row["runs"]:
+                boards[run.spec_hash].append({**board, "stage": row["stage"], "rule": row["rule"]})
+        return boards
 
     def _describe(self, name: str, title: str = "") -> None:
         """Know a method; one that has no title anywhere else goes by that of its row in a table."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError
+from bench.leaderboard.folder import method_page
 from bench.spec import RunSpec
 from bench.store.queries import COUNTS
 from bench.studies.source import Source
@@ -51,17 +52,18 @@ COSTS = (
 
 
 def write(
-    source: Source, folder: Path, titles: Mapping[str, str], pages: Mapping[str, str]
+    source: Source, folder: Path, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> tuple[list[str], int]:
     """Write ``runs-0000.js``, ... with every run of the source: the first spec hash of each, and the number
-    of runs. ``titles`` and ``pages`` are the methods' titles and the addresses of their pages, by name.
+    of runs. ``titles`` are the methods' titles by name, ``boards`` by spec hash the rows that a run stands
+    in: their ``address`` and ``title``, and the ``stage`` and ``rule`` that they are read at.
     """
     rows = source.environments()
     environments = dict(zip(map(str, rows["id"]), rows["description"], strict=True))
     first_hashes: list[str] = []
     shard: dict[str, str] = {}
     size = number = 0
-    for digest, record in _records(source, titles, pages):
+    for digest, record in _records(source, titles, boards):
         if not shard:
             first_hashes.append(digest)
         shard[digest] = record
@@ -94,7 +96,7 @@ def _write_shard(
 
 
 def _records(
-    source: Source, titles: Mapping[str, str], pages: Mapping[str, str]
+    source: Source, titles: Mapping[str, str], boards: Mapping[str, Sequence[Mapping[str, str]]]
 ) -> Iterator[tuple[str, str]]:
     """Spec hash and record, as JSON, of every run."""
     runs = source.runs().sort_values("spec_hash", ignore_index=True)
@@ -114,7 +116,8 @@ def _records(
                 **{name: _json(value) for name, value in _record(run).items()},
                 "command": _json(commands[cell].replace("--seed -1", f"--seed {run['seed']}")),
                 "title": _json(titles.get(method, method)),
-                "page": _json(pages.get(method, "")),
+                "page": _json(method_page(method) if method in titles else ""),
+                "boards": _json(boards.get(run["spec_hash"], ())),
                 "counts": _object({split: part.json for split, part in tests.get(number, {}).items()}),
                 "curves": _object({stage: _object(texts) for stage, texts in curves.get(number, {}).items()}),
             }

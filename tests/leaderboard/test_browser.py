@@ -134,14 +134,27 @@ def test_from_the_front_page_to_a_run(site: Path, tab: Tab) -> None:
     picture(tab, "run")
     assert tab.title() == "FedAvg: cora, non-overlapping, 10 clients, seed 2 · bench leaderboard"
     rows = [row.split("\t") for row in tab.locator("table").first.inner_text().splitlines()]
-    results = {tuple(row[:3]): row[3:] for row in rows[1:]}
+    shown_first = ["trained", "test", "best_val", "✓ on its board"]
+    assert rows[1][:4] == shown_first
+    assert [row[3] for row in rows[2:]] == [""] * (len(rows) - 2)
+    assert [row[1] for row in rows[1:]] == ["test"] * 8 + ["validation"] * 8
+    results = {tuple(row[:3]): row[4:] for row in rows[1:]}
     counts = [75 + client for client in range(10)]
     wanted = [f"{mean(counts):.2f}", f"{mean(counts):.2f}", f"{stdev(counts):.2f}", "75.00"]
     assert results["trained", "test", "best_val"] == wanted
     assert tab.locator("pre").first.inner_text().startswith("bench sweep -d cora")
+    axes = tab.locator(".chart .role-axis-title").all_text_contents()
+    assert axes == ["Round", "Accuracy (%)"]  # of validation, too
+    ticks = tab.locator(".chart .role-axis-label text").all_text_contents()
+    assert {"1", "2", "3"} <= set(ticks)
+    assert not any(tick.startswith(("1.", "2.")) for tick in ticks)
     tab.get_by_text("The curves as numbers").click()
     lines = [line.split("\t") for line in tab.get_by_role("region", name="Curves").inner_text().splitlines()]
     second = dict(zip(lines[0], lines[2], strict=True))
+    tab.get_by_role("link", name="Cora, Table 1").click()
+    tab.wait_for_selector("#board tr.details:visible")
+    opened = tab.locator("#board tr.row", has=tab.locator("[aria-expanded=true]"))
+    assert opened.locator("a").first.inner_text() == "FedAvg"
     assert second == {
         "Round": "2",
         "received, validation": "80.00",
@@ -366,6 +379,25 @@ def test_the_head_of_a_ranking_stays_when_a_narrow_board_scrolls(site: Path, tab
         box = head.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 360
+
+
+@pytest.mark.parametrize("tab", [NARROW], indirect=True)
+def test_a_number_keeps_its_grade_as_a_word_on_a_narrow_screen(site: Path, tab: Tab) -> None:
+    tab.goto(address(site, BOARD))
+    ready(tab)
+    place = heads(tab).index("Measured")
+    seen = tab.locator("#board tr.row").evaluate_all(
+        """(rows, place) => rows.map((row) => {
+          const cell = row.cells[place];
+          const { right } = cell.getBoundingClientRect();
+          return [row.dataset.verdict, getComputedStyle(cell, "::after").content, right];
+        })""",
+        place,
+    )
+    assert len(seen) == 11
+    for verdict, word, right in seen:
+        assert word.strip('"').endswith(f" {verdict}")
+        assert right <= 360  # beside the number, which is on the screen
 
 
 @pytest.mark.parametrize("tab", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True)

@@ -30,6 +30,10 @@ def test_the_record_of_a_run_holds_what_is_stored(site: Path) -> None:
     run = runs[wanted.hash]
     assert run["spec"] == wanted.tree()
     assert run["command"] == COMMAND
+    ((address, reading),) = [(row["address"], (row["stage"], row["rule"])) for row in run["boards"]]
+    assert reading == ("trained", "best_val")
+    page, _, anchor = address.partition("#")
+    assert f'id="{anchor}"' in (site / page).read_text()
     counts = [75 + client for client in range(10)]
     right = {tuple(row[:2]): row[2] for row in run["counts"]["test"]["right"]}
     assert right["trained", "best_val"] == counts

@@ -35,11 +35,11 @@
     }
 
     heads.forEach((head, place) => {
-      if (!head.classList.contains("number") && place !== 0 && place !== 5) return;
+      if (!head.classList.contains("number") && !head.dataset.sort) return;
       const button = element("button", { type: "button" }, ...head.childNodes);
       head.replaceChildren(button);
       button.addEventListener("click", () => {
-        const descending = order && order.place === place ? !order.descending : head.classList.contains("number") && place !== 6;
+        const descending = order && order.place === place ? !order.descending : head.dataset.sort !== "ascending";
         order = { place, descending };
         draw();
       });
@@ -198,7 +198,6 @@
   }
 
   const MEASURE = "Test " + document.body.dataset.quantity + " (%)";
-  const ACCURACY = "Test accuracy (%)";
   const AXES = { seconds: "Seconds of a run", megabytes: "Megabytes of a run" };
 
   /* The methods that no other beats: more accuracy for no more cost. */
@@ -332,9 +331,12 @@
     /* The curves of one run. */
     run(curves) {
       const rows = curves.flatMap(({ label, x, mean }) => x.map((round, i) => ({ label, x: round, mean: mean[i] })));
+      const last = Math.max(...rows.map((row) => row.x));
+      const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((size) => last / size <= 10) || 1000; // rounds are whole
+      const ticks = Array.from({ length: Math.floor(last / step) }, (_, i) => step * (i + 1));
       const { color, strokeDash } = scales(curves.map((one) => one.label), looks(curves));
       return { data: { values: rows }, height: HEIGHT, mark: { type: "line", strokeWidth: 1.8 },
-               encoding: { x: { field: "x", type: "quantitative", title: "Round" }, y: { field: "mean", type: "quantitative", title: ACCURACY, scale: { zero: false } }, color, strokeDash } };
+               encoding: { x: { field: "x", type: "quantitative", title: "Round", axis: { values: ticks, format: ",d" } }, y: { field: "mean", type: "quantitative", title: "Accuracy (%)", scale: { zero: false } }, color, strokeDash } };
     },
   };
 
@@ -380,6 +382,11 @@
       .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   }
 
+  /* The rows of boards that a run stands in, one below the other. */
+  function links(boards) {
+    return boards.length ? element("div", {}, ...boards.map(({ address, title }) => element("div", {}, element("a", { href: root + address }, title)))) : "";
+  }
+
   function fixed(value, digits) {
     return value === null ? null : Number(value).toFixed(digits);
   }
@@ -415,17 +422,19 @@
     ];
   }
 
-  /* Of a run's counts by stage, split and rule: mean over clients, over samples, std over clients and lowest, in percent. */
-  function summaries(counts) {
-    return ["val", "test"].filter((split) => counts[split]).flatMap((split) => counts[split].right.map(([stage, rule, right]) => {
+  /* Of a run's counts by stage, split and rule: mean over clients, over samples, std over clients and lowest, in percent;
+     what its boards show first, then test before validation. */
+  function summaries({ counts, boards }) {
+    return ["test", "val"].filter((split) => counts[split]).flatMap((split) => counts[split].right.map(([stage, rule, right]) => {
       const { samples } = counts[split];
       const shares = right.map((correct, i) => (100 * correct) / samples[i]);
       const sum = (values) => values.reduce((total, value) => total + value, 0);
       const mean = sum(shares) / shares.length;
       const std = shares.length > 1 ? Math.sqrt(sum(shares.map((share) => (share - mean) ** 2)) / (shares.length - 1)) : null;
       const numbers = [mean, (100 * sum(right)) / sum(samples), std, Math.min(...shares)];
-      return [stage, split === "val" ? "validation" : split, rule, ...numbers.map((value) => fixed(value, 2))];
-    }));
+      const isRead = split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
+      return [stage, split === "val" ? "validation" : split, rule, isRead ? "✓ on its board" : "", ...numbers.map((value) => fixed(value, 2))];
+    })).sort((a, b) => (b[3] !== "") - (a[3] !== ""));
   }
 
   function clients({ counts: { test } }) {
@@ -440,17 +449,17 @@
     const title = run.title + ": " + spec.dataset + ", " + spec.scenario + ", " + spec.clients + " clients, seed " + spec.seed;
     document.title = title + " · bench leaderboard";
     const origin = run.bundle ? "bundle " + run.bundle + ": " + run.trust : run.origin ? "shipped: " + run.origin : "own";
-    const results = summaries(run.counts);
+    const results = summaries(run);
     const second = (name) => fixed(costs["seconds_" + name], 2);
     document.getElementById("run").replaceChildren(
       element("p", { class: "path" }, run.page ? element("a", { href: root + run.page }, run.title) : run.title),
       element("h1", {}, title),
-      facts([["State", run.state.replace("_", " ")], ["Reason", run.reason], ["Origin", origin]]),
+      facts([["State", run.state.replace("_", " ")], ["Reason", run.reason], ["Origin", origin], ["Stands on", links(run.boards)]]),
       element("h2", {}, "Make it again"),
       element("pre", { tabindex: "0" }, run.command),
       element("h2", {}, "Results"),
       ...(results.length ? [element("p", { class: "note" }, "Accuracy in percent by stage, split and selection rule; std: sample standard deviation over clients."),
-        table("Results", ["Stage", "Split", "Rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], results, 3)]
+        table("Results", ["Stage", "Split", "Rule", "Shown", "Mean over clients", "Mean over samples", "Std", "Lowest"], results, 4)]
         : [element("p", {}, "This run has no numbers.")]),
       ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run), ...clients(run)] : []).filter((part) => part !== null),
       element("h2", {}, "Costs"),
