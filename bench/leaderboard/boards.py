@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
+from bench.pages.grades import GRADES
 from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
-from bench.report.parts import scores, sentences, verdict_counts
+from bench.report.parts import first_sentence, leaders_sentence, verdict_counts
 from bench.report.spread import MEASURES
 from bench.statistics.paired import Comparison, Scores, side_by_side
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
@@ -119,8 +120,30 @@ class StudyBoards:
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Who is first, or that nobody can be told apart; and what came of the published values."""
-        return sentences(self.study, self.ranking, scores(self.study, self.grades))
+        """Who is first, or that nobody can be told apart; how much of the published values was measured, and
+        what came of them. What stands behind it is in the tables of ranks and of verdicts.
+        """
+        counts = sum(self.grades.values(), Counter[str]())
+        measured = sum(counts[grade] for grade in GRADES)
+        sentences = [first_sentence(self.study, self.ranking)]
+        if counts:
+            amount, verb = f"{measured:,}" if measured else "none", "is" if measured < 2 else "are"
+            sentences.append(
+                f"Of the {counts.total():,} values that its papers print {amount} {verb} measured."
+            )
+        if measured:
+            agree = counts["reproduced"] + counts["compatible"]
+            open_count = measured - agree - counts["above"] - counts["below"]
+            sentences.append(
+                f"Of these {agree:,} agree with the paper, {counts['above']:,} came out above it, "
+                f"{counts['below']:,} below, and {open_count:,} allow no verdict."
+            )
+        return tuple(sentences)
+
+    @property
+    def leaders(self) -> str:
+        """Who has the best mean rank on each data set, where that is not the same method on all."""
+        return leaders_sentence(self.study, self.ranking)
 
     @property
     def pairs(self) -> dict[tuple[str, str], list[Difference]]:

@@ -87,13 +87,11 @@ def sentences(
 ) -> tuple[str, ...]:
     """Who is first, as far as anybody is, how the published values came out, and which claims hold."""
     answers = (claim.headline for claim in claims)
-    first_sentence = " ".join(
-        filter(None, (_first_sentence(study, ranking), _leaders_sentence(study, ranking)))
-    )
-    return tuple(filter(None, (first_sentence, _published_sentence(all_scores), *answers)))
+    standing = " ".join(filter(None, (first_sentence(study, ranking), leaders_sentence(study, ranking))))
+    return tuple(filter(None, (standing, _published_sentence(all_scores), *answers)))
 
 
-def _first_sentence(study: Study, ranking: Ranking | None) -> str:
+def first_sentence(study: Study, ranking: Ranking | None) -> str:
     """Who has the best mean rank, and who cannot be told apart from them."""
     if ranking is None:
         return "No two methods were measured on the same clients yet, so that nobody has a rank."
@@ -125,7 +123,7 @@ def _first_sentence(study: Study, ranking: Ranking | None) -> str:
     )
 
 
-def _leaders_sentence(study: Study, ranking: Ranking | None) -> str:
+def leaders_sentence(study: Study, ranking: Ranking | None) -> str:
     """On which data sets another method has the best mean rank."""
     if ranking is None or len(ranking.leaders) < 2:
         return ""

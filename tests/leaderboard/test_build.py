@@ -67,13 +67,27 @@ def test_the_front_page_says_what_was_found(site: Path) -> None:
     # Table 1 has five methods in two columns, and the guest, who is planned nowhere, one
     assert "Cora 6 of 11 cells measured; 1 failed, 4 not run" in said
     ranking = records(next(table for table in page.tables if table[0][0] == "Method"))
-    found = {row["Method"]: (row["Rank"].split()[0], row["Tasks"]) for row in ranking}
-    assert found == {
+    ranks = {row["Method"]: (row["Rank"].split()[0], row["Tasks"]) for row in ranking}
+    assert ranks == {
         "Local": ("2.0", "2/2"),  # third of three, first of two
         "FedAvg": ("2.0", "2/2"),
         "FedPer": ("1.0", "1/2"),
     }
     assert [row["Method"] for row in ranking][-1] == "FedPer"  # not in every task
+    verdicts = records(next(table for table in page.tables if table[0][0] == "Published in"))
+    counts = {head.split(" ", 1)[-1]: int(text) for head, text in verdicts[0].items() if text.isdigit()}
+    lead = re.search(r'class="lead">(.*?)</p>', (site / "index.html").read_text())
+    assert lead
+    values, results = lead[1].removesuffix(".").split(". ")
+    grades = ("reproduced", "compatible", "above", "below", "uninformative", "not comparable")
+    found = {grade: counts.get(grade, 0) for grade in grades}
+    assert [int(number) for number in re.findall(r"\d+", values)] == [counts["all"], sum(found.values())]
+    assert [int(number) for number in re.findall(r"\d+", results)] == [
+        found["reproduced"] + found["compatible"],
+        found["above"],
+        found["below"],
+        found["uninformative"] + found["not comparable"],
+    ]
     assert f"Not ranked until their runs are verified: {EVIL}" in page.text
     assert "15 runs, of them 1 diverged, 2 failed" in said
 
