@@ -1,19 +1,34 @@
-"""The site's folder is replaced whole or not at all; releases in it are frozen."""
+"""The site's folder: names of its files, its replacement as a whole, frozen releases, and serving it."""
 
 from __future__ import annotations
 
+import threading
 from datetime import date
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from bench.errors import RequestError
 from bench.leaderboard import exports, folder
+from bench.leaderboard.folder import HOST, file_name, server
 
 from .pages import BOARD, Page
 from .site_database import (
+    EVIL,
     build_site,
 )
+
+
+def test_names_of_files_are_harmless_and_differ() -> None:
+    assert file_name("fedsheafhn_released") == "fedsheafhn_released"
+    for name in ("../../etc/passwd", "A", "a/b", "", "con.", "é", "x" * 300, EVIL, "a\0b", "index.html"):
+        made = file_name(name)
+        assert made != name
+        assert set(made) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-.")
+        assert not made.startswith(".")
+        assert len(made) < 80
+    assert len({file_name(name).lower() for name in ("a", "A", "a/", "a.", " a")}) == 5
 
 
 def written(out: Path, text: str, fails: bool = False) -> None:
@@ -79,3 +94,18 @@ def test_a_release_is_frozen_and_kept(database: str, tmp_path: Path) -> None:
     for name in ("0.2.0", "../x", ".", "a/b"):
         with pytest.raises(RequestError, match="--release"):
             build_site(database, out, release=name)
+
+
+def test_the_server_answers_this_machine_alone(site: Path) -> None:
+    with server(site, 0) as serving:
+        assert serving.server_address[0] == HOST == "127.0.0.1"
+        thread = threading.Thread(target=serving.serve_forever)
+        thread.start()
+        try:
+            with urlopen(f"http://{HOST}:{serving.server_port}/index.html", timeout=10) as answer:
+                assert answer.read() == (site / "index.html").read_bytes()
+            with pytest.raises(RequestError, match="cannot be used"):
+                server(site, serving.server_port)
+        finally:
+            serving.shutdown()
+            thread.join()
