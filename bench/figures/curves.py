@@ -17,7 +17,7 @@ from matplotlib.markers import CARETDOWN, CARETUP
 from numpy.typing import NDArray
 
 from bench.figures import style
-from bench.figures.layout import ACCURACY, OUTLINED, Corner, Margins, Mark, Panel, add_axes, round_numbers
+from bench.figures.layout import ACCURACY, OUTLINED, Margins, Mark, Panel, add_axes, round_numbers
 from bench.figures.style import LABEL, NAME_ROOM, POINT, names_in, spread, text_width, wrapped_lines
 from bench.statistics.summary import LEAST_RUNS
 
@@ -216,19 +216,19 @@ class Curves(Panel):
             va="top",
         )
 
-    def draw_on(self, canvas: Canvas, corner: Corner) -> None:
+    def draw_on(self, canvas: Canvas, left: float, bottom: float) -> None:
         """The drawing, and where there are many curves the small ones."""
-        super().draw_on(canvas, corner)
+        super().draw_on(canvas, left, bottom)
         if not self.is_crowded:
             return
         columns, width, step = self._columns, self._width, self._step
         names, size = self.small_names
         rows = -(-len(self.marks) // columns)
-        top = corner.bottom - Margins().bottom - self._note_height - (step - self.SMALL)
+        top = bottom - Margins().bottom - self._note_height - (step - self.SMALL)
         for place, (mark, name, end) in enumerate(zip(self.marks, names, self.ends, strict=True)):
             row, column = divmod(place, columns)
-            small_corner = Corner(corner.left + column * (width + self.GAP), top - row * step - self.SMALL)
-            axes = add_axes(canvas, small_corner, width, self.SMALL)
+            small_left, small_bottom = left + column * (width + self.GAP), top - row * step - self.SMALL
+            axes = add_axes(canvas, small_left, small_bottom, width, self.SMALL)
             self._frame(axes, is_small=True)
             self._grey(axes, [neighbour for neighbour in self.marks if neighbour is not mark])
             self._curve(axes, mark)

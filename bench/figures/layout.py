@@ -38,13 +38,6 @@ class Margins(NamedTuple):
     top: float = 0.3
 
 
-class Corner(NamedTuple):
-    """Inches from a canvas's lower left corner to that of a panel's axes."""
-
-    left: float
-    bottom: float
-
-
 @dataclass(frozen=True)
 class Mark:
     """How the rows of one ``method`` in a panel's frame are drawn; ``key`` names it where there are many."""
@@ -97,9 +90,9 @@ class Panel(ABC):
         """Entries of the figure's legend; of equal labels the first is shown."""
         return ()
 
-    def draw_on(self, canvas: Canvas, corner: Corner) -> None:
-        """Draw the panel where its axes begin at ``corner``."""
-        axes = add_axes(canvas, corner, *self.inches)
+    def draw_on(self, canvas: Canvas, left: float, bottom: float) -> None:
+        """Draw the panel where its axes begin, so many inches from the canvas's lower left corner."""
+        axes = add_axes(canvas, left, bottom, *self.inches)
         room = self.inches[0] + self.margins.right
         text, size = in_two_lines(self.title, room, mpl.rcParams["axes.titlesize"])
         axes.set_title(text, fontsize=size, linespacing=1.0)
@@ -117,10 +110,10 @@ def axis_of(data: pd.DataFrame, room: float, min_room: float) -> tuple[float, fl
     return float(low), float(high)
 
 
-def add_axes(canvas: Canvas, corner: Corner, width: float, height: float) -> Axes:
-    """Axes of these inches at a corner."""
+def add_axes(canvas: Canvas, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Axes at these inches, of these inches."""
     x_size, y_size = canvas.get_size_inches()
-    return canvas.add_axes((corner.left / x_size, corner.bottom / y_size, width / x_size, height / y_size))
+    return canvas.add_axes((left / x_size, bottom / y_size, width / x_size, height / y_size))
 
 
 def round_numbers(low: float, high: float, count: int) -> list[float]:
@@ -190,8 +183,8 @@ def draw(figure: Figure) -> Canvas:
         top -= head + key
         for row, high in enumerate(heights):
             for place, panel in enumerate(figure.panels[row * panels_a_row : (row + 1) * panels_a_row]):
-                panel_left = EDGE + place * column + margins.left
-                panel.draw_on(canvas, Corner(panel_left, top - margins.top - panel.inches[1]))
+                bottom = top - margins.top - panel.inches[1]
+                panel.draw_on(canvas, EDGE + place * column + margins.left, bottom)
             top -= high + margins.top + margins.bottom
     return canvas
 

@@ -1,6 +1,10 @@
-"""The figures of an experiment: which frames they show, and in how many files."""
+"""The figures of an experiment and of what clients hold: which frames they show, and in how many files."""
+
+from __future__ import annotations
 
 import csv
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import matplotlib.image
@@ -8,18 +12,31 @@ import numpy as np
 import pandas as pd
 import pytest
 from stored_runs import CORA, MemoryStore
-from study_cells import report_of
+from study_cells import cells_in, report_of
 from toy_study import ToyStudy
 
-from bench.figures.charts import pareto_front
+from bench.data import Images
+from bench.dataset import DATASETS
+from bench.errors import RequestError
+from bench.federation.prepared import Prepared, prepare
+from bench.figures import style
+from bench.figures.charts import class_figure, figures, pareto_front
+from bench.figures.layout import Figure
+from bench.figures.plots import Dots
 from bench.grids import load_grid, plan
 from bench.report.report import build, compose
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.spec import RunSpec
+from bench.studies.cell_builder import cells_of
+from bench.studies.cells import Selection
+from bench.studies.experiment import ExperimentPlan, Line
+from bench.studies.experiment_files import read as experiments_in
 from bench.studies.planned import PlannedCell
-from bench.studies.settings import Column, settings_of
+from bench.studies.results import Results
+from bench.studies.settings import Column, Reading, settings_of
+from bench.studies.study import Study
 
 LOOKS_AT_FIGURES = True
 
@@ -243,3 +260,198 @@ def test_the_pareto_front_by_brute_force() -> None:
             others = [pair for pair in zip(costs, means, strict=True) if pair != (cost, mean)]
             best.append(not any(other <= cost and better >= mean for other, better in others))
         assert pareto_front(costs, means) == [int(good) for good in best]
+
+
+GRID = """
+title = "Two lines of one method"
+seeds = [0, 1]
+lines = [
+  "local",
+  "fedpub",
+  { method = "fedpub", title = "Blunt", settings = { "method.tau" = 10.0 }, ranked = false },
+]
+
+[protocol]
+rounds = 3
+local_epochs = 1
+
+[[columns]]
+datasets = ["cora"]
+scenario = "non-overlapping"
+clients = [4, 6]
+
+[[tables]]
+title = "Toy table"
+comparisons = [{ label = "none" }]
+measures = ["accuracy"]
+ranked = true
+figures = ["convergence", "clients", "differences", "stages", "megabytes", "seconds"]
+"""
+
+LINES = (Line("local", "Local"), Line("fedpub", "FED-PUB"))
+
+VARIANTS = (("Local", "local", {}), ("FED-PUB", "fedpub", {}), ("Blunt", "fedpub", {"method.tau": 10.0}))
+
+CLIENTS = (4, 6)
+
+
+def accuracy(clients: int, label: str, seed: int, step: int) -> int:
+    """What every client of a run has right of 100 after a round, another number for each."""
+    place = CLIENTS.index(clients) + 2 * [name for name, *_ in VARIANTS].index(label)
+    return 10 + 12 * place + 5 * step + seed
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
+    """The figures of the toy study by kind."""
+    folder = tmp_path_factory.mktemp("grid")
+    path = folder / "toy.toml"
+    path.write_text(GRID, encoding="utf-8")
+    (read_experiment,) = experiments_in(folder, ["toy"], LINES)
+    experiment = replace(read_experiment, grid=str(path))
+
+    class Toy(Study):
+        title = "Toy"
+        grids = ()
+        lines = LINES
+        experiments = (experiment,)
+        primary = Reading("trained", "last")
+        proposed = "fedpub"
+
+    Toy.name = "toy"
+    database = MemoryStore()
+    for clients, (label, method, settings), seed in product(CLIENTS, VARIANTS, (0, 1)):
+        place = ("cora", "non-overlapping", clients, method)
+        spec = plan(load_grid(str(path)), *place, settings, seed).spec
+        assert spec is not None
+        steps = [accuracy(clients, label, seed, step) for step in range(3)]
+        database.add_run(
+            spec,
+            [[step] * clients for step in steps],
+            bytes_up=1_000_000 * steps[-1],
+            seconds={"total": float(steps[-1])},
+        )
+    results = Results(database, {})
+    cells = cells_of(Toy(), ExperimentPlan(experiment, LINES), results, Selection())
+    kinds: dict[str, list[Figure]] = {}
+    for figure in figures(cells, results):
+        kinds.setdefault(figure.name.split("_")[2], []).append(figure)
+    assert kinds.keys() == set(experiment.figures)
+    return kinds
+
+
+def by_line(drawn: list[Figure]) -> dict[tuple[int, str], pd.DataFrame]:
+    """The rows that a figure's panels draw, by number of clients and the label beside them."""
+    return {
+        (int(panel.data["clients"].iloc[0]), mark.label): panel.parts[mark.method]
+        for figure in drawn
+        for panel in figure.panels
+        for mark in panel.marks
+    }
+
+
+def test_every_line_of_a_figure_shows_its_own_runs(drawn: dict[str, list[Figure]]) -> None:
+    shown = {kind: by_line(parts) for kind, parts in drawn.items()}
+    for clients, label in product(CLIENTS, ("Local", "FED-PUB", "Blunt")):
+        means = [sum(accuracy(clients, label, seed, step) for seed in (0, 1)) / 2 for step in range(3)]
+        alone = sum(accuracy(clients, "Local", seed, 2) for seed in (0, 1)) / 2
+        rows = {kind: lines.get((clients, label)) for kind, lines in shown.items()}
+        curve = rows["convergence"]
+        assert curve[["clients", "round", "n"]].to_numpy().tolist() == [[clients, n, 2] for n in (1, 2, 3)]
+        assert curve["mean"].tolist() == pytest.approx(means)
+        assert rows["clients"]["value"].tolist() == pytest.approx([means[-1]] * clients)
+        assert rows["stages"]["mean"].tolist() == pytest.approx([means[-1]] * 2)
+        for cost in ("megabytes", "seconds"):
+            assert rows[cost][["mean", cost]].to_numpy().tolist() == [pytest.approx([means[-1]] * 2)]
+        if label != "Local":
+            assert rows["differences"]["difference"].tolist() == pytest.approx([means[-1] - alone] * clients)
+
+
+def test_no_place_of_a_line_stands_twice_in_what_is_written_beside_a_figure(
+    drawn: dict[str, list[Figure]],
+) -> None:
+    axes = {"convergence": "round", "clients": "client", "differences": "client", "stages": "kind"}
+    for kind, parts in drawn.items():
+        rows = pd.concat([panel.data for figure in parts for panel in figure.panels])
+        keys = ["dataset", "scenario", "clients", "method", *([axes[kind]] if kind in axes else [])]
+        assert not rows.duplicated(keys).any(), kind
+
+
+def test_a_line_has_one_look_in_all_figures_and_that_of_its_method_where_it_is_plain(
+    drawn: dict[str, list[Figure]],
+) -> None:
+    marks = {
+        (mark.label, mark.look)
+        for parts in drawn.values()
+        for figure in parts
+        for panel in figure.panels
+        for mark in panel.marks
+    }
+    looks = dict(marks)
+    assert len(marks) == len(looks) == len(set(looks.values())) == 3
+    assert looks["Local"] == style.look_of("local")
+    assert looks["FED-PUB"] == style.look_of("fedpub")
+    assert style.PROPOSED not in {looks["Local"].colour, looks["Blunt"].colour}
+
+
+def test_a_title_says_of_published_values_where_there_are_some_and_of_which_experiment_it_is() -> None:
+    def title(*datasets: str) -> str:
+        database = MemoryStore()
+        for seed in (0, 1):
+            spec = plan(load_grid("ablation"), "cora", "non-overlapping", 20, "fedsheafhn", {}, seed).spec
+            assert spec is not None
+            database.add_run(spec, [70 + seed])
+        results = Results(database, {})
+        cells = cells_in(FedSheafHN, "ablation", results, Selection(datasets=frozenset(datasets)))
+        (figure,) = figures(cells, results)
+        kinds = {kind for panel in figure.panels for kind in panel.data["kind"]}
+        assert ("published" in figure.title) == ("published" in kinds)
+        return figure.title
+
+    for text in (title("cora"), title("cora", "ogbn-arxiv")):
+        assert "ablation" in text
+        assert "2 seeds" in text
+    assert title("cora") != title("cora", "ogbn-arxiv")
+
+
+LABELS = np.repeat(np.arange(10), 6000)
+
+# Images of the released code's clients at concentrations 0.1 and 0.5.
+RELEASED = {
+    "dirichlet0.1-released": "3062 4229 1470 6097 2424 4649 933 443 5794 4254 "
+    "1728 2968 3961 4104 1532 3353 3023 362 2990 2624",
+    "dirichlet0.5-released": "3337 3402 3559 1892 3363 3068 3186 4262 2007 1887 "
+    "4218 1940 3401 1862 4224 3040 3371 3203 3195 1583",
+}
+
+
+def sample() -> Prepared:
+    """One image of CIFAR-10, which knows all the others' classes."""
+    data = Images(np.zeros((1, 3, 32, 32), np.uint8), LABELS[:1], 10, LABELS, np.zeros(1, np.int64))
+    return Prepared(DATASETS.named("cifar10-sample"), data, "", "")
+
+
+def test_clients_of_a_sample_are_those_of_the_complete_set() -> None:
+    figure = class_figure(sample(), tuple(RELEASED), 20)
+    for panel, sizes in zip(figure.panels, RELEASED.values(), strict=True):
+        counts = panel.data.pivot(index="client", columns="class", values="items")
+        assert counts.shape == (20, 10)
+        assert counts.sum(axis=1).tolist() == [int(size) for size in sizes.split()]
+        assert (counts.sum(axis=0) <= 6000).all()
+
+
+def test_the_numbers_behind_a_panel_are_all_counts_and_the_largest_is_shared() -> None:
+    figure = class_figure(sample(), ("case-study", "pathological"), 20)
+    largest = max(panel.data["items"].max() for panel in figure.panels)
+    assert {panel.most_items for panel in figure.panels if isinstance(panel, Dots)} == {largest}
+    # Two own classes a group: a quarter of 80 % of 6000, and a twentieth of the other 20 %, for each client.
+    rows = figure.panels[0].data
+    assert len(rows) == 200
+    assert set(rows["items"]) == {1200 + 60, 60}
+
+
+def test_graphs_and_their_scenarios_are_refused() -> None:
+    with pytest.raises(RequestError, match="images"):
+        class_figure(prepare("cora"), ("non-overlapping",), 10)
+    with pytest.raises(RequestError, match="non-overlapping"):
+        class_figure(sample(), ("non-overlapping",), 20)
