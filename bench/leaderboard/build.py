@@ -123,7 +123,7 @@ class _Writer:
             card=pictures,
             gap=check_kept(results.metric, *results.metric_coverage()) if not is_by_accuracy else "",
         )
-        self._pages.filters["signed"] = signed
+        self._pages.filters["signed_list"] = lambda values: ", ".join(map(signed, values.tolist()))
         self.runs = 0
 
     def write(self, old_site: Path, release: str, today: date) -> None:

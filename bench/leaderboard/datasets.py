@@ -115,7 +115,8 @@ def _all_labels(kind: type[Dataset], column: Column) -> Labels:
 def _test_labels(results: Results, source: Source, column: Column) -> Labels | None:
     """The labels of the clients' test items, by the first run that keeps its counts by class."""
     runs = results.runs
-    runs = runs[(runs["column"] == column) & (runs["state"] == "done") & ~runs["settings"].map(is_special)]
+    runs = runs[(runs["column"] == column) & (runs["state"] == "done")]
+    runs = runs[~runs["settings"].map(is_special).astype(bool)]
     confusions = source.confusions(runs["id"])
     if not confusions:
         return None
