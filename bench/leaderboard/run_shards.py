@@ -19,14 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.dataset import DATASETS
-from bench.engine.methods import METHODS
-from bench.errors import RequestError
 from bench.leaderboard.folder import method_page
 from bench.spec import RunSpec
 from bench.store.queries import COUNTS
 from bench.studies.source import Source
-from bench.sweep.run_details import command
+from bench.sweep.run_details import command_or_hint
 
 BLOCK = 1000
 """Runs whose results are in memory at a time."""
@@ -109,19 +106,21 @@ def _records(
         for run in block.to_dict("records"):
             number, method, cell = run["id"], run["method"], run["cell"] or run["spec_hash"]
             if cell not in commands:
-                commands[cell] = _command(run["spec"])
-            parts = {
-                # Canonical JSON, as everything here is JSON already.
-                "spec": run["spec"],
-                **{name: _json(value) for name, value in _record(run).items()},
-                "command": _json(commands[cell].replace("--seed -1", f"--seed {run['seed']}")),
-                "title": _json(titles.get(method, method)),
-                "page": _json(method_page(method) if method in titles else ""),
-                "boards": _json(boards.get(run["spec_hash"], ())),
-                "counts": _object({split: part.json for split, part in tests.get(number, {}).items()}),
-                "curves": _object({stage: _object(texts) for stage, texts in curves.get(number, {}).items()}),
+                commands[cell] = command_or_hint(RunSpec.model_validate_json(run["spec"]), [-1])
+            record = {
+                **_record(run),
+                "command": commands[cell].replace("--seed -1", f"--seed {run['seed']}"),
+                "title": titles.get(method, method),
+                "page": method_page(method) if method in titles else "",
+                "boards": boards.get(run["spec_hash"], ()),
             }
-            yield run["spec_hash"], _object(parts)
+            counts = _object({split: part.json for split, part in tests.get(number, {}).items()})
+            run_curves = _object({stage: _object(texts) for stage, texts in curves.get(number, {}).items()})
+            # The spec is canonical JSON, as are counts and curves; one call writes all else.
+            yield (
+                run["spec_hash"],
+                f'{{"spec":{run["spec"]},{_json(record)[1:-1]},"counts":{counts},"curves":{run_curves}}}',
+            )
 
 
 def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
@@ -137,17 +136,6 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
         "code": {name: run[name] for name in CODE},
         "costs": {name: run[name] for name in COSTS},
     }
-
-
-def _command(text: str) -> str:
-    """The command that makes the runs of a cell, with seed -1; why there is none for names not installed."""
-    names = json.loads(text)
-    try:
-        DATASETS.named(names["dataset"])
-        METHODS.named(names["method"])
-    except RequestError as error:
-        return f"not available here: {error}"
-    return command(RunSpec.model_validate_json(text), [-1])
 
 
 @dataclass

@@ -16,6 +16,7 @@ import pandas as pd
 from bench import paths
 from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY
+from bench.registry import PLUGINS
 from bench.resolve import resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
@@ -29,18 +30,43 @@ def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
     Raises:
         RequestError: the method or data set is not installed.
     """
-    names = (spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-    default = resolve(*names)
-    words = ["bench", "sweep"]
-    for option, value in zip(("-d", "-s", "-k", "-m"), names, strict=False):
-        words += [option, str(value)]
-    for seed in seeds or (spec.seed,):
-        words += ["--seed", str(seed)]
+    default = resolve(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
+    words = _sweep_words(spec, seeds)
     for key, (value, _) in difference(spec, default).items():
         if key in spec.settings():
             # JSON writes numbers, truth values, lists and quoted texts as TOML does.
             words += ["--set", f"{key}={json.dumps(value, ensure_ascii=False)}"]
     return shlex.join(words)
+
+
+def command_or_hint(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
+    """As ``command``; where the method or data set is not loaded, the line that loads it from a file, with a
+    remark that says so.
+    """
+    try:
+        return command(spec, seeds)
+    except RequestError as error:
+        reason = str(error).partition("'")[0].strip()  # without the name, which may hold line breaks
+        remark = f"{reason} here: FILE.py is the file that has it; --set what differs from its defaults"
+        return f"{PLUGINS}=FILE.py {shlex.join(_sweep_words(spec, seeds))}  # {remark}"
+
+
+def _sweep_words(spec: RunSpec, seeds: Sequence[int]) -> list[str]:
+    words = [
+        "bench",
+        "sweep",
+        "-d",
+        spec.dataset,
+        "-s",
+        spec.scenario,
+        "-k",
+        str(spec.clients),
+        "-m",
+        spec.method,
+    ]
+    for seed in seeds or (spec.seed,):
+        words += ["--seed", str(seed)]
+    return words
 
 
 def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -62,7 +88,7 @@ def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     """Everything stored of a run but its arrays, the log it left if it failed here, and the command that
-    makes it again.
+    makes it again or, where its method or data set is not loaded, what would.
 
     Accuracies are mean, sample standard deviation (None for one client) and minimum over clients.
 
@@ -86,10 +112,7 @@ def run_detail(store: Store, run_id: int) -> dict[str, Any]:
     row["arrays"] = store.artefact_names(run_id)
     log = paths.home() / "logs" / f"{row['spec_hash']}.log"
     row["log"] = str(log) if log.exists() else None
-    try:
-        row["command"] = command(RunSpec.model_validate(row["spec"]))
-    except RequestError as error:
-        row["command"] = f"not available here: {error}"
+    row["command"] = command_or_hint(RunSpec.model_validate(row["spec"]))
     return row
 
 

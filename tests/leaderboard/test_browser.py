@@ -332,7 +332,10 @@ def test_hostile_texts_are_texts(site: Path, tab: Tab) -> None:
     tab.goto("about:blank")  # from one run to another would be the same document
     tab.goto(address(site, run_page(spec(TEN, EVIL, 0).hash)))
     tab.wait_for_selector("text=Make it again")
-    assert f"not available here: unknown method '{EVIL}'" in tab.locator("pre").first.inner_text()
+    line = tab.locator("pre").first.inner_text()
+    assert line.startswith(
+        f"BENCH_PLUGINS=FILE.py bench sweep -d cora -s non-overlapping -k 10 -m '{EVIL}' --seed 0  # "
+    )
     assert json.loads(tab.locator("pre").last.inner_text())["note"] == EVIL
 
 

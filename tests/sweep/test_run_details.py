@@ -18,7 +18,7 @@ from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
 from bench.spec import RunSpec
-from bench.sweep.run_details import cell, command, run_detail, run_list
+from bench.sweep.run_details import cell, command, command_or_hint, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
 
@@ -62,6 +62,29 @@ def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
     wanted = set(runs.loc[runs["method"] == "fedprox", "spec_hash"])
     assert planned(parts[0].command) | planned(parts[1].command) == wanted
     assert planned(parts[0].command).isdisjoint(planned(parts[1].command))
+
+
+@pytest.mark.parametrize(
+    "name", [{"method": "my_method"}, {"dataset": "friends"}, {"method": "x'; true\nreboot # 'y"}]
+)
+def test_a_run_whose_method_or_data_is_not_loaded_says_how_to_load_it(name: dict[str, str]) -> None:
+    spec = resolve("cora", "non-overlapping", 10, "fedprox", 3).model_copy(update=name)
+    line, _, remark = command_or_hint(spec).rpartition("  # ")
+    assert shlex.split(line)[0] == "BENCH_PLUGINS=FILE.py"
+    assert shlex.split(line)[1:3] + shlex.split(line)[3::2] == [
+        "bench",
+        "sweep",
+        "-d",
+        "-s",
+        "-k",
+        "-m",
+        "--seed",
+    ]
+    assert shlex.split(line)[4::2] == [spec.dataset, spec.scenario, "10", spec.method, "3"]
+    assert f"unknown {next(iter(name))} here" in remark
+    assert "\n" not in remark
+    usual = resolve("cora", "non-overlapping", 10, "fedprox", 3)
+    assert command_or_hint(usual) == command(usual)
 
 
 def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
