@@ -172,6 +172,27 @@ class StudyBoards:
         tasks = self.ranking.tasks if self.ranking else ()
         return {(task.column, task.point): cell_groups(task) for task in tasks}
 
+    @cached_property
+    def _samples(self) -> Mapping[str, str]:
+        """Bundle -> how many of its runs here were made again, in words."""
+        by_bundle = self.results.runs.groupby("bundle")["bundle_sampled"].agg(["sum", "size"])
+        return {str(row.Index): f"{row.sum} of {row.size} runs" for row in by_bundle.itertuples()}
+
+    def _trust(self, cell: Cell) -> str:
+        """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs
+        (``own``, ``shipped``, or the state of an imported bundle, with the day of its last verification and
+        how much of it was made again); several where those are several.
+        """
+        if cell.group is None:
+            return PUBLISHED if cell.target else ""
+        names = ("bundle", "bundle_state", "bundle_checked", "origin")
+        words = set()
+        for bundle, state, checked, origin in zip(*map(cell.group.runs.__getitem__, names), strict=True):
+            day = f" on {checked:%Y-%m-%d}" if pd.notna(checked) else ""
+            sample = "" if state in ("", "unverified") else f" ({self._samples[bundle]})"
+            words.add(f"{state}{day}{sample}" if state else "shipped" if origin else "own")
+        return ", ".join(sorted(words))
+
     def _rows(self, dataset: str) -> list[Row]:
         """The cells on one data set: main tables first, then experiments. In each table by column, settings
         (default, tuned, others) and measured mean, the best first; cells without numbers come last.
@@ -232,7 +253,7 @@ class StudyBoards:
             "others": other_means,
             "by_metric": by_metric,
             "protocol": protocol_text([protocol_of(cell.settings)]) if cell.settings else "",
-            "trust": _trust(cell),
+            "trust": self._trust(cell),
             "runs": links(group.runs) if group else (),
         }
 
@@ -332,28 +353,6 @@ def _order(cell: Cell) -> tuple[int, bool, float]:
     kinds = (DEFAULT, TUNED)
     kind = kinds.index(cell.tuning) if cell.tuning in kinds else len(kinds)
     return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
-
-
-def _trust(cell: Cell) -> str:
-    """Who stands behind a row, in a word: the paper alone (``published``), or whoever made its runs (``own``,
-    ``shipped``, or the state of an imported bundle, with the day of its last verification); several where
-    those are several.
-    """
-    if cell.group is None:
-        return PUBLISHED if cell.target else ""
-    runs = cell.group.runs
-    return ", ".join(
-        sorted(
-            {
-                f"{state} on {checked:%Y-%m-%d}"
-                if pd.notna(checked)
-                else state or ("shipped" if origin else "own")
-                for state, checked, origin in zip(
-                    runs["bundle_state"], runs["bundle_checked"], runs["origin"], strict=True
-                )
-            }
-        )
-    )
 
 
 def _difference(task: Task, test: Comparison, table: Scores) -> Difference:

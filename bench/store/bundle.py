@@ -372,6 +372,7 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
         bundle="",
         bundle_state="",
         bundle_checked=pd.Series(pd.NaT, runs.index),
+        bundle_sampled=False,
         environment_id=runs["environment"].map(numbers).astype(np.int64),
     )
     return frame[list(RUN_COLUMNS)]

@@ -32,7 +32,7 @@ ROUNDING = 1e-9  # of a mean over clients, whose last digits depend on the order
 
 RUNS_AT_A_TIME = 200
 
-NOT_COPIED = ("id", "environment_id", "bundle", "bundle_state", "bundle_checked")
+NOT_COPIED = ("id", "environment_id", "bundle", "bundle_state", "bundle_checked", "bundle_sampled")
 
 Reading = tuple[str, str]
 """Stage and rule."""

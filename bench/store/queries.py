@@ -36,11 +36,13 @@ RUNS: dict[str, ColumnElement[Any]] = {
     "bundle": func.coalesce(ImportedBundle.name, ""),
     "bundle_state": func.coalesce(ImportedBundle.state, ""),
     "bundle_checked": ImportedBundle.__table__.columns["checked"],
+    "bundle_sampled": func.coalesce(ImportedBundle.sample.contains(Run.spec_hash), False),
 }
 RUN_COLUMNS = tuple(RUNS)
 """Columns of ``Store.runs``. ``bundle`` names the bundle that a run was imported with, ``bundle_state``
 says whether that is ``unverified``, ``verified`` or ``contradicted``; both are empty for own runs.
-``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never)."""
+``bundle_checked`` is when runs of it were last made again (UTC without a zone, missing if never),
+``bundle_sampled`` whether this very run was."""
 
 IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
 

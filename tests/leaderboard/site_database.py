@@ -6,6 +6,7 @@ where validation is best, and one less at the others.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -170,18 +171,20 @@ def fill(url: str, bundle_state: str = "unverified") -> None:
         for seed in range(2):
             store.save(spec(TEN, "fedprox", seed), RunResult("failed", reason=REASON), context)
         with store.transaction() as session:
+            evil_runs = session.scalars(select(Run).where(Run.method == EVIL)).all()
+            again = evil_runs[:1] if bundle_state != "unverified" else []
             bundle = ImportedBundle(
                 name=BUNDLE,
                 source="",
                 hash="b",
                 imported=datetime(2026, 2, 3),
                 state=bundle_state,
-                sample="{}",
+                sample=json.dumps({run.spec_hash: "equal" for run in again}),
                 checked=None if bundle_state == "unverified" else CHECKED,
             )
             session.add(bundle)
             session.flush()
-            for run in session.scalars(select(Run).where(Run.method == EVIL)):
+            for run in evil_runs:
                 run.bundle_id = bundle.id
 
 

@@ -310,5 +310,14 @@ def test_a_contradiction_is_not_outweighed_by_other_runs(bundle: Path, tmp_path:
         assert mark(store, digest, {"d": "equal"}) == "contradicted"
         assert set(store.runs()["bundle_state"]) == {"contradicted"}
         assert mark(store, digest, {"c": "equal"}) == "verified"  # the same run, made again
+        assert not store.runs()["bundle_sampled"].any()
+        runs = store.runs()["spec_hash"]
+        mark(store, digest, {runs[0]: "equal"})
+        assert store.runs().set_index("spec_hash")["bundle_sampled"].to_dict() == {
+            run: run == runs[0] for run in runs
+        }
+        mark(store, digest, {runs[0]: "differs"})
+        assert store.runs()["bundle_sampled"].sum() == 1
         kept = json.loads(store.bundles()["sample"][0])
+        del kept[runs[0]]
         assert kept == {"a": "equal", "b": "close", "c": "equal", "d": "equal"}
