@@ -127,16 +127,16 @@ class StudyBoards:
         measured = sum(counts[grade] for grade in GRADES)
         sentences = [first_sentence(self.study, self.ranking)]
         if counts:
-            amount, verb = f"{measured:,}" if measured else "none", "is" if measured < 2 else "are"
-            sentences.append(
-                f"Of the {counts.total():,} values that its papers print {amount} {verb} measured."
-            )
+            amount = f"{measured:,} of the" if measured else "None of the"
+            amount = "All" if measured == counts.total() else amount
+            verb = "is" if measured < 2 else "are"
+            sentences.append(f"{amount} {counts.total():,} published values {verb} measured.")
         if measured:
             agree = counts["reproduced"] + counts["compatible"]
             open_count = measured - agree - counts["above"] - counts["below"]
             sentences.append(
                 f"Of these {agree:,} agree with the paper, {counts['above']:,} came out above it, "
-                f"{counts['below']:,} below, and {open_count:,} allow no verdict."
+                f"{counts['below']:,} below, and {open_count:,} without a verdict."
             )
         return tuple(sentences)
 

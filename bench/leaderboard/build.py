@@ -160,7 +160,7 @@ class _Writer:
             studies=self._boards.studies,
             headlines=self._headlines,
             coverage=coverage,
-            methods=[description for _, description in sorted(self._about.items())],
+            methods=self._about.values(),
             datasets=descriptions,
             states=sorted(Counter(self._boards.results.runs["state"]).items()),
             runs=self.runs,
@@ -183,7 +183,13 @@ class _Writer:
         address, title = board_page(study.study.name, dataset), dataset_title(dataset)
         name = Path(address).stem
         rows = [
-            {**row, "anchor": f"{name}-{number}", "board": address, "place": title}
+            {
+                **row,
+                "anchor": f"{name}-{number}",
+                "board": address,
+                "place": f"{title} · {row['heading']}",
+                "study_title": study.study.title,
+            }
             for number, row in enumerate(values, 1)
         ]
         for row in rows:
@@ -257,8 +263,10 @@ class _Writer:
         boards: dict[str, list[dict[str, str]]] = defaultdict(list)
         rows = [row for rows in self._rows.values() for row in rows]
         for row in sorted(rows, key=lambda row: not row["usual"]):
-            title = f"{row['place']}, {row['heading']}"
-            board = {"address": f"{row['board']}#{row['anchor']}", "title": title}
+            board = {
+                "address": f"{row['board']}#{row['anchor']}",
+                "title": f"{row['study_title']}: {row['place']}",
+            }
             for run in row["runs"]:
                 boards[run.spec_hash].append({**board, "stage": row["stage"], "rule": row["rule"]})
         return boards

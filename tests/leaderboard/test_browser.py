@@ -134,14 +134,17 @@ def test_from_the_front_page_to_a_run(site: Path, tab: Tab) -> None:
     picture(tab, "run")
     assert tab.title() == "FedAvg: cora, non-overlapping, 10 clients, seed 2 · bench leaderboard"
     rows = [row.split("\t") for row in tab.locator("table").first.inner_text().splitlines()]
-    shown_first = ["trained", "test", "best_val", "✓ on its board"]
-    assert rows[1][:4] == shown_first
-    assert [row[3] for row in rows[2:]] == [""] * (len(rows) - 2)
-    assert [row[1] for row in rows[1:]] == ["test"] * 8 + ["validation"] * 8
-    results = {tuple(row[:3]): row[4:] for row in rows[1:]}
+    assert rows[1][0] == "✓ trained, test, best_val"
+    assert not any("✓" in row[0] for row in rows[2:])
+    assert [row[0].split(", ")[1] for row in rows[1:]] == ["test"] * 8 + ["validation"] * 8
+    results = {row[0]: row[1:] for row in rows[1:]}
     counts = [75 + client for client in range(10)]
     wanted = [f"{mean(counts):.2f}", f"{mean(counts):.2f}", f"{stdev(counts):.2f}", "75.00"]
-    assert results["trained", "test", "best_val"] == wanted
+    assert results["✓ trained, test, best_val"] == wanted
+    heads_of_clients = tab.get_by_role("region", name="Clients").locator("th[scope=col]").all_inner_texts()
+    assert heads_of_clients[2] == "✓ trained, best_val"
+    assert not any("✓" in head for head in heads_of_clients[3:])
+    assert tab.locator(".path a").last.get_attribute("href") == dataset_page("cora")
     assert tab.locator("pre").first.inner_text().startswith("bench sweep -d cora")
     axes = tab.locator(".chart .role-axis-title").all_text_contents()
     assert axes == ["Round", "Accuracy (%)"]  # of validation, too
@@ -151,7 +154,7 @@ def test_from_the_front_page_to_a_run(site: Path, tab: Tab) -> None:
     tab.get_by_text("The curves as numbers").click()
     lines = [line.split("\t") for line in tab.get_by_role("region", name="Curves").inner_text().splitlines()]
     second = dict(zip(lines[0], lines[2], strict=True))
-    tab.get_by_role("link", name="Cora, Table 1").click()
+    tab.get_by_role("link", name="Cora · Table 1").click()
     tab.wait_for_selector("#board tr.details:visible")
     opened = tab.locator("#board tr.row", has=tab.locator("[aria-expanded=true]"))
     assert opened.locator("a").first.inner_text() == "FedAvg"

@@ -81,7 +81,7 @@ def test_the_front_page_says_what_was_found(site: Path) -> None:
     values, results = lead[1].removesuffix(".").split(". ")
     grades = ("reproduced", "compatible", "above", "below", "uninformative", "not comparable")
     found = {grade: counts.get(grade, 0) for grade in grades}
-    assert [int(number) for number in re.findall(r"\d+", values)] == [counts["all"], sum(found.values())]
+    assert [int(number) for number in re.findall(r"\d+", values)] == [sum(found.values()), counts["All"]]
     assert [int(number) for number in re.findall(r"\d+", results)] == [
         found["reproduced"] + found["compatible"],
         found["above"],

@@ -415,16 +415,22 @@
     const at = found.map((curve) => new Map(curve.x.map((x, i) => [x, curve.mean[i]])));
     const numbers = all.map((x) => [Number(x.toFixed(2)), ...at.map((values) => (values.has(x) ? values.get(x).toFixed(2) : null))]);
     return [
-      missing ? element("p", { class: "note" }, "Bundles keep no validation curves.") : null,
+      missing ? element("p", { class: "note" }, "Shipped and imported runs keep no validation curves.") : null,
       place,
       element("details", {}, element("summary", {}, "The curves as numbers"),
         table("Curves", ["Round", ...found.map((curve) => curve.label)], numbers, 1)),
     ];
   }
 
+  /* Whether a board that a run stands in shows its test results at a stage and rule. */
+  function isShown({ boards }, stage, rule) {
+    return boards.some((board) => board.stage === stage && board.rule === rule);
+  }
+
   /* Of a run's counts by stage, split and rule: mean over clients, over samples, std over clients and lowest, in percent;
      what its boards show first, then test before validation. */
-  function summaries({ counts, boards }) {
+  function summaries(run) {
+    const { counts } = run;
     return ["test", "val"].filter((split) => counts[split]).flatMap((split) => counts[split].right.map(([stage, rule, right]) => {
       const { samples } = counts[split];
       const shares = right.map((correct, i) => (100 * correct) / samples[i]);
@@ -432,16 +438,19 @@
       const mean = sum(shares) / shares.length;
       const std = shares.length > 1 ? Math.sqrt(sum(shares.map((share) => (share - mean) ** 2)) / (shares.length - 1)) : null;
       const numbers = [mean, (100 * sum(right)) / sum(samples), std, Math.min(...shares)];
-      const isRead = split === "test" && boards.some((board) => board.stage === stage && board.rule === rule);
-      return [stage, split === "val" ? "validation" : split, rule, isRead ? "✓ on its board" : "", ...numbers.map((value) => fixed(value, 2))];
-    })).sort((a, b) => (b[3] !== "") - (a[3] !== ""));
+      const mark = split === "test" && isShown(run, stage, rule) ? "✓ " : "";
+      return [mark + [stage, split === "val" ? "validation" : split, rule].join(", "), ...numbers.map((value) => fixed(value, 2))];
+    })).sort((a, b) => b[0].startsWith("✓") - a[0].startsWith("✓"));
   }
 
-  function clients({ counts: { test } }) {
+  function clients(run) {
+    const { test } = run.counts;
     if (!test) return [];
-    const heads = ["Client", "Test samples", ...test.right.map(([stage, rule]) => stage + ", " + rule)];
-    const rows = test.clients.map((client, i) => [client, test.samples[i], ...test.right.map(([, , right]) => fixed((100 * right[i]) / test.samples[i], 2))]);
-    return [element("h2", {}, "Clients"), element("p", { class: "note" }, "Test accuracy of every client in percent, by stage and rule."), table("Clients", heads, rows, 1)];
+    const readings = test.right.map(([stage, rule, right]) => ({ name: (isShown(run, stage, rule) ? "✓ " : "") + stage + ", " + rule, right }))
+      .sort((a, b) => b.name.startsWith("✓") - a.name.startsWith("✓"));
+    const rows = test.clients.map((client, i) => [client, test.samples[i], ...readings.map(({ right }) => fixed((100 * right[i]) / test.samples[i], 2))]);
+    return [element("h2", {}, "Clients"), element("p", { class: "note" }, "Test accuracy of every client in percent, by stage and rule."),
+      table("Clients", ["Client", "Test samples", ...readings.map(({ name }) => name)], rows, 1)];
   }
 
   function show(hash, run, environments) {
@@ -452,14 +461,14 @@
     const results = summaries(run);
     const second = (name) => fixed(costs["seconds_" + name], 2);
     document.getElementById("run").replaceChildren(
-      element("p", { class: "path" }, run.page ? element("a", { href: root + run.page }, run.title) : run.title),
+      element("p", { class: "path" }, run.page ? element("a", { href: root + run.page }, run.title) : run.title, " / ", element("a", { href: root + run.data }, spec.dataset)),
       element("h1", {}, title),
       facts([["State", run.state.replace("_", " ")], ["Reason", run.reason], ["Origin", origin], ["Stands on", links(run.boards)]]),
       element("h2", {}, "Make it again"),
       element("pre", { tabindex: "0" }, run.command),
       element("h2", {}, "Results"),
-      ...(results.length ? [element("p", { class: "note" }, "Accuracy in percent by stage, split and selection rule; std: sample standard deviation over clients."),
-        table("Results", ["Stage", "Split", "Rule", "Shown", "Mean over clients", "Mean over samples", "Std", "Lowest"], results, 4)]
+      ...(results.length ? [element("p", { class: "note" }, "Accuracy in percent by stage, split and selection rule; ✓: on a board. Std: sample standard deviation over clients."),
+        table("Results", ["Stage, split, rule", "Mean over clients", "Mean over samples", "Std", "Lowest"], results, 1)]
         : [element("p", {}, "This run has no numbers.")]),
       ...(run.state === "done" ? [element("h2", {}, "Accuracy by round"), ...curves(run), ...clients(run)] : []).filter((part) => part !== null),
       element("h2", {}, "Costs"),
