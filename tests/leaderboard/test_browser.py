@@ -388,21 +388,24 @@ def test_the_head_of_a_ranking_stays_when_a_narrow_board_scrolls(site: Path, tab
 
 
 @pytest.mark.parametrize("tab", [NARROW], indirect=True)
-def test_a_number_keeps_its_grade_as_a_word_on_a_narrow_screen(site: Path, tab: Tab) -> None:
+def test_a_number_keeps_its_seeds_and_its_grade_as_a_word_on_a_narrow_screen(site: Path, tab: Tab) -> None:
     tab.goto(address(site, BOARD))
     ready(tab)
-    place = heads(tab).index("Measured")
+    place, seeds = heads(tab).index("Measured"), heads(tab).index("n")
     seen = tab.locator("#board tr.row").evaluate_all(
-        """(rows, place) => rows.map((row) => {
-          const cell = row.cells[place];
+        """(rows, [place, seeds]) => rows.map((row) => {
+          const cell = row.cells[place], std = cell.querySelector(".std");
           const { right } = cell.getBoundingClientRect();
-          return [row.dataset.verdict, getComputedStyle(cell, "::after").content, right];
+          const said = (element) => getComputedStyle(element, "::after").content.replaceAll('"', "");
+          const number = row.cells[seeds].textContent;
+          return [row.dataset.verdict, said(cell), right, std ? said(std) : "", number];
         })""",
-        place,
+        [place, seeds],
     )
     assert len(seen) == 11
-    for verdict, word, right in seen:
-        assert word.strip('"').endswith(f" {verdict}")
+    for verdict, word, right, note, number in seen:
+        assert word.endswith(f" {verdict}")
+        assert note.removeprefix(", ") == (f"n {number}" if number != "–" else "")
         assert right <= 360  # beside the number, which is on the screen
 
 

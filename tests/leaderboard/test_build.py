@@ -88,6 +88,8 @@ def test_the_front_page_says_what_was_found(site: Path) -> None:
         found["below"],
         found["uninformative"] + found["not comparable"],
     ]
+    methods = re.findall(r'<li><a href="method/[^>]*>(.*?)</a>', (site / "index.html").read_text())
+    assert methods == sorted(methods, key=str.lower)
     assert f"Not ranked until their runs are verified: {EVIL}" in page.text
     assert "15 runs, of them 1 diverged, 2 failed" in said
 
