@@ -10,14 +10,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from bench.figures import style
 from bench.figures.layout import Figure, Mark, Panel
 from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cell, Cells
-from bench.studies.groups import Aggregate, Group
+from bench.studies.groups import Aggregate, Average, Group
 from bench.studies.measures import Measure
+from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
@@ -49,10 +51,6 @@ class LineRuns(NamedTuple):
     def rows(self, **values: Any) -> pd.DataFrame:
         """Rows of a panel's frame: where the line is measured, and these values."""
         return rows_of(self.cell.column, self.plain.method, **values)
-
-    def mean_rows(self, axis: str, means: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-        """Rows of means, see ``mean_rows``."""
-        return mean_rows(self.cell.column, self.plain.method, axis, means)
 
 
 P = TypeVar("P", bound=Panel)
@@ -110,6 +108,18 @@ def lines_with_numbers(cells: Cells, column: Column) -> list[LineRuns]:
             is_reference = line.method in cells.study.references
             lines.append(LineRuns(cell, cell.measured, cell.group, mark, not is_reference))
     return lines
+
+
+def curves_by_round(
+    results: Results, group: Group, stage: str, average: Average
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Rounds, parts of them where every epoch is evaluated, and test accuracies in percent
+    ``[seeds, rounds]``; both are empty where no run keeps a curve.
+    """
+    curves = results.curves(group, stage, average)
+    by_epoch = stage == "trained" and group.settings.get("protocol.evaluate") == "epoch"
+    per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
+    return np.arange(1, curves.shape[1] + 1) / per_round, curves
 
 
 def key_lines(study: Study, lines: Sequence[LineRuns]) -> frozenset[str]:

@@ -56,10 +56,6 @@ def _by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
     return means.set_axis([str(client) for client in means.index])
 
 
-def _competes(line: LineRuns) -> bool:
-    return line.competes
-
-
 def clients(cells: Cells, results: Results) -> list[Figure]:
     """Test accuracy of every client (mean over seeds) by method, against the baseline's median."""
     study = cells.study
@@ -133,7 +129,9 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
     def rows(line: LineRuns) -> pd.DataFrame | None:
         aggregates = [(kind, results.aggregate(line.group, kind, rule, study.average)) for kind in kinds]
         means = [(kind, part.n, part.mean, part.std) for kind, part in aggregates if part]
-        return line.mean_rows("kind", means) if len(means) == len(kinds) else None
+        if len(means) < len(kinds):
+            return None
+        return mean_rows(line.cell.column, line.plain.method, "kind", means)
 
     caption = (
         f"Test accuracy of the model received from the server and of the same after local training, "
@@ -141,7 +139,7 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
         "seeds, bar: 95 % interval of the mean, of three seeds or more."
     )
     quantity = "Test accuracy before and after local training"
-    panels = panels_of(cells, Pairs, rows, _competes, kinds=kinds, is_joined=True)
+    panels = panels_of(cells, Pairs, rows, lambda line: line.competes, kinds=kinds, is_joined=True)
     return figure_of(cells, "stages", quantity, caption, panels)
 
 
@@ -188,7 +186,7 @@ def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Gro
 
     panels = [
         replace(panel, data=panel.data.assign(front=pareto_front(panel.data[name], panel.data["mean"])))
-        for panel in panels_of(cells, Costs, rows, _competes, x=name, across_label=axis)
+        for panel in panels_of(cells, Costs, rows, lambda line: line.competes, x=name, across_label=axis)
         if len(panel.data) > 1 and panel.data[name].any()
     ]
     caption = (
@@ -266,9 +264,12 @@ def _weights(study: Study, line: LineRuns, weights_of: Weights, name: str = "", 
     return Heat(f"{label}\n{federation}", line.rows(**place, **values))
 
 
+def _all_lines(cells: Cells) -> Iterator[LineRuns]:
+    return (line for column in cells.columns for line in lines_with_numbers(cells, column))
+
+
 def _weight_panels(cells: Cells, weights_of: Weights) -> list[Heat]:
-    lines = (line for column in cells.columns for line in lines_with_numbers(cells, column))
-    return [panel for line in lines if (panel := _weights(cells.study, line, weights_of))]
+    return [panel for line in _all_lines(cells) if (panel := _weights(cells.study, line, weights_of))]
 
 
 def _best_round(results: Results, run: int, layer: int | None = None) -> NDArray[Any] | None:
@@ -308,7 +309,7 @@ def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
 def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
     """The same by layer, of methods that have a matrix for each: the first two layers and the last two."""
     panels = []
-    for line in (line for column in cells.columns for line in lines_with_numbers(cells, column)):
+    for line in _all_lines(cells):
         weights_by_run = (_best_round(results, run) for run in line.group.done["id"].tolist())
         first_weights = next((weights for weights in weights_by_run if weights is not None), None)
         count = 0 if first_weights is None or first_weights.ndim != 3 else len(first_weights)

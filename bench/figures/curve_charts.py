@@ -13,6 +13,7 @@ from bench.figures import style
 from bench.figures.chart_lines import (
     LineRuns,
     Parts,
+    curves_by_round,
     figure_of,
     key_lines,
     lines_with_numbers,
@@ -84,17 +85,11 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
 
 
 def _by_round(study: Study, results: Results, stage: str = "") -> Values:
-    """Rounds, parts of them where every epoch is evaluated, and accuracies in percent ``[seeds, rounds]``.
-
-    They are of a stage, or without one of that at which the line is read.
-    """
+    """Curves by round of a stage, or without one of that at which the line is read."""
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        line_stage = stage or line.cell.stage
-        curves, settings = results.curves(line.group, line_stage, study.average), line.group.settings
-        by_epoch = line_stage == "trained" and settings.get("protocol.evaluate") == "epoch"
-        per_round = int(settings["protocol.local_epochs"]) if by_epoch else 1
-        return (np.arange(1, curves.shape[1] + 1) / per_round, curves) if curves.size else None
+        x, curves = curves_by_round(results, line.group, stage or line.cell.stage, study.average)
+        return (x, curves) if curves.size else None
 
     return values
 

@@ -10,11 +10,12 @@ from functools import partial
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from bench import __version__
+from bench.engine.method import Method
 from bench.garbage import seldom_collected
 from bench.leaderboard import charts, datasets, exports, folder, pictures, run_shards
 from bench.leaderboard.boards import (
@@ -43,9 +44,6 @@ from bench.studies.metric import TITLES, check_kept
 from bench.studies.source import Source
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, signed, with_std
-
-if TYPE_CHECKING:
-    from bench.engine.method import Method
 
 FOLDERS = ("assets", "board", "data", "dataset", "method", "pair")
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.figures import style
+from bench.figures.chart_lines import curves_by_round
 from bench.leaderboard.boards import StudyBoards
 from bench.metric_names import ACCURACY
 from bench.statistics.summary import t_interval
@@ -129,7 +130,9 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
         column = cell.column
         rows = boards.results.clients(group, cell.stage, cell.rule)
         accuracies = 100.0 * rows.groupby("client")["value"].mean()
-        x, curves = _curves(boards, cell, group)
+        x, curves = np.zeros(0), np.zeros((0, 0))
+        if boards.results.metric == ACCURACY:  # stored curves are accuracies
+            x, curves = curves_by_round(boards.results, group, cell.stage, boards.study.average)
         low, high = t_interval(measured.values) or (None, None)
         method = {
             "label": cell.line.title or cell.title,
@@ -172,18 +175,6 @@ def _drawn_cells(boards: StudyBoards, dataset: str) -> Iterator[tuple[Cell, Aggr
         if is_new and row["usual"] and cell.measured and cell.group and not cell.line.reads:
             keys.add((cell.column, cell.method))
             yield cell, cell.measured, cell.group
-
-
-def _curves(boards: StudyBoards, cell: Cell, group: Group) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rounds, and accuracies ``[seeds, rounds]``; none on a site by another metric, as stored curves are
-    accuracies.
-    """
-    curves = np.zeros((0, 0))
-    if boards.results.metric == ACCURACY:
-        curves = boards.results.curves(group, cell.stage, boards.study.average)
-    by_epoch = cell.stage == "trained" and group.settings.get("protocol.evaluate") == "epoch"
-    per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
-    return np.arange(1, (curves.shape[1] if curves.size else 0) + 1) / per_round, curves
 
 
 def _thin(values: NDArray[Any]) -> list[float]:

@@ -8,19 +8,17 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
+from bench.engine.method import Method
 from bench.hyper import HyperParameter, hyper_parameters
 from bench.leaderboard.boards import RunLink, links
 from bench.studies.settings import Column, difference_text
 from bench.studies.source import Runs
-
-if TYPE_CHECKING:
-    from bench.engine.method import Method
 
 NOT_HERE = "This method is not installed here: nothing is known of it but its runs."
 UNKNOWN = Markup(f"<p>{NOT_HERE}</p>")
