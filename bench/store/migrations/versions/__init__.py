@@ -1,1 +1,0 @@
-"""One file a schema version; the newest one's name is ``bench.store.migrate.HEAD``."""
