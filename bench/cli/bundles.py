@@ -47,7 +47,7 @@ def export(
     from bench.grids import expand, load_grid
     from bench.store import open_store
     from bench.store.bundle_export import write_bundle
-    from bench.store.filters import filter_known_runs
+    from bench.store.queries import filter_known_runs
     from bench.store.trackers import export_to_tracker
     from bench.sweep import show
 

@@ -22,7 +22,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 from bench.errors import RequestError, first_problem
 from bench.metric_names import ACCURACY
 from bench.spec import canonical_json, cell_of, sha256
-from bench.store.arrays import unpack_array
 from bench.store.bundle_check import (
     CURVE_SPLIT,
     MANIFEST,
@@ -32,9 +31,8 @@ from bench.store.bundle_check import (
     check_rows,
     refuse,
 )
-from bench.store.filters import Readings, filter_results, filter_runs
-from bench.store.models import ClientResult
-from bench.store.queries import COUNTS, RUN_COLUMNS
+from bench.store.models import ClientResult, unpack_array
+from bench.store.queries import COUNTS, RUN_COLUMNS, Readings, counts_by_client, filter_runs
 
 MANIFEST_BYTES = 4 * 2**20
 FILE_BYTES = 256 * 2**20
@@ -210,27 +208,21 @@ class Bundle:
 
     def client_results(self, run_ids: Iterable[int], **only: Unpack[Readings]) -> pd.DataFrame:
         """As ``Store.client_results``; values are bit by bit those of the database."""
-        results = filter_results(self._results, run_ids, only)
-        results = results.sort_values(["run_id", "client", *TEXTS], ignore_index=True)
-        return results.assign(**{name: _as_text(results[name]) for name in TEXTS})
+        results = self._filtered_results(run_ids, only)
+        return _with_texts(results.sort_values(["run_id", "client", *TEXTS], ignore_index=True), TEXTS)
+
+    def _filtered_results(self, run_ids: Iterable[int], only: Readings) -> pd.DataFrame:
+        results = self._results
+        is_wanted = results["run_id"].isin({int(run) for run in run_ids})
+        for name, value in only.items():
+            if value is not None:
+                is_wanted &= results[name] == value
+        return results[is_wanted]
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
         """As ``Queries.counts``."""
-        results = filter_results(self._results, run_ids, {})
-        results = results[(results["metric"] == ACCURACY) & (results["samples"] > 0)]
-        results = results.assign(right=np.rint(results["value"] * results["samples"]).astype(np.int64))
-        keys = list(COUNTS[:4])
-        rows = results.sort_values([*keys, "client"], ignore_index=True)
-        starts = np.flatnonzero((rows[keys] != rows[keys].shift()).any(axis=1))
-        ends = [*starts[1:].tolist(), len(rows)][: len(starts)]
-        texts = {}
-        for name, column in zip(COUNTS[4:], ("client", "samples", "right"), strict=True):
-            numbers = list(map(str, rows[column].tolist()))
-            texts[name] = [
-                ",".join(numbers[start:end]) for start, end in zip(starts.tolist(), ends, strict=True)
-            ]
-        frame = rows.loc[starts, keys].reset_index(drop=True)
-        return frame.assign(**{name: _as_text(frame[name]) for name in keys[1:]}, **texts)
+        results = self._filtered_results(run_ids, {"metric": ACCURACY})
+        return _with_texts(counts_by_client(results), COUNTS[1:4])
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """As ``Store.curves``; a bundle keeps the curves of the test split alone."""
@@ -378,10 +370,14 @@ def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     return frame[list(RUN_COLUMNS)]
 
 
-def _as_text(column: pd.Series[Any]) -> pd.Series[str]:
-    """A column of categories as text, which Arrow does in a tenth of the time of pandas."""
-    codes, categories = pa.array(column.cat.codes), pa.array(column.cat.categories, pa.large_string())
-    return pd.Series(pa.DictionaryArray.from_arrays(codes, categories).dictionary_decode(), dtype="str")
+def _with_texts(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Columns of categories as text, which Arrow does in a tenth of the time of pandas."""
+    texts = {}
+    for name in names:
+        categories = pa.array(frame[name].cat.categories, pa.large_string())
+        text = pa.DictionaryArray.from_arrays(pa.array(frame[name].cat.codes), categories)
+        texts[name] = pd.Series(text.dictionary_decode(), dtype="str")
+    return frame.assign(**texts)
 
 
 def _results(results: pd.DataFrame) -> pd.DataFrame:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from bench.errors import RequestError
 from bench.replacement import replacing_folder
 from bench.spec import sha256
-from bench.store.arrays import pack_array
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import (
     ARRAY_BYTES,
@@ -27,6 +26,7 @@ from bench.store.bundle_check import (
     STATES,
     VERSIONS,
 )
+from bench.store.models import pack_array
 from bench.store.store import Store
 
 USUAL_ARRAY_BYTES = 4096

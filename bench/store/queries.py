@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Engine, Integer, Select, String, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select
 
-from bench.errors import RequestError
+from bench.errors import RequestError, unknown
 from bench.metric_names import ACCURACY
 from bench.spec import sha256
-from bench.store.arrays import unpack_array, unpack_counts, unpack_matrices
-from bench.store.filters import Readings, wanted_values
 from bench.store.models import (
     Artefact,
     Base,
@@ -26,10 +24,13 @@ from bench.store.models import (
     ImportedBundle,
     Partition,
     Run,
+    unpack_array,
+    unpack_counts,
+    unpack_matrices,
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as pd  # slow to import, and a database can be asked without
 
 RUNS: dict[str, ColumnElement[Any]] = {
     **{column.name: column for column in Run.__table__.columns if column.name != "bundle_id"},
@@ -48,7 +49,7 @@ IDS_PER_QUERY = 10_000  # below SQLite's limit of variables in one statement
 
 
 COUNTS = ("run_id", "split", "stage", "rule", "clients", "samples", "right")
-"""Columns of ``Queries.counts``."""
+"""Columns of ``counts_by_client``."""
 
 COMPLETE = ("done", "searched")
 """States of runs that were taken to their end."""
@@ -98,6 +99,15 @@ def stored(connection: Connection, spec_hash: str) -> Stored | None:
     """What is stored of one spec; None where nothing is."""
     row = connection.execute(select(*STORED).where(Run.spec_hash == spec_hash)).one_or_none()
     return None if row is None else Stored(*row)
+
+
+class Readings(TypedDict, total=False):
+    """Which of the results of a run's clients are asked for; what is left out or None takes everything."""
+
+    stage: str | None
+    split: str | None
+    rule: str | None
+    metric: str | None
 
 
 class Queries:
@@ -214,33 +224,8 @@ class Queries:
         return pd.concat(parts, ignore_index=True).assign(**constants)[[column.name for column in columns]]
 
     def counts(self, run_ids: Iterable[int]) -> pd.DataFrame:
-        """What ``client_results`` says of accuracies, a row for every run, split, stage and rule, ordered by
-        these: columns ``COUNTS``, the last three the clients with samples, how many each has and how many
-        are right, as numbers with commas between, by client.
-        """
-        import pandas as pd
-
-        columns = ClientResult.__table__.columns
-        keys = [columns[name] for name in ("run_id", "split", "stage", "rule")]
-        correct = cast(func.round(columns["value"] * columns["samples"]), Integer)
-        # Text that the database makes: as rows these would be millions, which take ten times as long.
-        texts = [
-            func.aggregate_strings(cast(number, String), ",")
-            for number in (columns["client"], columns["samples"], correct)
-        ]
-        statement = (
-            select(*keys, *texts)
-            .where(columns["metric"] == ACCURACY, columns["samples"] > 0)
-            .group_by(*keys)
-            .order_by(*keys)
-        )
-        with self._engine.connect() as connection:
-            rows = [
-                (*row[:4], *by_client(*row[4:]))
-                for ids in _portions(run_ids)
-                for row in connection.execute(statement.where(ClientResult.run_id.in_(ids)))
-            ]
-        return pd.DataFrame(rows, columns=list(COUNTS))
+        """What ``client_results`` says of accuracies, as ``counts_by_client``."""
+        return counts_by_client(self.client_results(run_ids, metric=ACCURACY))
 
     def curves(self, run_ids: Iterable[int], split: str) -> dict[tuple[int, str], NDArray[np.int32]]:
         """Run and stage -> correct predictions ``[rows, clients]``, of those runs that have a curve."""
@@ -296,23 +281,76 @@ class Queries:
         return self._table(ImportedBundle)
 
 
-def by_client(clients: str, *numbers: str) -> tuple[str, ...]:
-    """Numbers with commas between, brought into the order of the clients: a database promises none."""
-    order = _order(clients)
-    if order is None:
-        return clients, *numbers
-    return tuple(",".join(text.split(",")[place] for place in order) for text in (clients, *numbers))
-
-
-@lru_cache(maxsize=1000)
-def _order(clients: str) -> list[int] | None:
-    """Places of the clients by their numbers; None where they are in order."""
-    numbers = [int(client) for client in clients.split(",")]
-    order = sorted(range(len(numbers)), key=numbers.__getitem__)
-    return None if order == list(range(len(numbers))) else order
+def counts_by_client(results: pd.DataFrame) -> pd.DataFrame:
+    """A row for every run, split, stage and rule of client results, ordered by these: columns ``COUNTS``, the
+    last three the clients with samples, how many each has and how many are right, as numbers with commas
+    between, by client.
+    """
+    keys = list(COUNTS[:4])
+    rows = results[results["samples"] > 0].sort_values([*keys, "client"], ignore_index=True)
+    rows["right"] = np.rint(rows["value"] * rows["samples"]).astype(np.int64)
+    rows = rows.rename(columns={"client": "clients"})
+    starts = np.flatnonzero((rows[keys] != rows[keys].shift()).any(axis=1)).tolist()
+    spans = [slice(*ends) for ends in pairwise([*starts, len(rows)])]
+    texts = {}
+    for name in COUNTS[4:]:
+        numbers = list(map(str, rows[name].tolist()))
+        texts[name] = [",".join(numbers[span]) for span in spans]
+    return rows.loc[starts, keys].reset_index(drop=True).assign(**texts)
 
 
 def _portions(run_ids: Iterable[int]) -> list[list[int]]:
     """The ids in order, as many at a time as a statement may name; one empty portion for none."""
     ids = sorted({int(run) for run in run_ids})
     return [ids[start : start + IDS_PER_QUERY] for start in range(0, max(len(ids), 1), IDS_PER_QUERY)]
+
+
+# Filters ------------------------------------------------------------------------------------------
+
+
+def wanted_values(filters: Mapping[str, Any], columns: Collection[str]) -> dict[str, list[Any]]:
+    """Column -> values that are let through, from ``column=value`` or ``column=[values]``.
+
+    NumPy's numbers become Python's own: a database driver would store them as bytes.
+
+    Raises:
+        RequestError: there is no such column.
+    """
+    values = {}
+    for name, choice in filters.items():
+        if name not in columns:
+            raise unknown("column of runs", name, columns)
+        is_collection = isinstance(choice, (list, tuple, set, frozenset))
+        values[name] = [
+            value.item() if isinstance(value, np.generic) else value
+            for value in (choice if is_collection else [choice])
+        ]
+    return values
+
+
+def filter_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """Rows that match every filter; raises as ``wanted_values``."""
+    keep = np.ones(len(runs), bool)
+    for name, values in wanted_values(filters, runs.columns).items():
+        keep &= runs[name].isin(values).to_numpy()
+    return runs[keep].reset_index(drop=True)
+
+
+def filter_known_runs(runs: pd.DataFrame, filters: Mapping[str, Any]) -> pd.DataFrame:
+    """As ``filter_runs``, for filters that somebody typed: each value has to be that of some run.
+
+    A filter that is None or empty takes everything.
+
+    Raises:
+        RequestError: a value that no run has, or no run left.
+    """
+    choices = {name: values for name, values in filters.items() if values}
+    for name, values in choices.items():
+        stored_values = set(runs[name])
+        for value in values:
+            if value not in stored_values:
+                raise unknown(f"{name} among the stored runs:", str(value), map(str, stored_values))
+    chosen_runs = filter_runs(runs, choices)
+    if chosen_runs.empty:
+        raise RequestError("no stored run is all of what is asked for: leave one of the filters away")
+    return chosen_runs

@@ -18,7 +18,6 @@ from bench.metric_names import ACCURACY, ROC_AUC
 from bench.selection import RULES
 from bench.spec import RunSpec, canonical_json, sha256
 from bench.store import connect, migrate
-from bench.store.arrays import pack_array, pack_counts, pack_matrices
 from bench.store.models import (
     Artefact,
     Base,
@@ -28,6 +27,9 @@ from bench.store.models import (
     Environment,
     Partition,
     Run,
+    pack_array,
+    pack_counts,
+    pack_matrices,
     spec_columns,
 )
 from bench.store.queries import COMPLETE, Queries, Stored, Timing, stored

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bench.spec import RunSpec
-from bench.store.filters import Readings, filter_runs
+from bench.store.queries import Readings, filter_runs
 
 
 class Source(Protocol):

@@ -16,7 +16,7 @@ from bench.federation.build import build as build_federation
 from bench.spec import RunSpec
 from bench.store.bundle import Bundle
 from bench.store.bundle_import import Finding, Outcome, Reading, check_consistent, outcomes, run_name
-from bench.store.filters import filter_known_runs
+from bench.store.queries import filter_known_runs
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build

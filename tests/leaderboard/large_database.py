@@ -24,8 +24,7 @@ from bench.leaderboard.build import build
 from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store import open_store
-from bench.store.arrays import pack_counts
-from bench.store.models import ClientResult, Curve, Environment, Partition, Run
+from bench.store.models import ClientResult, Curve, Environment, Partition, Run, pack_counts
 from bench.studies.source import MergedSource
 from bench.studies.study import STUDIES
 

@@ -11,7 +11,6 @@ from bench.engine.result import RunResult
 from bench.store import open_store
 from bench.store.bundle import Bundle
 from bench.store.bundle_export import write_bundle
-from bench.store.queries import by_client
 from bench.studies.source import MergedSource
 
 
@@ -39,8 +38,3 @@ def test_counts_are_texts_by_client(tmp_path: Path) -> None:
             assert row["right"] == "2,6,0,1,2,3,4,5,6,7"
             assert by.loc[(1, "val", "received", "client_best_val"), "right"] == ",".join("4" * 11)
             assert source.counts([2]).empty
-
-
-def test_counts_are_brought_into_the_order_of_the_clients() -> None:
-    assert by_client("2,0,10", "5,6,7", "1,2,3") == ("0,2,10", "6,5,7", "2,1,3")
-    assert by_client("0,2", "5,6") == ("0,2", "5,6")
