@@ -46,7 +46,7 @@ def export(
     """
     from bench.grids import expand, load_grid
     from bench.store import open_store
-    from bench.store.bundle_export import write_bundle
+    from bench.store.bundle import write_bundle
     from bench.store.queries import filter_known_runs
     from bench.store.trackers import export_to_tracker
     from bench.sweep import show

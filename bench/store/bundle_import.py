@@ -21,9 +21,9 @@ from bench.selection import RULES, Counts, client_mean
 from bench.spec import STAGES
 from bench.store.bundle import Bundle
 from bench.store.bundle_check import CURVE_SPLIT, refuse
-from bench.store.models import ImportedBundle, Partition, Run
+from bench.store.models import Environment, ImportedBundle, Partition, Run
 from bench.store.queries import Stored
-from bench.store.store import Store, environment_id, now, open_store, write_numbers
+from bench.store.store import Store, id_of, now, open_store, write_numbers
 
 GIVES_WAY = ("failed", "no_data", "oom")
 """States of a stored run that a finished imported one takes the place of."""
@@ -228,10 +228,21 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Ma
     """Write runs and what belongs to them, in the place of those that are stored."""
     if runs.empty:
         return
-    bundle_id = _bundle_id(session, bundle)
-    texts = bundle.environments().set_index("id")["description"]
-    numbers = runs["environment_id"].unique()
-    environments = {number: environment_id(session, json.loads(texts.loc[number])) for number in numbers}
+    bundle_id = id_of(
+        session,
+        ImportedBundle,
+        bundle.hash,
+        name=bundle.name,
+        source=bundle.source,
+        imported=now(),
+        state="unverified",
+        sample="{}",
+    )
+    environments = {
+        number: id_of(session, Environment, digest, description=text)
+        for number, digest, text in bundle.environments().itertuples(index=False)
+        if number in set(runs["environment_id"])
+    }
     for row in bundle.partitions().to_dict("records"):
         if row["hash"] in set(runs["partition_hash"]) and session.get(Partition, row["hash"]) is None:
             session.add(Partition(**{str(name): value for name, value in row.items()}))
@@ -260,23 +271,6 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Ma
             {key[1:]: counts for key, counts in bundle.confusions([number]).items()},
             {name: bundle.artefact(number, name) for name in bundle.artefact_names(number)},
         )
-
-
-def _bundle_id(session: Session, bundle: Bundle) -> int:
-    number = session.scalar(select(ImportedBundle.id).where(ImportedBundle.hash == bundle.hash))
-    if number is not None:
-        return number
-    row = ImportedBundle(
-        name=bundle.name,
-        source=bundle.source,
-        hash=bundle.hash,
-        imported=now(),
-        state="unverified",
-        sample="{}",
-    )
-    session.add(row)
-    session.flush()
-    return row.id
 
 
 # Trust --------------------------------------------------------------------------------------------

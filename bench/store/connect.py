@@ -69,10 +69,12 @@ DRIVER = "postgresql+psycopg"
 
 
 class Database(ABC):
-    """Where a result database is. ``name`` is how messages call it; ``url`` and it hold no password."""
+    """Where a result database is, a file or a server. ``name`` is how messages call it; ``url`` and it hold
+    no password.
+    """
 
-    url: str
-    name: str
+    def __init__(self, url: str, name: str, busy_seconds: float) -> None:
+        self.url, self.name, self._busy_seconds = url, name, busy_seconds
 
     @abstractmethod
     def size(self) -> int:
@@ -88,24 +90,25 @@ class Database(ABC):
 
     @abstractmethod
     def engine(self, write: bool) -> Engine:
-        """An engine; one that is for reading refuses to write. It raises what ``explain`` says."""
+        """An engine that ends with one line, as of ``explain``; one that is for reading refuses to write."""
 
-    @abstractmethod
-    def prepare(self, engine: Engine) -> None:
+    def prepare(self, engine: Engine) -> None:  # noqa: B027 - a server has its own settings
         """Settings that stay with the database, before its tables are made."""
 
-    @abstractmethod
     def damage(self, connection: Connection) -> str:
-        """What is wrong with the content; empty if nothing is known to be."""
+        """What is wrong with the content; empty if nothing is known to be, as of a server, whose
+        administrator checks its files.
+        """
+        return ""
 
-    @abstractmethod
     def backup(self, target: Path) -> None:
-        """Copy the database into a file.
+        """Copy the database, as it is at one moment, into a file; the copy is complete or absent.
 
         Raises:
             RequestError: it cannot be read, the file cannot be written or is a part of it, or this is
                 another program's task.
         """
+        raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -175,8 +178,7 @@ class SQLite(Database):
             text = without_password(url)
             raise RequestError(f"--db expects sqlite:///PATH or postgresql+psycopg://..., got '{text}'")
         self.path = Path(path).expanduser()
-        self.url, self.name = url, str(self.path)
-        self._busy_seconds = busy_seconds
+        super().__init__(url, str(self.path), busy_seconds)
 
     def empty(self) -> bool:
         """No file, or one without tables: another process may be about to make them."""
@@ -279,11 +281,18 @@ class SQLite(Database):
         return f"{len(orphans)} rows without their run" if orphans else ""
 
     def backup(self, target: Path) -> None:
-        """Copy the database as it is at one moment, while others write; the copy is complete or absent."""
+        """Copy the file while others write."""
         self.check(write=False)
+        url = f"file:{quote(str(self.path.absolute()))}?mode=ro"
         try:
             self._refuse(target)
-            self._copy(target)
+            with (
+                replacing_file(target) as temporary,
+                closing(sqlite3.connect(url, uri=True)) as source,
+                closing(sqlite3.connect(temporary)) as copy,
+            ):
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")
         except (OSError, sqlite3.Error) as error:
             raise RequestError(f"database {self.name}: cannot copy it to {target}: {error}") from None
 
@@ -297,16 +306,6 @@ class SQLite(Database):
         part = target.resolve() in [path.with_name(path.name + ending) for ending in PARTS]
         if part or (target.exists() and target.samefile(path)):
             raise RequestError(f"--out {target} is the database itself: name another file")
-
-    def _copy(self, target: Path) -> None:
-        url = f"file:{quote(str(self.path.absolute()))}?mode=ro"
-        with (
-            replacing_file(target) as temporary,
-            closing(sqlite3.connect(url, uri=True)) as source,
-            closing(sqlite3.connect(temporary)) as copy,
-        ):
-            source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def _is_locked(context: ExceptionContext) -> bool:
@@ -323,14 +322,15 @@ class Postgres(Database):
     """A database on a PostgreSQL server, by its URL."""
 
     def __init__(self, url: str, busy_seconds: float = BUSY_SECONDS) -> None:
-        self.url = self.name = without_password(url)
-        self._busy_seconds = busy_seconds
+        name = without_password(url)
+        super().__init__(name, name, busy_seconds)
         try:
             self._url = make_url(url)
+            is_ours = self._url.drivername == DRIVER
         except (ArgumentError, ValueError):  # the latter is of a port that is no number
-            raise RequestError(f"--db expects {DRIVER}://USER@HOST/DATABASE, got '{self.name}'") from None
-        if self._url.drivername != DRIVER:
-            raise RequestError(f"--db expects {DRIVER}://USER@HOST/DATABASE, got '{self.name}'")
+            is_ours = False
+        if not is_ours:
+            raise RequestError(f"--db expects {DRIVER}://USER@HOST/DATABASE, got '{name}'")
         if "@" in (self._url.host or ""):  # the rest of a password, which the driver would print
             raise RequestError(f"--db '{self.name}': write @ in a password as %40")
         if find_spec("psycopg") is None:
@@ -367,17 +367,6 @@ class Postgres(Database):
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
 
         return engine
-
-    def prepare(self, engine: Engine) -> None:
-        """Nothing: the server has its settings."""
-
-    def damage(self, connection: Connection) -> str:
-        """Nothing is known: the server keeps its foreign keys, and its administrator checks its files."""
-        return ""
-
-    def backup(self, target: Path) -> None:
-        """Refused: the server's own program does it."""
-        raise RequestError(f"database {self.name}: use pg_dump, or 'bench export' for results alone")
 
 
 def _is_locked_or_away(context: ExceptionContext) -> bool:

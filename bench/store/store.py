@@ -25,6 +25,7 @@ from bench.store.models import (
     Confusion,
     Curve,
     Environment,
+    ImportedBundle,
     Partition,
     Run,
     pack_array,
@@ -153,13 +154,14 @@ class Store(Queries):
                 return old_run.id
             if old_run is not None:
                 session.execute(delete(Run).where(Run.id == old_run.id))
+            environment = canonical_json(context.environment)
             run = Run(
                 id=old_run.id if old_run else None,
                 **spec_columns(spec),
                 **{name: value for name, value in vars(result).items() if name in COLUMNS},
                 **{name: value for name, value in vars(context).items() if name in COLUMNS},
                 **{f"seconds_{part}": result.seconds.get(part, 0.0) for part in SECONDS},
-                environment_id=environment_id(session, context.environment),
+                environment_id=id_of(session, Environment, sha256(environment), description=environment),
             )
             session.add(run)
             session.flush()
@@ -289,14 +291,14 @@ def knows_bundle(url: str, digest: str, must_exist: bool) -> bool:
     return is_known
 
 
-def environment_id(session: Session, description: Mapping[str, Any]) -> int:
-    """Id of the row of ``environments`` with this description; made where there is none."""
-    text = canonical_json(description)
-    digest = sha256(text)
-    number = session.scalar(select(Environment.id).where(Environment.hash == digest))
-    if number is not None:
-        return number
-    row = Environment(hash=digest, description=text)
-    session.add(row)
-    session.flush()
-    return row.id
+def id_of(
+    session: Session, model: type[Environment | ImportedBundle], digest: str, **values: str | datetime
+) -> int:
+    """Id of the row with this hash; made of ``values`` where there is none."""
+    number: int | None = session.scalar(select(model.id).where(model.hash == digest))
+    if number is None:
+        row = model(hash=digest, **values)
+        session.add(row)
+        session.flush()
+        number = row.id
+    return number

@@ -10,8 +10,7 @@ from stored_runs import context_of, database, done, opened, spec_of
 from bench.engine.result import RunResult
 from bench.resolve import resolve
 from bench.store import open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.sweep import fingerprint
 
 from .conftest import Bench

@@ -14,8 +14,7 @@ from bench.report.captions import caption, fine_print
 from bench.report.reproduction import judged_cells
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
-from bench.store.bundle import SHIPPED, Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import SHIPPED, Bundle, write_bundle
 from bench.studies.published import published
 from bench.studies.results import Results
 from bench.studies.source import MergedSource

@@ -12,8 +12,7 @@ from stored_runs import SPLITS, change_manifest, done, opened, spec_of
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store.bundle import SHIPPED, Bundle, read_bundles
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import SHIPPED, Bundle, read_bundles, write_bundle
 from bench.studies import shipped
 
 TABLES = ("runs", "client_results", "curves", "artefacts", "confusions")

@@ -19,8 +19,7 @@ from stored_runs import change_manifest, change_table, done, opened, set_cell, s
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import bundle as bundle_module
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 
 MANIFEST = "bundle.json"
 RUNS, RESULTS, CURVES, ARTEFACTS, CONFUSIONS = (

@@ -12,9 +12,8 @@ from stored_runs import context_of, database, done, opened, spec_of
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import open_store
-from bench.store.bundle import Bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_check import FILES
-from bench.store.bundle_export import write_bundle
 
 
 def test_large_arrays_are_kept_where_asked_for(tmp_path: Path) -> None:

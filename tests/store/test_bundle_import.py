@@ -29,8 +29,7 @@ from bench.errors import RequestError
 from bench.selection import RULES
 from bench.spec import RunSpec
 from bench.store import migrate, open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import ImportInfo, import_bundle, is_choice_of, mark
 
 RESULTS, CURVES = "client_results.parquet", "curves.parquet"

@@ -19,8 +19,7 @@ from stored_runs import change_manifest, change_table, database, done, dump, ope
 
 from bench.engine.result import RunResult
 from bench.errors import RequestError
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import ImportInfo, import_bundle
 
 TABLES = tuple(f"{name}.parquet" for name in ("runs", "client_results", "curves", "artefacts", "confusions"))

@@ -6,8 +6,7 @@ import pytest
 from stored_runs import done, opened, spec_of
 
 from bench.errors import RequestError
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.store.queries import filter_known_runs
 
 

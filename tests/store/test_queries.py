@@ -9,8 +9,7 @@ from stored_runs import context_of, spec_of
 
 from bench.engine.result import RunResult
 from bench.store import open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.studies.source import MergedSource
 
 

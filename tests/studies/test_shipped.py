@@ -21,7 +21,7 @@ from bench.report.request import Request
 from bench.resolve import resolve
 from bench.spec import Protocol
 from bench.store import Context, open_store
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import write_bundle
 from bench.studies import shipped
 from bench.studies.source import MergedSource
 

@@ -24,8 +24,7 @@ from bench.errors import RequestError
 from bench.grids import expand
 from bench.spec import RunSpec
 from bench.store import Context, open_store
-from bench.store.bundle import Bundle
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import Outcome
 from bench.sweep import fingerprint, verify
 from bench.sweep.reporters import PlainLines

@@ -20,7 +20,7 @@ from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError, RequestError
 from bench.grids import Planned
 from bench.store import open_store
-from bench.store.bundle_export import write_bundle
+from bench.store.bundle import write_bundle
 from bench.store.store import stored_runs
 from bench.sweep.order import Order
 from bench.sweep.plan import Plan, Step
