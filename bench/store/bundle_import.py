@@ -246,6 +246,7 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Ma
     for row in bundle.partitions().to_dict("records"):
         if row["hash"] in set(runs["partition_hash"]) and session.get(Partition, row["hash"]) is None:
             session.add(Partition(**{str(name): value for name, value in row.items()}))
+    ids: dict[int, int] = {}
     for values in runs.to_dict("records"):
         stored_run = stored_runs.get(values["spec_hash"])
         if stored_run is not None:
@@ -259,17 +260,22 @@ def _write(session: Session, bundle: Bundle, runs: pd.DataFrame, stored_runs: Ma
         )
         session.add(run)
         session.flush()
-        number = values["id"]
+        ids[values["id"]] = run.id
+    for start in range(0, len(runs), RUNS_AT_A_TIME):
+        numbers = runs["id"].iloc[start : start + RUNS_AT_A_TIME].tolist()
+        results = bundle.client_results(numbers)
+        curves = bundle.curves(numbers, CURVE_SPLIT).items()
+        confusions = bundle.confusions(numbers).items()
         write_numbers(
             session,
-            run.id,
-            bundle.client_results([number]).to_dict("records"),
+            results.assign(run_id=results["run_id"].map(ids)).to_dict("records"),
+            {(ids[run], stage, CURVE_SPLIT): counts for (run, stage), counts in curves},
+            {(ids[run], stage, rule): counts for (run, stage, rule), counts in confusions},
             {
-                (stage, CURVE_SPLIT): counts
-                for (_, stage), counts in bundle.curves([number], CURVE_SPLIT).items()
+                (ids[run], name): bundle.artefact(run, name)
+                for run in numbers
+                for name in bundle.artefact_names(run)
             },
-            {key[1:]: counts for key, counts in bundle.confusions([number]).items()},
-            {name: bundle.artefact(number, name) for name in bundle.artefact_names(number)},
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -176,47 +176,41 @@ class Store(Queries):
                     )
                 )
             is_complete = result.state in COMPLETE
+            rows = [*accuracies(result), *areas(result)] if is_complete else []
+            arrays = {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts
             write_numbers(
                 session,
-                run.id,
-                (*accuracies(result), *areas(result)) if is_complete else (),
-                result.correct if is_complete else {},
-                result.confusion if is_complete else {},
-                {**result.artefacts, "loss": result.loss} if len(result.loss) else result.artefacts,
+                [{"run_id": run.id, **row} for row in rows],
+                {(run.id, *key): counts for key, counts in result.correct.items() if is_complete},
+                {(run.id, *key): counts for key, counts in result.confusion.items() if is_complete},
+                {(run.id, name): array for name, array in arrays.items()},
             )
             return run.id
 
 
 def write_numbers(
     session: Session,
-    run_id: int,
-    results: Iterable[Mapping[Any, Any]],
-    curves: Mapping[tuple[str, str], NDArray[np.int32]],
-    confusions: Mapping[tuple[str, str], NDArray[np.int32]],
-    arrays: Mapping[str, NDArray[Any]],
+    results: list[dict[Any, Any]],
+    curves: Mapping[tuple[int, str, str], NDArray[np.int32]],
+    confusions: Mapping[tuple[int, str, str], NDArray[np.int32]],
+    arrays: Mapping[tuple[int, str], NDArray[Any]],
 ) -> None:
-    """Write what belongs to a run: rows of ``client_results``, curves by stage and split, confusions by stage
-    and rule, and arrays by name.
+    """Write what belongs to runs: rows of ``client_results``, curves by run, stage and split, confusions by
+    run, stage and rule, and arrays by run and name.
     """
     rows: dict[type[Base], list[dict[Any, Any]]] = {
-        ClientResult: [{**row, "run_id": run_id} for row in results],
+        ClientResult: results,
         Curve: [
-            {
-                "run_id": run_id,
-                "stage": stage,
-                "split": split,
-                "rows": counts.shape[0],
-                "clients": counts.shape[1],
-                "data": pack_counts(counts),
-            }
-            for (stage, split), counts in curves.items()
+            {"run_id": run, "stage": stage, "split": split, "data": pack_counts(counts)}
+            | dict(zip(("rows", "clients"), counts.shape, strict=True))
+            for (run, stage, split), counts in curves.items()
         ],
         Confusion: [
-            {"run_id": run_id, "stage": stage, "rule": rule, **pack_matrices(counts)}
-            for (stage, rule), counts in confusions.items()
+            {"run_id": run, "stage": stage, "rule": rule, **pack_matrices(counts)}
+            for (run, stage, rule), counts in confusions.items()
         ],
         Artefact: [
-            {"run_id": run_id, "name": name, "data": pack_array(array)} for name, array in arrays.items()
+            {"run_id": run, "name": name, "data": pack_array(array)} for (run, name), array in arrays.items()
         ],
     }
     for model, values in rows.items():

@@ -1,15 +1,18 @@
-"""Questions to a database whose answers are worked out by hand."""
+"""Questions to a database and to frames: answers worked out by hand, and the same filters for both."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-from stored_runs import context_of, spec_of
+import pytest
+from stored_runs import context_of, done, opened, spec_of
 
 from bench.engine.result import RunResult
+from bench.errors import RequestError
 from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
+from bench.store.queries import filter_known_runs
 from bench.studies.source import MergedSource
 
 
@@ -37,3 +40,31 @@ def test_counts_are_texts_by_client(tmp_path: Path) -> None:
             assert row["right"] == "2,6,0,1,2,3,4,5,6,7"
             assert by.loc[(1, "val", "received", "client_best_val"), "right"] == ",".join("4" * 11)
             assert source.counts([2]).empty
+
+
+def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
+    runs = [(spec_of(seed=seed, method=method), done()) for seed in (0, 1) for method in ("local", "fedavg")]
+    with opened(tmp_path / "a.db", runs) as store:
+        write_bundle(store, store.runs(), tmp_path / "out")
+        for source in (store, Bundle(tmp_path / "out")):
+            seeds = source.runs()["seed"]
+            assert set(source.runs(method=["fedavg"], seed=seeds[seeds == 1].iloc[0])["method"]) == {"fedavg"}
+            assert sorted(source.runs(method="fedavg")["seed"]) == [0, 1]
+            assert source.runs(method=["none"]).empty
+            ids = source.runs()["id"]
+            results = source.client_results(ids[:2], stage="trained", split="val", rule="last")
+            assert len(results) == 2 * 2  # runs, clients
+            assert set(results["run_id"]) == set(ids[:2])
+            assert source.client_results([]).empty
+            with pytest.raises(RequestError, match="did you mean 'method'"):
+                source.runs(metod="local")
+
+
+def test_what_no_run_has_is_refused_with_what_there_is(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db", [(spec_of(), done()), (spec_of(3, method="fedavg"), done(3))]) as store:
+        runs = store.runs()
+    assert list(filter_known_runs(runs, {"method": ["local"], "seed": None, "clients": []})["clients"]) == [2]
+    with pytest.raises(RequestError, match=r"'locl'.*'local'"):
+        filter_known_runs(runs, {"method": ["local", "locl"]})
+    with pytest.raises(RequestError, match="filters"):
+        filter_known_runs(runs, {"method": ["local"], "clients": [3]})

@@ -184,13 +184,6 @@ def test_a_database_that_another_process_is_making_holds_nothing_yet(tmp_path: P
     engine.dispose()
 
 
-def test_a_newer_schema_is_refused(url: str) -> None:
-    with open_store(url, create=True) as store, store.transaction() as session:
-        session.connection().exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(RequestError, match="has schema 9999, newer than"):
-        open_store(url, create=True)
-
-
 def test_commands_name_the_database_without_its_password(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -155,19 +155,6 @@ def test_a_save_that_breaks_in_the_middle_leaves_the_old_run(store: Store) -> No
     assert set(store.client_results([run])["value"]) == {2 / 10, 2 / 11}
 
 
-def test_filters(store: Store) -> None:
-    ids = [store.save(spec_of(2, seed=seed), done(), context_of()) for seed in range(3)]
-    store.save(spec_of(2, seed=9), RunResult("oom", "too big"), context_of())
-    assert list(store.runs(state="done", seed=[0, 2])["id"]) == [ids[0], ids[2]]
-    assert list(store.runs(dataset="cora", seed=9)["state"]) == ["oom"]
-    some = store.client_results(ids[:2], stage="trained", split="test", rule="last")
-    assert len(some) == 4
-    assert set(some["run_id"]) == set(ids[:2])
-    assert store.client_results([]).empty
-    with pytest.raises(RequestError, match=r"datset.*dataset"):
-        store.runs(datset="cora")
-
-
 def test_settings_of_the_connection(store: Store, tmp_path: Path) -> None:
     store.save(spec_of(2), done(), context_of())
     with sqlite3.connect(tmp_path / "bench.db") as raw:
@@ -310,18 +297,3 @@ def test_a_path_with_odd_characters(tmp_path: Path) -> None:
     assert path.exists()
     with open_store(url_of(path), create=False) as store:
         assert store.runs().empty
-
-
-def test_a_locked_database_can_be_read_and_is_reported_when_written(store: Store, tmp_path: Path) -> None:
-    store.save(spec_of(2), done(), context_of())
-    url = url_of(tmp_path / "bench.db")
-    other = sqlite3.connect(tmp_path / "bench.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with open_store(url, create=True, busy_seconds=0.1) as waiting:
-        assert len(waiting.runs()) == 1
-        with pytest.raises(RequestError, match="locked"):
-            waiting.save(spec_of(2, seed=1), done(), context_of())
-        other.execute("ROLLBACK")
-        waiting.save(spec_of(2, seed=1), done(), context_of())
-    other.close()
-    assert len(store.runs()) == 2
