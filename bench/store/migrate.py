@@ -2,61 +2,40 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from sqlalchemy import Connection, Engine, inspect, text
-from sqlalchemy.schema import CreateColumn
 
 from bench.errors import RequestError
-from bench.spec import cell_of
 from bench.store import connect
 from bench.store.connect import Database
 from bench.store.models import Base
 
-AT_A_TIME = 1000
+if TYPE_CHECKING:
+    from alembic.config import Config
 
-
-VERSION_TABLE = """CREATE TABLE IF NOT EXISTS alembic_version (
-  version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"""
-"""Where a database keeps its revision; Alembic's name for it, which made the first ones."""
-
-
-def _add_column(connection: Connection, table: str, column: str) -> None:
-    definition = CreateColumn(Base.metadata.tables[table].columns[column]).compile(connection)
-    connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {definition}"))
-
-
-def _add_cells(connection: Connection) -> None:
-    """Add ``runs.cell``, which runs are samples of one cell, and fill it from the specs."""
-    _add_column(connection, "runs", "cell")
-    runs = sa.table("runs", sa.column("id", sa.Integer), sa.column("spec"), sa.column("cell", sa.String))
-    fill = runs.update().where(runs.c.id == sa.bindparam("run")).values(cell=sa.bindparam("digest"))
-    some_runs = sa.select(runs.c.id, runs.c.spec).order_by(runs.c.id).limit(AT_A_TIME)
-    last = -1
-    while rows := connection.execute(some_runs.where(runs.c.id > last)).all():
-        connection.execute(fill, [{"run": run, "digest": cell_of(spec)} for run, spec in rows])
-        last = rows[-1].id
-    connection.execute(text("CREATE INDEX ix_runs_cell ON runs (cell)"))
-
-
-def _add_days_of_checks(connection: Connection) -> None:
-    """Add ``bundles.checked``; of what was verified before, the day is not known."""
-    _add_column(connection, "bundles", "checked")
-
-
-def _add_confusions(connection: Connection) -> None:
-    """Add the table ``confusions``; runs of before have no rows in it."""
-    Base.metadata.tables["confusions"].create(connection)
-
+HEAD = "0006"
+"""The newest revision under ``migrations/versions``: what ``bench.store.models`` describes."""
 
 FIRST = "0003"
 """The oldest revision that is brought up to date; no released version made an older one."""
 
-STEPS = {"0004": _add_cells, "0005": _add_days_of_checks, "0006": _add_confusions}
-"""Revision -> what brings a database of the one before it there."""
 
-REVISIONS = (FIRST, *STEPS)
-HEAD = REVISIONS[-1]
-"""The newest revision: what ``bench.store.models`` describes."""
+def _config() -> Config:
+    from alembic.config import Config  # slow to import, and an existing database does not need it
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
+
+
+def revisions() -> list[str]:
+    """Every revision that this version of the suite knows, oldest first."""
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory.from_config(_config())
+    return [revision.revision for revision in script.walk_revisions()][::-1]
 
 
 def current(connection: Connection) -> str | None:
@@ -82,7 +61,7 @@ def _check(revision: str | None, place: Database) -> None:
     name = place.name
     if revision is None:
         raise RequestError(f"database {name} is empty: run 'bench sweep' first or name another one with --db")
-    if revision in REVISIONS:
+    if revision in revisions():
         raise RequestError(
             f"database {name} has the older schema {revision}, expected {HEAD}: run 'bench db upgrade'"
         )
@@ -111,19 +90,19 @@ def prepare(engine: Engine, place: Database, create: bool) -> None:
 
 
 def _upgrade(engine: Engine, place: Database) -> None:
+    from alembic import command
+
     place.prepare(engine)
+    config = _config()
     # The write lock is held from the start: of two processes that come at once, the second one
     # finds the schema made.
     with connect.writing(engine).begin() as connection:
-        revision = current(connection)
-        if revision is None:
+        config.attributes["connection"] = connection
+        if current(connection) is None:
             Base.metadata.create_all(connection)
-            connection.execute(text(VERSION_TABLE))
-            connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
-            return
-        for step in REVISIONS[REVISIONS.index(revision) + 1 :]:
-            STEPS[step](connection)
-        connection.execute(text("UPDATE alembic_version SET version_num = :head"), {"head": HEAD})
+            command.stamp(config, "head")
+        else:
+            command.upgrade(config, "head")
 
 
 def revision_of(url: str) -> str | None:
@@ -152,7 +131,7 @@ def upgrade(url: str) -> tuple[str | None, str]:
         with place.explained():
             with engine.connect() as connection:
                 before = current(connection)
-            if before is not None and before not in REVISIONS:
+            if before is not None and before not in revisions():
                 _check(before, place)
             _upgrade(engine, place)
     finally:

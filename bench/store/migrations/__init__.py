@@ -1,0 +1,1 @@
+"""Alembic migrations of the result database, run by ``bench.store.migrate``."""

@@ -1,0 +1,24 @@
+"""Test items by true and predicted class."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+
+
+def upgrade() -> None:
+    """Add the table ``confusions``; runs of before have no rows in it."""
+    op.create_table(
+        "confusions",
+        sa.Column("run_id", sa.Integer(), nullable=False),
+        sa.Column("stage", sa.String(), nullable=False),
+        sa.Column("rule", sa.String(), nullable=False),
+        sa.Column("clients", sa.Integer(), nullable=False),
+        sa.Column("classes", sa.Integer(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["run_id"], ["runs.id"], name="fk_confusions_run_id_runs", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("run_id", "stage", "rule", name="pk_confusions"),
+    )

@@ -1,0 +1,1 @@
+"""One file a schema version; the newest one's name is ``bench.store.migrate.HEAD``."""
