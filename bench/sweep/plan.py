@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -20,7 +21,7 @@ from bench.spec import FederationKey, RunSpec
 from bench.store import connect
 from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
-from bench.sweep.policy import FAILURES, SETTLED, Level, sort_of
+from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
 
 Status = Literal[
     "done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data", "not_implemented"
@@ -118,6 +119,21 @@ class Step:
         run = self.planned
         name = f"{run.cell_title} seed {run.seed}"
         return f"{name} ({run.variant})" if run.variant else name
+
+
+@dataclass(eq=False)
+class Job:
+    """A step that a sweep is to do: how it is tried next, not before ``held_until`` on the monotonic clock;
+    and, once it runs, where, what it needs there and since when.
+    """
+
+    step: Step
+    attempt: Attempt = field(default_factory=Attempt)
+    held_until: float = 0.0
+    slot: int = -1
+    device: str = ""
+    demand: Demand = field(default_factory=Demand)
+    started: datetime = datetime.min
 
 
 @dataclass(frozen=True)

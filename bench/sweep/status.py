@@ -8,23 +8,20 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from bench import process
 from bench.engine.result import RunResult
 from bench.replacement import replacing_file
 from bench.store import connect
 from bench.store.store import now
-from bench.sweep.plan import Step
+from bench.sweep.plan import Estimator, Job, Step
 from bench.sweep.policy import FAILURES
 from bench.sweep.show import duration, runs, side_by_side, states
-
-if TYPE_CHECKING:
-    from bench.sweep.schedule import Running, Scheduler
 
 FAILURES_KEPT = 20
 
@@ -101,37 +98,36 @@ class Board:
             failure = {"run": step.name, "state": result.state, "reason": result.reason}
             self._failures = [*self._failures, {**failure, "when": written(now())}][-FAILURES_KEPT:]
 
-    def show(self, scheduler: Scheduler) -> None:
-        """Write what the sweep is at; a full disk is no reason to stop."""
+    def show(self, jobs: Iterable[Job], waiting: Sequence[Job], estimator: Estimator) -> None:
+        """Write which jobs run and which wait; a full disk is no reason to stop."""
         if self._folder is None:
             return
-        running = [_run_entry(run, scheduler) for run in scheduler.running.values()]
-        waiting = [scheduler.estimator.seconds(run.step.spec) for run in scheduler.waiting]
+        running = [_entry(job, estimator.seconds(job.step.spec)) for job in jobs]
+        times = [estimator.seconds(job.step.spec) for job in waiting]
         ends = [datetime.fromisoformat(run["expected_end"]) for run in running if run["expected_end"]]
         content = {
             **self._fixed,
             "total": self.total,
             "counts": dict(self._counts),
-            "left": len(scheduler.waiting),
+            "left": len(waiting),
             "running": running,
             "failures": self._failures,
-            "ends": _ends(ends, [run for run in waiting if run is not None], self._fixed["jobs"]),
-            "unknown_times": waiting.count(None) + len(running) - len(ends),
+            "ends": _ends(ends, [seconds for seconds in times if seconds is not None], self._fixed["jobs"]),
+            "unknown_times": times.count(None) + len(running) - len(ends),
         }
         path = self._path(self._folder)
         with suppress(OSError), replacing_file(path) as temporary:
             temporary.write_text(json.dumps(content))
 
 
-def _run_entry(run: Running, scheduler: Scheduler) -> dict[str, Any]:
-    seconds = scheduler.estimator.seconds(run.step.spec)
+def _entry(job: Job, seconds: float | None) -> dict[str, Any]:
     return {
-        "run": run.step.name,
-        "spec_hash": run.step.spec.hash,
-        "device": run.device,
-        "attempt": run.attempt.number,
-        "since": written(run.started),
-        "expected_end": None if seconds is None else written(run.started + timedelta(seconds=seconds)),
+        "run": job.step.name,
+        "spec_hash": job.step.spec.hash,
+        "device": job.device,
+        "attempt": job.attempt.number,
+        "since": written(job.started),
+        "expected_end": None if seconds is None else written(job.started + timedelta(seconds=seconds)),
     }
 
 

@@ -115,9 +115,7 @@ def idle(*seconds: float, running: tuple[float, ...] = ()) -> Any:
             started=now(),
         )
 
-    return SimpleNamespace(
-        running=dict(enumerate(map(run, running))), waiting=list(map(run, seconds)), estimator=estimator
-    )
+    return list(map(run, running)), list(map(run, seconds)), estimator
 
 
 def test_sweeps_on_two_hosts_with_one_process_number_are_two(
@@ -127,7 +125,7 @@ def test_sweeps_on_two_hosts_with_one_process_number_are_two(
     for host in ("one.lab", "two.lab"):
         monkeypatch.setattr(socket, "gethostname", lambda host=host: host)
         boards.append(Board(tmp_path, f"sqlite:////{host}", 1, 1).__enter__())
-        boards[-1].show(idle())
+        boards[-1].show(*idle())
     assert sorted((sweep["host"], sweep["pid"]) for sweep in sweeps(tmp_path)) == [
         ("one.lab", os.getpid()),
         ("two.lab", os.getpid()),
@@ -143,10 +141,10 @@ def test_sweeps_in_two_containers_of_one_host_name_are_two(
 ) -> None:
     """Their processes may well have one number, and neither sees the other's."""
     with Board(tmp_path, "sqlite:////here", 1, 1) as here:
-        here.show(idle())
+        here.show(*idle())
         monkeypatch.setattr(process, "NUMBERS", tmp_path)
         with Board(tmp_path, "sqlite:////there", 1, 1) as there:
-            there.show(idle())
+            there.show(*idle())
             assert sorted(sweep["database"] for sweep in sweeps(tmp_path)) == ["/here", "/there"]
 
 
@@ -154,7 +152,7 @@ def test_a_sweep_in_which_nothing_happens_is_seen_from_other_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Board(tmp_path, "sqlite:////x", 1, 1, silence=4.0) as board:
-        board.show(idle())
+        board.show(*idle())
         monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
         (path,) = (tmp_path / "sweeps").iterdir()
         os.utime(path, (0, 0))
@@ -177,7 +175,7 @@ def test_when_a_sweep_ends(
     tmp_path: Path, running: tuple[float, ...], waiting: tuple[float, ...], seconds: float
 ) -> None:
     with Board(tmp_path, "sqlite:////x", 3, 2) as board:
-        board.show(idle(*waiting, running=running))
+        board.show(*idle(*waiting, running=running))
         (sweep,) = sweeps(tmp_path)
     left = (datetime.fromisoformat(sweep["ends"]) - now()).total_seconds()
     assert seconds - 10 < left <= seconds
