@@ -12,7 +12,7 @@ from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import open_store
 from bench.store.bundle import Bundle, write_bundle
-from bench.store.queries import filter_known_runs
+from bench.store.queries import by_client, filter_known_runs
 from bench.studies.source import MergedSource
 
 
@@ -40,6 +40,11 @@ def test_counts_are_texts_by_client(tmp_path: Path) -> None:
             assert row["right"] == "2,6,0,1,2,3,4,5,6,7"
             assert by.loc[(1, "val", "received", "client_best_val"), "right"] == ",".join("4" * 11)
             assert source.counts([2]).empty
+
+
+def test_counts_are_brought_into_the_order_of_the_clients() -> None:
+    assert by_client("2,0,10", "5,6,7", "1,2,3") == ("0,2,10", "6,5,7", "2,1,3")
+    assert by_client("0,2", "5,6") == ("0,2", "5,6")
 
 
 def test_a_database_and_a_bundle_are_filtered_alike(tmp_path: Path) -> None:
