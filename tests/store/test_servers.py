@@ -15,13 +15,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from servers import away, postgres_server
-from sqlalchemy import select, text
+from sqlalchemy import inspect, select, text
 from stored_runs import context_of, done, spec_of
 
 from bench import process
 from bench.cli.main import main
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
+from bench.spec import RunSpec
 from bench.store import Store, connect, migrate, open_store
 from bench.store.models import Claim
 from bench.store.run_claims import RunClaims
@@ -77,20 +78,28 @@ def test_text_that_no_database_holds_is_stored_with_escapes(url: str) -> None:
         assert row["traceback"] == 'File "\\ud800.py"\n\\x00'
 
 
-def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
-    specs = [spec_of(3), spec_of(3, seed=1), spec_of(4)]
+OLDER = (
+    "DROP INDEX ix_runs_cell",
+    "ALTER TABLE runs DROP COLUMN cell",
+    "ALTER TABLE bundles DROP COLUMN checked",
+    "DROP TABLE confusions",
+    "UPDATE alembic_version SET version_num = '0003'",
+)
+"""What makes a database one of the oldest schema."""
+
+
+def older_database(url: str, specs: list[RunSpec], *more: str) -> None:
     with open_store(url, create=True) as store:
         for spec in specs:
             store.save(spec, done(spec.clients), context_of())
         with store.transaction() as session:
-            for statement in (
-                "DROP INDEX ix_runs_cell",
-                "ALTER TABLE runs DROP COLUMN cell",
-                "ALTER TABLE bundles DROP COLUMN checked",
-                "DROP TABLE confusions",
-                "UPDATE alembic_version SET version_num = '0003'",
-            ):
+            for statement in (*OLDER, *more):
                 session.execute(text(statement))
+
+
+def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
+    specs = [spec_of(3), spec_of(3, seed=1), spec_of(4)]
+    older_database(url, specs)
     assert migrate.upgrade(url) == ("0003", migrate.HEAD)
     with open_store(url, create=False) as store:
         stored = store.runs()
@@ -99,6 +108,20 @@ def test_runs_of_an_older_schema_get_their_cells(url: str) -> None:
         }
         assert stored["cell"].nunique() == 2  # two seeds of one, and another
         assert len(store.client_results(stored["id"])) > 0
+
+
+def test_an_upgrade_that_breaks_at_its_last_step_changes_nothing(url: str) -> None:
+    older_database(url, [spec_of(3)], "CREATE TABLE confusions (mine INTEGER)")
+    with pytest.raises(RequestError, match="confusions"):
+        migrate.upgrade(url)
+    assert migrate.revision_of(url) == "0003"
+    with connect.database(url).reading() as connection:
+        assert "cell" not in {column["name"] for column in inspect(connection).get_columns("runs")}
+    engine = connect.database(url).engine(write=True)
+    with connect.writing(engine).begin() as connection:
+        connection.execute(text("DROP TABLE confusions"))
+    engine.dispose()
+    assert migrate.upgrade(url) == ("0003", migrate.HEAD)
 
 
 def test_a_writer_that_waits_too_long_says_that_the_database_is_locked(url: str) -> None:
