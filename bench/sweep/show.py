@@ -17,10 +17,14 @@ from bench.sweep.policy import SETTLED
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    if seconds < 60:
+    """Seconds as people say them; a tenth counts below ten."""
+    if 0 < seconds < 0.05:
+        return "under 0.1 s"
+    if 0 < seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
         return f"{seconds:.0f} s"
-    if seconds < 5400:
+    if seconds < 5370:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
 

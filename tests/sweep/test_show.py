@@ -18,6 +18,24 @@ pytestmark = pytest.mark.usefixtures("older_code_exists")
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (0.03, "under 0.1 s"),
+        (0.25, "0.2 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (5360.0, "89 min"),
+        (5400.0, "1.5 h"),
+    ],
+)
+def test_durations_as_people_say_them(seconds: float, text: str) -> None:
+    assert show.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
     ("seconds", "slots", "expected", "time"),
     [
         ((3600.0, 10.0), 2, 3600.0, "60 min on 2 at a time"),
@@ -42,8 +60,8 @@ def test_more_slots_than_runs_shorten_nothing(
     assert show.to_do(plan, slots) == (
         f"{runs} to run, time {time}; {runs} more need data that the sweep tries to download"
     )
-    assert show.took(plan, slots, 5.0, whole=True) == f"took 5 s, expected {time.partition(' on')[0]}"
-    assert show.took(plan, slots, 5.0, whole=False) == "took 5 s"
+    assert show.took(plan, slots, 5.0, whole=True) == f"took 5.0 s, expected {time.partition(' on')[0]}"
+    assert show.took(plan, slots, 5.0, whole=False) == "took 5.0 s"
     tree = show.as_json(plan, slots, None)
     assert tree["seconds"] == pytest.approx(expected)
     assert tree["device_hours"] == pytest.approx(sum(seconds) / 3600)
