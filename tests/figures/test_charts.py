@@ -24,7 +24,7 @@ from bench.figures.charts import class_figure, figures, pareto_front
 from bench.figures.layout import Figure
 from bench.figures.plots import Dots
 from bench.grids import load_grid, plan
-from bench.report.report import build, compose
+from bench.report.report import build
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
@@ -227,20 +227,6 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones(tmp_path: Path) 
     unrun = ("ogbn-arxiv", "non-overlapping", "+ Hypernetwork")
     assert (*unrun, "measured") not in rows
     assert rows[*unrun, "published"]["mean"] == "61.2600"
-
-
-def test_every_method_looks_the_same_in_every_kind_of_figure(folder: Path) -> None:
-    composed = compose(database(), Request(), {"toy": ToyStudy})
-    looks = {
-        (mark.method, mark.look)
-        for document in composed.documents
-        for figure in document.figures
-        for panel in figure.panels
-        for mark in panel.marks
-    }
-    assert {method for method, _ in looks} == {"local", "fedavg", "fedpub"}
-    assert len(looks) == 3
-    assert len({look for _, look in looks}) == 3
 
 
 def test_fedhgn_compares_trimmings_and_lengths_in_figures() -> None:

@@ -17,17 +17,7 @@ from bench.leaderboard.folder import board_page, method_page, pair_page
 from bench.pages.grades import GRADES
 
 from .pages import BOARD, Page, board, records
-from .site_database import (
-    BASES,
-    BUNDLE,
-    CHECKED,
-    EVIL,
-    REASON,
-    TEN,
-    build_site,
-    fill,
-    means,
-)
+from .site_database import BASES, BUNDLE, CHECKED, EVIL, REASON, TEN, build_site, fill, means
 
 
 def options(page: Path, name: str) -> list[str]:

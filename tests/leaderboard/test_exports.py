@@ -17,11 +17,7 @@ from bench.errors import RequestError
 from bench.leaderboard import exports
 
 from .pages import BOARD, board
-from .site_database import (
-    TEN,
-    build_site,
-    means,
-)
+from .site_database import TEN, build_site, means
 
 
 def test_the_csv_of_a_board_has_the_same_rows(site: Path) -> None:

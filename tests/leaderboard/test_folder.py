@@ -14,10 +14,7 @@ from bench.leaderboard import exports, folder
 from bench.leaderboard.folder import HOST, file_name, server
 
 from .pages import BOARD, Page
-from .site_database import (
-    EVIL,
-    build_site,
-)
+from .site_database import EVIL, build_site
 
 
 def test_names_of_files_are_harmless_and_differ() -> None:
@@ -31,12 +28,10 @@ def test_names_of_files_are_harmless_and_differ() -> None:
     assert len({file_name(name).lower() for name in ("a", "A", "a/", "a.", " a")}) == 5
 
 
-def written(out: Path, text: str, fails: bool = False) -> None:
-    """A site of one page; with ``fails`` something goes wrong after it was written."""
+def written(out: Path, text: str) -> None:
+    """A site of one page."""
     with folder.replacement(out) as made:
         (made / "index.html").write_text(text)
-        if fails:
-            raise ZeroDivisionError
 
 
 def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: Path) -> None:
@@ -46,15 +41,6 @@ def test_an_earlier_site_is_replaced_whole(database: str, site: Path, own_site: 
     assert [path.name for path in own_site.parent.iterdir()] == ["site"]
     # the results have not changed, and so there is nothing new
     assert (own_site / exports.LOG).read_bytes() == (site / exports.LOG).read_bytes()
-
-
-def test_a_build_that_fails_leaves_the_earlier_site(tmp_path: Path) -> None:
-    out = tmp_path / "site"
-    written(out, "first")
-    with pytest.raises(ZeroDivisionError):
-        written(out, "second", fails=True)
-    assert (out / "index.html").read_text() == "first"
-    assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
 def test_a_site_that_cannot_be_put_in_place_leaves_the_earlier_one(

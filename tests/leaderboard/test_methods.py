@@ -10,10 +10,7 @@ from bench.leaderboard.folder import method_page
 from bench.leaderboard.methods import about
 
 from .pages import Page, records
-from .site_database import (
-    COMPETITORS,
-    EVIL,
-)
+from .site_database import COMPETITORS, EVIL
 
 
 def test_a_methods_page_describes_it(site: Path) -> None:

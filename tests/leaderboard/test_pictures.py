@@ -119,17 +119,3 @@ def test_methods_that_lack_a_task_are_not_drawn_among_the_others(tmp_path: Path)
     for name, one in (("few", few), ("more", more)):
         pictures.draw_card(tmp_path / name, "Title", "Sentence.", one)
     assert (pixels(tmp_path / "few")[:500] == pixels(tmp_path / "more")[:500]).all()
-
-
-def test_every_page_names_the_picture_with_its_size_and_what_it_says(site: Path) -> None:
-    headline = re.search(r'class="headline">([^<]+)<', (site / "index.html").read_text())
-    assert headline
-    for path in site.rglob("*.html"):
-        named = dict(
-            re.findall(r'(?:property|name)="((?:og:image|twitter)[^"]*)" content="([^"]+)"', path.read_text())
-        )
-        with Image.open(path.parent / named["og:image"]) as image:
-            assert image.format == "PNG"
-            assert image.size == (int(named["og:image:width"]), int(named["og:image:height"])) == (1200, 630)
-        assert named["og:image:alt"] == headline[1]
-        assert named["twitter:card"] == "summary_large_image"

@@ -12,13 +12,7 @@ from bench.store import open_store
 from bench.studies.source import MergedSource
 
 from .pages import loaded
-from .site_database import (
-    EVIL,
-    PARTITION,
-    REASON,
-    TEN,
-    spec,
-)
+from .site_database import EVIL, PARTITION, REASON, TEN, spec
 
 COMMAND = "bench sweep -d cora -s non-overlapping -k 10 -m fedavg --seed 2 --set protocol.rounds=3"
 
