@@ -11,7 +11,6 @@ import base64
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 
 from bench.leaderboard.folder import dataset_page, method_page
 from bench.spec import RunSpec
-from bench.store.queries import COUNTS
 from bench.studies.source import Source
 from bench.sweep.run_details import command_or_hint
 
@@ -40,6 +38,11 @@ POINTS = 200
 SPLITS = ("val", "test")
 
 _json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
+Tests = Mapping[tuple[int, str], tuple[str, str, str]]
+"""Run and split -> the clients with samples there, how many each has, as numbers with commas between, and how
+many are right by stage and rule, as JSON.
+"""
 
 CODE = ("code_version", "source_hash", "method_numerics", "engine_numerics")
 COSTS = (
@@ -116,7 +119,13 @@ def _records(
                 "data": dataset_page(run["dataset"]),
                 "boards": boards.get(run["spec_hash"], ()),
             }
-            counts = _object({split: part.json for split, part in tests.get(number, {}).items()})
+            counts = _object(
+                {
+                    split: '{{"clients":[{}],"samples":[{}],"right":[{}]}}'.format(*tests[number, split])
+                    for split in SPLITS
+                    if (number, split) in tests
+                }
+            )
             run_curves = _object({stage: _object(texts) for stage, texts in curves.get(number, {}).items()})
             # The spec is canonical JSON, as are counts and curves; one call writes all else.
             yield (
@@ -141,50 +150,26 @@ def _record(run: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-@dataclass
-class _TestedClients:
-    """The clients of a run with samples in a split, and how many each has, as numbers with commas between;
-    and how many are right by stage and rule, as JSON.
-    """
-
-    clients: str
-    samples: str
-    correct_counts: list[str]
-
-    @property
-    def json(self) -> str:
-        correct_counts = ",".join(self.correct_counts)
-        return f'{{"clients":[{self.clients}],"samples":[{self.samples}],"right":[{correct_counts}]}}'
+def _tested_clients(counts: pd.DataFrame) -> Tests:
+    """What was tested in some runs, from ``Source.counts``."""
+    readings = counts["stage"].map(_json) + "," + counts["rule"].map(_json)
+    parts = (
+        counts.assign(right="[" + readings + ",[" + counts["right"] + "]]")
+        .groupby(["run_id", "split"])
+        .agg({"clients": "first", "samples": "first", "right": ",".join})
+    )
+    return dict(zip(parts.index, parts.itertuples(index=False, name=None), strict=True))
 
 
-def _tested_clients(counts: pd.DataFrame) -> dict[int, dict[str, _TestedClients]]:
-    """Run -> split -> what was tested there, from ``Source.counts``."""
-    tests: dict[int, dict[str, _TestedClients]] = {}
-    names: dict[tuple[str, str], str] = {}
-    columns = (counts[name].tolist() for name in COUNTS)
-    for run, split, stage, rule, clients, samples, correct in zip(*columns, strict=True):
-        parts = tests.setdefault(run, {})
-        if split not in parts:
-            parts[split] = _TestedClients(clients, samples, [])
-        if (stage, rule) not in names:
-            names[stage, rule] = f"{_json(stage)},{_json(rule)}"
-        parts[split].correct_counts.append(f"[{names[stage, rule]},[{correct}]]")
-    return {run: {split: parts[split] for split in SPLITS if split in parts} for run, parts in tests.items()}
-
-
-def _curves(
-    source: Source, ids: Sequence[int], tests: Mapping[int, Mapping[str, _TestedClients]]
-) -> dict[int, dict[str, dict[str, str]]]:
+def _curves(source: Source, ids: Sequence[int], tests: Tests) -> dict[int, dict[str, dict[str, str]]]:
     """Run -> stage -> split -> its curve as JSON. Runs of the same clients are averaged at once."""
     curves: dict[int, dict[str, dict[str, str]]] = {}
     for split in SPLITS:
         groups: dict[tuple[str, str, int], list[tuple[int, str, NDArray[np.int32]]]] = {}
         for (run, stage), correct in source.curves(ids, split).items():
-            if split in tests.get(run, {}):
-                part = tests[run][split]
-                groups.setdefault((part.clients, part.samples, len(correct)), []).append(
-                    (run, stage, correct)
-                )
+            if (run, split) in tests:
+                clients, samples, _ = tests[run, split]
+                groups.setdefault((clients, samples, len(correct)), []).append((run, stage, correct))
                 curves.setdefault(run, {}).setdefault(stage, {})
         for (clients, samples, _), group in groups.items():
             correct = np.stack([counts for _, _, counts in group])
