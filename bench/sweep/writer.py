@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -9,13 +10,17 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Self, TypeVar
 
+from sqlalchemy import delete, or_, select, text, update
+from sqlalchemy.orm import Session
+
 import bench
+from bench import process
 from bench.engine.result import RunResult
 from bench.environment import describe
 from bench.errors import BusyError, RequestError
 from bench.store import Context, Store, connect
+from bench.store.models import Claim
 from bench.store.queries import Stored
-from bench.store.run_claims import RunClaims
 from bench.sweep import fingerprint
 from bench.sweep.cluster import NodeResult
 from bench.sweep.federations import Federations
@@ -28,7 +33,68 @@ ASK_AGAIN = 1.0
 RENEW = 15.0
 """Seconds after which claims are renewed."""
 
+LEASE = connect.PATIENCE + 60.0
+"""Seconds that a claim lasts unless it is renewed: longer than its sweep may have to wait to renew it."""
+
+CLOCKS = {
+    "sqlite": "SELECT (julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "SELECT extract(epoch FROM clock_timestamp())",
+}
+
 T = TypeVar("T")
+
+
+class RunClaims:
+    """The claims of one sweep on a database, so that several on one database share a grid; all that it does
+    raises ``RequestError`` where that cannot be written.
+
+    A claim ends when it is released, when its owner is seen to run no more, or by itself when nobody renews
+    it: a sweep that was killed elsewhere holds up nobody for longer than a lease. Time is the database's own,
+    since the clocks of several hosts differ.
+    """
+
+    def __init__(self, store: Store, lease: float = LEASE) -> None:
+        self.owner = f"{process.name()}:{secrets.token_hex(4)}"
+        self._lease = lease
+        self._store = store
+        self._hashes: set[str] = set()
+
+    def take(self, spec_hash: str) -> bool:
+        """Claim a run; False where another sweep holds it."""
+        with self._store.transaction() as session:
+            moment = _now(session)
+            claim = session.get(Claim, spec_hash)
+            if (
+                claim is not None
+                and claim.until > moment
+                and claim.owner != self.owner
+                and process.runs(claim.owner) is not False
+            ):
+                return False
+            session.merge(Claim(spec_hash=spec_hash, owner=self.owner, until=moment + self._lease))
+        self._hashes.add(spec_hash)
+        return True
+
+    def renew(self) -> set[str]:
+        """Let all claims of this sweep last another lease from now; returns the runs lost meanwhile."""
+        with self._store.transaction() as session:
+            end = _now(session) + self._lease
+            session.execute(update(Claim).where(Claim.owner == self.owner).values(until=end))
+            hashes = set(session.scalars(select(Claim.spec_hash).where(Claim.owner == self.owner)))
+        lost_hashes = self._hashes - hashes
+        self._hashes = hashes
+        return lost_hashes
+
+    def release(self) -> None:
+        """Give up all claims of this sweep, and remove those that have run out."""
+        with self._store.transaction() as session:
+            condition = or_(Claim.owner == self.owner, Claim.until <= _now(session))
+            session.execute(delete(Claim).where(condition))
+
+
+def _now(session: Session) -> float:
+    clock = CLOCKS[session.get_bind().dialect.name]
+    return float(session.execute(text(clock)).scalar_one())
 
 
 @cache
@@ -42,7 +108,7 @@ class Writer:
     before it starts it, and says so again while it runs. Use as a context manager.
 
     ``stopping`` says whether the sweep is to stop now: then a busy database is not waited for, else for
-    ``patience`` seconds. RunClaims are renewed after ``renew_seconds``, and ``environment`` describes this
+    ``patience`` seconds. Claims are renewed after ``renew_seconds``, and ``environment`` describes this
     machine for a device and a number of threads.
     """
 

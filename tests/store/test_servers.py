@@ -25,8 +25,8 @@ from bench.errors import BusyError, RequestError
 from bench.spec import RunSpec
 from bench.store import Store, connect, migrate, open_store
 from bench.store.models import Claim
-from bench.store.run_claims import RunClaims
 from bench.store.store import stored_runs
+from bench.sweep.writer import RunClaims
 
 WRITERS, RUNS_EACH = 32, 5
 
@@ -398,7 +398,7 @@ def test_claims_that_have_run_out_are_removed_with_those_of_the_next_sweep(url: 
 CLAIMING = """
 import sys
 from bench.store import open_store
-from bench.store.run_claims import RunClaims
+from bench.sweep.writer import RunClaims
 with open_store(sys.argv[1], create=True) as store:
     print(RunClaims(store).take("a"), flush=True)
     sys.stdin.readline()

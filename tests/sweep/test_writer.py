@@ -29,14 +29,13 @@ from sqlalchemy import Engine, event
 from bench.engine.result import RunResult
 from bench.errors import BusyError, RequestError
 from bench.grids import expand
-from bench.store import Store, connect, open_store, run_claims
+from bench.store import Store, connect, open_store
 from bench.store.queries import Stored
-from bench.store.run_claims import LEASE, RunClaims
 from bench.store.store import now
 from bench.sweep import status, writer
 from bench.sweep.federations import Federations
 from bench.sweep.plan import Step
-from bench.sweep.writer import Writer
+from bench.sweep.writer import LEASE, RunClaims, Writer
 
 
 def expected(folder: Path, seeds: int) -> dict[str, object]:
@@ -205,7 +204,7 @@ def test_a_clock_that_is_set_back_neither_loses_claims_nor_makes_a_run_twice(
 
     def set_back() -> None:
         wait_for(lambda: work.attempts("local 3 0"))
-        monkeypatch.setitem(run_claims.CLOCKS, "sqlite", f"{run_claims.CLOCKS['sqlite']} - 3600.0")
+        monkeypatch.setitem(writer.CLOCKS, "sqlite", f"{writer.CLOCKS['sqlite']} - 3600.0")
 
     thread = threading.Thread(target=set_back)
     thread.start()
