@@ -70,7 +70,7 @@ def tune(
     from bench.sweep.plan import Estimator, data_at_hand
     from bench.sweep.run import opened_backend
     from bench.tune import run, show
-    from bench.tune.stored import opened_searches
+    from bench.tune.search import opened_searches
     from bench.tune.tuning import check_request, tunings
 
     seeds = check_request(trials, filters.seed)

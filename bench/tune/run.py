@@ -19,8 +19,7 @@ from bench.sweep.run import sweep
 from bench.sweep.workers import LocalWorkers, MakeWorkers
 from bench.tune import record, trial
 from bench.tune.record import Record, Trial
-from bench.tune.search import SearchProgress
-from bench.tune.stored import Search, opened_searches, read
+from bench.tune.search import Search, SearchProgress, opened_searches, read
 from bench.tune.tuning import Tuning
 
 OnTrial = Callable[[Tuning, SearchProgress, Trial], None]

@@ -27,7 +27,7 @@ from bench.sweep.plan import Plan, Step
 from bench.sweep.run import sweep
 from bench.tune.record import Record, parse
 from bench.tune.run import Lines, Searches, tune
-from bench.tune.stored import opened_searches
+from bench.tune.search import opened_searches
 from bench.tune.tuning import Tuning
 
 from .tune_toys import PLAIN, ROUNDS, Here, answer, any_federation, cpu, go_on, room, tuning
