@@ -30,7 +30,7 @@ from bench.studies.cells import Cells, Selection
 from bench.studies.collect import plans_of, results_of, selected_cells
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import TITLES, check_kept
-from bench.studies.planned import UsualCells, usual_cells
+from bench.studies.planned import GridCells, UsualCells, grid_cells, usual_cells
 from bench.studies.ranking import rank
 from bench.studies.results import Results
 from bench.studies.settings import Column
@@ -76,7 +76,7 @@ Plans = dict[str, list[ExperimentPlan]]
 
 
 def select(
-    request: Request, studies: Sequence[Study], results: Results, asked_cells: UsualCells, plans: Plans
+    request: Request, studies: Sequence[Study], results: Results, asked_cells: GridCells, plans: Plans
 ) -> Selection:
     """The request as a selection; ``asked_cells`` are those of the grid asked for, if one is.
 
@@ -241,7 +241,8 @@ def compose(
     chosen_plans = [plan for study in chosen_studies for plan in plans_by_study[study.name]]
     asked_plans = [plan for plan in chosen_plans if request.grid and plan.experiment.grid == request.grid]
     settings = settings or ({} if asked_plans else _usual_cells(request, chosen_studies))
-    results = results_of(source, plans_by_study, settings, request.metric, winners)
+    asked_cells = {} if asked_plans or not request.grid else grid_cells(request.grid)
+    results = results_of(source, plans_by_study, settings, request.metric, winners, asked_cells)
     plans = {
         name: [
             plan
@@ -250,7 +251,6 @@ def compose(
         ]
         for name, study_plans in plans_by_study.items()
     }
-    asked_cells = {} if asked_plans or not request.grid else usual_cells([request.grid])
     selection = select(request, chosen_studies, results, asked_cells, plans)
     shown_studies = [
         study

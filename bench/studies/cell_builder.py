@@ -68,6 +68,7 @@ def _with_stored_lines(
         *(Line(name, study.title_of(name), is_own=name in own_methods) for name in stored_methods),
     ):
         settings = {group.setting for column in columns for group in results.lines(column, line.runs)}
+        settings.update(*(results.planned_cells(column, line.runs) for column in columns))
         lines += [replace(line, setting=setting) if setting else line for setting in sorted({"", *settings})]
     return tuple(lines)
 
@@ -159,7 +160,7 @@ class CellBuilder:
     def _planned_cell(self, column: Column, line: Line, point: Point) -> PlannedCell | None:
         if not self._experiment.main:
             return self._plan.runs.get((column, line, point))
-        return None if line.setting else self._results.usual_cell(column, line.runs)
+        return self._results.planned_cells(column, line.runs).get(line.setting)
 
     def _group(self, column: Column, line: Line, point: Point) -> Group | None:
         """The runs of a cell: those that are planned for it or, in a main table, all of its setting."""

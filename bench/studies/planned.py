@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
@@ -42,13 +42,29 @@ def usual_cells(grids: Iterable[str]) -> UsualCells:
     """
     cells: UsualCells = {}
     for name in grids:
-        grid = load_grid(name)
-        for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-            method = run.spec.method if run.spec else run.method
-            key = Column(*run.names[:3]), method
+        for key, grid, run in _runs(name):
             if key not in cells:
                 cells[key] = planned_cell(grid, run)
     return cells
+
+
+GridCells = dict[tuple[Column, str], list[PlannedCell]]
+"""Every cell of a grid, one for each setting in which it runs a method in a column."""
+
+
+def grid_cells(name: str) -> GridCells:
+    """The cells of a named grid; raises as ``usual_cells``."""
+    cells: GridCells = {}
+    for key, grid, run in _runs(name):
+        cells.setdefault(key, []).append(planned_cell(grid, run))
+    return cells
+
+
+def _runs(name: str) -> Iterator[tuple[tuple[Column, str], Grid, Planned]]:
+    """The grid's runs of its first seed, each with its column and the method whose run it is."""
+    grid = load_grid(name)
+    for run in expand(grid, Filters(seeds=grid.seeds[:1])):
+        yield (Column(*run.names[:3]), run.spec.method if run.spec else run.method), grid, run
 
 
 def settings_in_grid(grid: Grid, column: Column, method: str) -> Settings:

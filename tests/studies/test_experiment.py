@@ -658,7 +658,9 @@ def test_a_grid_of_a_study_that_there_is_not_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: Path) -> None:
+def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study_and_shows_no_others(
+    tmp_path: Path,
+) -> None:
     database = MemoryStore()
     ten = Column("cora", NON, 10)
     for seed in (0, 1):
@@ -666,7 +668,63 @@ def test_a_main_grid_asked_for_keeps_the_usual_settings_of_its_study(tmp_path: P
         database.add_run(usual_run, [60])
         database.add_run(usual_run.with_settings({"protocol.rounds": 8}), [50])
     request = Request(grid="quickstart", datasets=("cora",), clients=(10,), methods=("fedprox",))
-    built = build(database, request, {"fedsheafhn": FedSheafHN}, tmp_path)
-    (document,) = built.documents
-    means = {entry.setting: entry.measured.mean for entry in document.primary_cells if entry.measured}
-    assert means == {"": pytest.approx(60), "protocol.rounds=8": pytest.approx(50)}
+    assert list(measured_of(database, request, tmp_path)) == [("FedProx", "")]
+
+
+OWN_GRID = """
+title = "Own"
+study = "fedsheafhn"
+seeds = [0, 1]
+methods = ["local", "fedprox"]
+[[settings]]
+datasets = "cora"
+scenario = "non-overlapping"
+clients = 10
+[[settings]]
+datasets = "cora"
+scenario = "non-overlapping"
+clients = 10
+methods = "fedprox"
+variants = [
+  { "protocol.local_epochs" = 20 },
+  { "protocol.rounds" = 7 },
+  { "attack.kind" = "same", "attack.ratio" = 0.2 },
+]
+"""
+
+
+ATTACK_SETTING = "attack.kind=same;attack.ratio=0.2;attack.target=extras;attack.tau=5.0"
+
+
+def measured_of(
+    database: MemoryStore, request: Request, folder: Path
+) -> dict[tuple[str, str], tuple[float, ...]]:
+    """The lines of a report's main table, by method and setting, and their accuracies."""
+    (document,) = build(database, request, {"fedsheafhn": FedSheafHN}, folder).documents[:1]
+    return {
+        (entry.title.partition(" [")[0], entry.setting): entry.measured.values if entry.measured else ()
+        for entry in document.primary_cells
+    }
+
+
+def test_the_report_of_a_grid_has_a_line_for_each_of_its_settings_and_for_no_others(tmp_path: Path) -> None:
+    """Twenty local epochs are also those of an experiment, which shows them elsewhere in a whole report."""
+    file = tmp_path / "own.toml"
+    file.write_text(OWN_GRID)
+    database = MemoryStore()
+    for seed in (0, 1, 2):
+        for method in ("local", "fedprox", "fedper"):
+            plain = resolve("cora", NON, 10, method, seed)
+            database.add_run(plain, [60 + seed])
+            database.add_run(plain.with_settings({"protocol.local_epochs": 20}), [70 + seed])
+            database.add_run(plain.with_settings({"protocol.local_epochs": 9}), [40])
+    attack = Attack(kind="same", ratio=0.2)
+    database.add_run(resolve("cora", NON, 10, "fedprox", 0).model_copy(update={"attack": attack}), [30])
+    lines = measured_of(database, Request(grid=str(file)), tmp_path / "out")
+    assert lines == {
+        ("Local", ""): (60.0, 61.0),
+        ("FedProx", ""): (60.0, 61.0),
+        ("FedProx", "protocol.local_epochs=20"): (70.0, 71.0),
+        ("FedProx", "protocol.rounds=7"): (),
+        ("FedProx", ATTACK_SETTING): (30.0,),
+    }
