@@ -104,7 +104,8 @@ def planned_runs(study: Study, method: str, filters: Filters, overrides: Overrid
         if not key.startswith("method."):
             raise RequestError(
                 f"--set {key}: a comparison keeps the protocol and client model of the other methods; "
-                "only method.* can be set"
+                "only method.* can be set; for other settings of all methods write a grid "
+                "(docs/examples/own_grid.toml) for bench sweep --grid and bench report --grid"
             )
     (dataset,) = filters.datasets
     grid_settings = _settings(study, dataset, method)

@@ -10,6 +10,9 @@ from bench.cli import options
 from bench.cli.output import console, say
 from bench.errors import RequestError
 
+TASKS_IN_FULL = 3
+"""Up to so many tasks have a table of all methods each; of more of them the report has these."""
+
 
 def compare(
     file: Path,
@@ -110,6 +113,9 @@ def compare(
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"
     screen.print(rich_table(compare_summary.table(its_study, standings, title)))
+    if len(standings) <= TASKS_IN_FULL:
+        for standing in standings:
+            screen.print(rich_table(compare_summary.others_table(its_study, ranks, method, standing)))
     ranking = f"{its_study.name}/ranking"
     for line in (
         *compare_summary.sentences(its_study, ranks, method, standings),

@@ -32,7 +32,14 @@ class Standing:
     @property
     def rank(self) -> int:
         """Its place by mean accuracy; equal means share the better one."""
-        return 1 + sum(value > self.accuracy.mean for value in self.task.means.values())
+        return self.places[self.cell.method]
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Every method's place, the best first."""
+        means = self.task.means
+        ranks = {method: 1 + sum(other > mean for other in means.values()) for method, mean in means.items()}
+        return dict(sorted(ranks.items(), key=lambda item: item[1]))
 
     @property
     def best_other(self) -> str:
@@ -91,6 +98,30 @@ def table(study: Study, all_standings: list[Standing], title: str) -> Table:
         place = " ".join(filter(None, (column.scenario, str(column.clients), standing.task.point)))
         rows.append((place, texts))
     return listing("standing", title, "Task", columns, rows)
+
+
+def others_table(study: Study, ranking: Ranking, method: str, standing: Standing) -> Table:
+    """The method among all others of a task, the best first, in 80 columns.
+
+    Ahead by is what the method has over each of them on the seeds and clients of both, with its verdict.
+    """
+    title = ranking.titles[method]
+    rows = []
+    for other_method, place in standing.places.items():
+        cell, pair = standing.task.cells[other_method], standing.pairs.get(other_method)
+        assert cell.measured
+        difference = "-" if pair is None or pair.difference is None else gap(pair.difference)
+        texts = (
+            str(place),
+            with_std(cell.measured.mean, cell.measured.std),
+            ranges(cell.seeds),
+            difference,
+            pair.verdict if pair else "-",
+        )
+        rows.append((ranking.titles[other_method], texts))
+    columns = ("Place", "Test", "Seeds", "Ahead by,\nsame seeds", "Verdict")
+    label = standing.task.label(study)
+    return listing("others", f"{label}: {title} among the others", "Method", columns, rows)
 
 
 def sentences(study: Study, ranking: Ranking, method: str, all_standings: list[Standing]) -> list[str]:

@@ -261,6 +261,7 @@ def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> No
         (["-d", "coraca", "--study", "fedsheafhn"], "unknown data set of fedsheafhn 'coraca'"),
         (["-d", "cora", "--study", "fedhng"], "did you mean 'fedhgn'"),
         (["-d", "cora", "-k", "11"], "there is 10, 20"),
+        (["-d", "cora", "--set", "protocol.rounds=8"], "bench sweep --grid"),
         (["-d", "cora", "-k", "10", "--metric", "roc_auc"], "--metric roc_auc"),
     ],
 )
@@ -293,5 +294,8 @@ def test_the_example_is_run_and_stands_beside_the_shipped_results(
         printed = " ".join(capsys.readouterr().out.split())
         assert ended.value.code == 0
         assert re.search(r" \d+/12 ", printed)  # its place among eleven methods of the study and itself
+        # Local's five shipped seeds stand beside the two of the method.
+        assert re.search(r"│ Local │ \d+ │ 8\d\.\d\d ± \d\.\d\d │ 0-4 │ [+-]\d+\.\d\d │ \w+ │", printed)
+        assert re.search(r"│ Clustered averaging │ \d+ │ \d\d\.\d\d ± \d\.\d\d │ 0-1 │ - │ - │", printed)
         assert (tmp_path / "out" / "fedsheafhn/ranking/table.md").exists()
     assert "[1/2]" not in printed
