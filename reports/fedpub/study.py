@@ -103,7 +103,6 @@ class FedPubProtocol(Study):
         "fedaux_runs": "FedAux's committed runs",
         "fediih": "FedIIH",
     }
-    titles: ClassVar[Mapping[str, str]] = {"computers": "Computer"}
     remarks = (
         "Cora without overlap is on the clients and the split that papers share; other clients are drawn.",
         "FedAux's table is known from a reading note of the paper, not from the paper itself.",

@@ -227,7 +227,7 @@ CLAIMS = (
         (*MAIN, *ABLATION, *COST, *TRAINING, *NEW_CLIENTS, *MALICIOUS),
         (
             "The claims are those of both versions' texts in our words; where a text names no size, the "
-            "claim does. All but the main tables were published on ogbn-arxiv (Fig. 6 on Computer), whose "
+            "claim does. All but the main tables were published on ogbn-arxiv (Fig. 6 on Computers), whose "
             "features were not at hand: places name the graph that was measured.",
             f"{EPOCHS_TO_LEVEL.title}: {EPOCHS_TO_LEVEL.meaning}.",
         ),

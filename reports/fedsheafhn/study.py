@@ -136,7 +136,6 @@ class FedSheafHN(Study):
         "fedsheafhn_final": "FedSheafHN, final version",
     }
     titles: ClassVar[Mapping[str, str]] = {
-        "computers": "Computer",
         "fedpub_gradient": "FED-PUB with gradient",
         "fedsheafhn_papersign": "FedSheafHN paper sign",
         "fedsheafhn_printed": "FedSheafHN printed",
