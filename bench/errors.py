@@ -74,22 +74,33 @@ def first_problem(error: ValidationError, section: str = "", with_input: bool = 
     return f"{place}: {problem_of(detail)}" + (f", got {detail['input']!r}" if with_input else "")
 
 
-LISTED = {"method": "bench methods", "dataset": "bench datasets", "grid": "bench grids"}
+LISTED = {
+    "method": "bench methods",
+    "dataset": "bench datasets",
+    "scenario": "bench scenarios",
+    "grid": "bench grids",
+}
 """The command that lists all of a kind."""
 
 FEW = 12
-"""Names that an error lists beside the nearest one."""
+"""So many names an error lists; of more it lists the ``NEAREST``."""
+
+NEAREST = 5
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
-    """The error for a name that does not exist: the nearest that does, and all where they are few or none is
-    near; else the command that lists them.
+    """The error for a name that does not exist: the one that is meant, if one is near; all where they are few,
+    else those that are least unlike it, and the command that lists all.
     """
     options = sorted(names)
     matches = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
     hints = [f"did you mean '{matches[0]}'?"] if matches else []
-    if not matches or len(options) <= FEW:
+    if len(options) <= FEW:
         hints.append(f"there is {', '.join(options) or 'none'}")
-    elif kind in LISTED:
+    elif not matches:
+        nearest = difflib.get_close_matches(name, options, n=NEAREST, cutoff=0.0)
+        hints.append(f"there is {', '.join(nearest)} and {len(options) - len(nearest)} more")
+    if len(options) > FEW and kind in LISTED:
         hints.append(f"'{LISTED[kind]}' lists all")
-    return RequestError(f"unknown {kind} '{name}': {' '.join(hints)}")
+    text = " ".join(hints) if matches else "; ".join(hints)
+    return RequestError(f"unknown {kind} '{name}': {text}")
