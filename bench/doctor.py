@@ -96,14 +96,9 @@ def plugins() -> Iterator[Sign]:
 
     kinds: tuple[Kind[Any], ...] = (METHODS, DATASETS, SCENARIOS, CLIENT_MODELS, STUDIES)
     yield Sign("plug-ins", "ok", ", ".join(f"{kind.word}: {len(kind.all())}" for kind in kinds))
-    origins = set()
     for kind in kinds:
         for name, origin in kind.origins().items():
-            origins.add(origin)
             yield Sign("plug-ins", "ok", f"{kind.word} {name} from {origin}")
-    for file in registry.plugin_files():
-        if file not in origins:
-            yield Sign("plug-ins", "note", f"{file} adds nothing: a class needs a name of its own")
 
 
 TOPICS: tuple[tuple[str, Callable[[], Iterator[Sign]]], ...] = (

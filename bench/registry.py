@@ -59,7 +59,8 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         return sys.modules[name]
     spec = spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if not path.exists():
-        raise RequestError(f"{named_by}: there is no file {path}")
+        hint = f"; '{os.pathsep}' separates files, not ','" if named_by == PLUGINS and "," in str(path) else ""
+        raise RequestError(f"{named_by}: there is no file {path}{hint}")
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         raise RequestError(f"{named_by}: expected a Python file, got {path}")
     module = module_from_spec(spec)
@@ -150,7 +151,18 @@ def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str
     for entry in entry_points(group=group):
         yield _load(entry), _package(entry)
     for file in plugin_files():
-        yield plugin(Path(file), PLUGINS), file
+        module = plugin(Path(file), PLUGINS)
+        if not any(map(_is_addition, vars(module).values())):
+            raise RequestError(
+                f"{file} holds no method, data set, scenario, client model or study: expected a class that "
+                "extends the base of one, such as bench.engine.method.Method, and has a name of its own"
+            )
+        yield module, file
+
+
+def _is_addition(member: object) -> bool:
+    """Whether a plug-in's member is a class that is not the suite's own, with a name of its own."""
+    return inspect.isclass(member) and "name" in vars(member) and not member.__module__.startswith("bench.")
 
 
 class _Members(NamedTuple):

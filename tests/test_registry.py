@@ -151,13 +151,35 @@ def test_all_that_is_missing_is_said_at_once(tmp_path: Path, monkeypatch: pytest
         DATASETS.all()
 
 
-def test_a_file_that_adds_nothing_is_named_with_a_name_that_nothing_has(
+@pytest.mark.parametrize(
+    "text", ["x = 1\n", "from bench.methods.fedavg import FedAvg\n", METHOD.replace('name = "own"', "x = 1")]
+)
+def test_a_file_that_declares_nothing_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = use(tmp_path, text, monkeypatch)
+    with pytest.raises(RequestError, match="holds no method, data set") as error:
+        DATASETS.named("cora")
+    assert str(file) in str(error.value)
+
+
+def test_a_file_that_adds_another_kind_is_named_with_a_name_that_nothing_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = use(tmp_path, "x = 1\n", monkeypatch)
+    file = use(tmp_path, METHOD, monkeypatch)
     with pytest.raises(RequestError, match="'own'") as error:
         DATASETS.named("own")
     assert str(file) in str(error.value)
+
+
+def test_files_with_a_comma_between_them_are_refused_with_what_separates_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = use(tmp_path, METHOD, monkeypatch)
+    monkeypatch.setenv(registry.PLUGINS, f"{file},{file}")
+    registry.forget()
+    with pytest.raises(RequestError, match="':' separates files, not ','"):
+        METHODS.all()
 
 
 def test_what_a_plug_in_prints_is_no_output_of_a_command(
