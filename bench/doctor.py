@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bench import environment, paths, registry
+from bench import environment, paths
 from bench.dataset import DATASETS
 from bench.engine.methods import METHODS
 from bench.errors import RequestError

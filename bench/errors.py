@@ -89,8 +89,8 @@ NEAREST = 5
 
 
 def unknown(kind: str, name: str, names: Iterable[str]) -> RequestError:
-    """The error for a name that does not exist: the one that is meant, if one is near; all where they are few,
-    else those that are least unlike it, and the command that lists all.
+    """The error for a name that does not exist: the one that is meant, if one is near; all where they are
+    few, else those that are least unlike it, and the command that lists all.
     """
     options = sorted(names)
     matches = difflib.get_close_matches(name, options, n=1, cutoff=0.6)

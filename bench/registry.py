@@ -59,7 +59,9 @@ def plugin(path: Path, named_by: str = "FILE") -> ModuleType:
         return sys.modules[name]
     spec = spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if not path.exists():
-        hint = f"; '{os.pathsep}' separates files, not ','" if named_by == PLUGINS and "," in str(path) else ""
+        hint = (
+            f"; '{os.pathsep}' separates files, not ','" if named_by == PLUGINS and "," in str(path) else ""
+        )
         raise RequestError(f"{named_by}: there is no file {path}{hint}")
     if path.suffix != ".py" or not path.is_file() or spec is None or spec.loader is None:
         raise RequestError(f"{named_by}: expected a Python file, got {path}")

@@ -115,6 +115,9 @@ def verify(
 ) -> int:
     """Make a random sample of a bundle's finished runs again and compare.
 
+    The bundles that come with the suite are known by their names, which 'bench runs show CELL' prints:
+    'bench verify cora -m fedavg' makes three shipped runs of FedAvg on Cora again.
+
     A run agrees if its clients are the same (partition hash) and either every count is the same
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
     within 1 point by the other rules, or two predictions, on small test splits
@@ -125,7 +128,7 @@ def verify(
     Parameters
     ----------
     bundle
-        The bundle's folder.
+        The bundle's folder, or the name of one that comes with the suite.
     sample
         How many runs; every finished run that the filters leave is as likely as any other.
     draw_seed
@@ -134,7 +137,7 @@ def verify(
     roots = paths.data_roots(data_root)
 
     from bench.store import connect, open_store
-    from bench.store.bundle import Bundle
+    from bench.store.bundle import SHIPPED, Bundle
     from bench.store.bundle_import import mark
     from bench.store.store import knows_bundle
     from bench.sweep import workers
@@ -142,7 +145,8 @@ def verify(
     from bench.sweep.reporters import reporter
     from bench.sweep.verify import draw, make_again, obstacles, outcome
 
-    source = Bundle(bundle)
+    is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
+    source = Bundle(SHIPPED / bundle if is_shipped else bundle)
     url = db or paths.default_database()
     is_imported = knows_bundle(url, source.hash, must_exist=db is not None)
     runs = draw(source, sample, draw_seed, filters.columns)

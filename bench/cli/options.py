@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from bench import paths
+from bench.errors import RequestError
 from bench.metric_names import Metric
 from bench.sweep.policy import Backend
 
@@ -39,6 +41,23 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(seeds)
 
 
+def _check_folder(_: Any, url: str | None) -> None:
+    """Refuse a database file in a folder that is not there, unless that is the suite's own, made when needed.
+
+    Raises:
+        RequestError: there is no such folder.
+    """
+    scheme, _, path = (url or "").partition(":///")
+    folder = Path(path).expanduser().absolute().parent
+    if scheme == "sqlite" and path and not folder.exists() and folder != paths.home().absolute():
+        raise RequestError(f"--db {url}: there is no folder {folder}, make it first")
+
+
+def _check_root(_: Any, folder: Path | None) -> None:
+    """Refuse a data root that is not there; raises ``RequestError``."""
+    paths.data_roots(folder)
+
+
 def _several(*names: str) -> Parameter:
     """An option that may be given several times."""
     return Parameter(name=names, negative="", show_default=False)
@@ -56,9 +75,15 @@ Settings = Annotated[tuple[str, ...], _several("--set")]
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard output.")]
 Database = Annotated[
-    str | None, Parameter(name="--db", help="Database URL; default: sqlite:///BENCH_HOME/bench.db.")
+    str | None,
+    Parameter(
+        name="--db", validator=_check_folder, help="Database URL; default: sqlite:///BENCH_HOME/bench.db."
+    ),
 ]
-DataRoot = Annotated[Path | None, Parameter(name="--data-root", help="Folder searched first for raw files.")]
+DataRoot = Annotated[
+    Path | None,
+    Parameter(name="--data-root", validator=_check_root, help="Folder searched first for raw files."),
+]
 Own = Annotated[
     Flag, Parameter(name="--own", help="Only the database: leave out the results that come with the suite.")
 ]

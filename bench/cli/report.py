@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from bench.cli import options
 from bench.cli.output import console
+from bench.errors import unknown
 
 WIDTH = 80
 """Columns of the tables where there is no terminal."""
@@ -44,6 +45,8 @@ def report(
     from bench.report import folder, terminal
     from bench.report.request import Request
 
+    if document:
+        _check_name(document)
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
     stamp = f"{frames.stamp(db, own)} {shipped:d} {request.stamp}"
@@ -72,3 +75,29 @@ def report(
     else:
         terminal.brief(printout, screen)
     terminal.closing(printout, out, screen)
+
+
+def _check_name(document: str) -> None:
+    """Refuse a name that no document can have, before results are read, which takes long.
+
+    Raises:
+        RequestError: the name is of none; the message has the nearest.
+    """
+    from bench.studies.study import STUDIES
+
+    names = {
+        f"{study.name}_{part}"
+        for study in STUDIES.all().values()
+        for experiment in study.experiments
+        for part in (
+            experiment.name,
+            f"{experiment.name}_spread",
+            "ranking",
+            "tuned",
+            "reproduction",
+            "datasets",
+            *(claim_list.name for claim_list in study.claims),
+        )
+    }
+    if document.replace("/", "_", 1) not in names:
+        raise unknown("table", document, names)

@@ -22,7 +22,7 @@ def tune(
     filters: options.RunFilters = options.ALL_RUNS,
     trials: int = 20,
     settings: options.Settings = (),
-    db: str | None = None,
+    db: options.Database = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     batch: int = 1,

@@ -112,3 +112,16 @@ def test_a_sweep_goes_on_from_an_imported_bundle(
     asked = ("sweep", "-d", "cora", "-s", "non-overlapping", "-k", "3", "-m", "local", *seeds)
     _, text, _ = bench(*asked, "--dry-run", "--json")
     assert json.loads(text)["counts"] == {"done": 2, "stale": 1, "missing": 1}
+
+
+def test_a_bundle_of_the_suite_is_verified_by_its_name(
+    bundle: Path, tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sample of no run is refused by the bundle that was opened; a folder of the name comes first."""
+    monkeypatch.setattr("bench.store.bundle.SHIPPED", tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert "--sample expects at least 1" in bench("verify theirs --sample 0").err
+    (tmp_path / "elsewhere" / "theirs").mkdir()
+    assert "--sample" not in bench("verify theirs --sample 0").err
+    assert "--sample" not in bench("verify nothing --sample 0").err

@@ -206,3 +206,45 @@ def test_a_data_root_that_is_no_folder_is_refused(
     assert str(root) in printed.err
     assert printed.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == [root][:there]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "sweep -d cora -m local --rounds 3",
+            "unknown option --rounds: it is a setting, --set protocol.rounds",
+        ),
+        ("sweep -d cora --learning-rate=1", "it is a setting, --set client.learning_rate=VALUE"),
+        ("sweep --trials 3", "unknown option --trials: 'bench sweep --help' lists all"),
+        ("tune --trails 3", "unknown option --trails: did you mean --trials?"),
+        ("db check --rounds 3", "unknown option --rounds: 'bench db check --help' lists all"),
+        (
+            "sweep -d cora -m local --dry-run --data-root /nowhere",
+            "--data-root expects a folder, got /nowhere",
+        ),
+        ("sweep -d cora -m local --db sqlite:////nowhere/a/own.db", "there is no folder /nowhere/a, make it"),
+        (
+            "tune -d cora -m local --dry-run --db sqlite:////nowhere/own.db",
+            "there is no folder /nowhere, make",
+        ),
+        ("report --print nosuch", "unknown table 'nosuch'"),
+        ("report --print fedsheafhn_tabel1", "did you mean 'fedsheafhn_table1'"),
+    ],
+)
+def test_an_option_that_cannot_be_what_it_says_is_refused_at_once(
+    words: str, message: str, bench: Bench, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: Any, **__: Any) -> None:
+        raise AssertionError("results were read")
+
+    monkeypatch.setattr("bench.studies.shipped.opened_results", read)
+    ended = bench(words)
+    assert ended.refused
+    assert message in ended.err
+    assert not home.exists()
+
+
+def test_a_database_in_the_suites_own_folder_needs_none(bench: Bench, home: Path) -> None:
+    ended = bench(f"sweep -d cora -m local --dry-run --devices cpu --db sqlite:///{home}/own.db")
+    assert (ended.code, home.exists()) == (0, False)
