@@ -21,9 +21,6 @@ app = App(name="runs", help="List stored runs, show one, say what runs now, and 
 
 COLUMNS = ("id", "cell", "seed", "rounds", "state", "seconds", "test", "reason")
 
-WIDTH = 100
-"""Columns of the list where there is no terminal."""
-
 LONGEST_ID = 18
 """Digits that a database's numbers have room for."""
 
@@ -63,7 +60,7 @@ def list_runs(
     cells = ({**run, "cell": "/".join(str(run[name]) for name in names)} for run in runs)
     columns = [column for column in COLUMNS if column != "reason" or any(run["reason"] for run in runs)]
     rows = ([run[column] for column in columns] for run in cells)
-    console(WIDTH).print(table(columns, rows, whole={"id", "seed", "rounds", "seconds", "test"}))
+    console().print(table(columns, rows, whole={"id", "seed", "rounds", "seconds", "test"}))
     count = f"{len(runs):,} run{'' if len(runs) == 1 else 's'}"
     say(f"{count}; test: percent, trained model, round of best validation")
 
