@@ -153,13 +153,13 @@ def _sources(group: str, built_in: str) -> Iterator[tuple[ModuleType | type, str
     for entry in entry_points(group=group):
         yield _load(entry), _package(entry)
     for file in plugin_files():
-        module = plugin(Path(file), PLUGINS)
-        if not any(map(_is_addition, vars(module).values())):
+        added_module = plugin(Path(file), PLUGINS)
+        if not any(map(_is_addition, vars(added_module).values())):
             raise RequestError(
                 f"{file} holds no method, data set, scenario, client model or study: expected a class that "
                 "extends the base of one, such as bench.engine.method.Method, and has a name of its own"
             )
-        yield module, file
+        yield added_module, file
 
 
 def _is_addition(member: object) -> bool:
