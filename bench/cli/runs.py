@@ -24,6 +24,9 @@ COLUMNS = ("id", "cell", "seed", "rounds", "state", "seconds", "test", "reason")
 LONGEST_ID = 18
 """Digits that a database's numbers have room for."""
 
+HASH = 12
+"""Digits of a hash that a table shows."""
+
 ACCURACY_COLUMNS = ("mean", "std", "min")
 
 Rule = Literal["best_val", "client_best_val", "last"]
@@ -68,7 +71,8 @@ def list_runs(
 @app.command(name="show")
 def show_run(run: str, *, db: options.Database = None, as_json: options.AsJson = False) -> None:
     """Show a run: its spec, state, costs, accuracies and the command that makes it again; or a cell's
-    runs, those that come with the suite, too, and the commands that make them.
+    runs, those that come with the suite, too: accuracy, hashes of clients and spec, and the commands that
+    make them.
 
     Parameters
     ----------
@@ -108,14 +112,26 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
     from bench.sweep.run_details import cell
 
     with opened_results(db, own=False) as source:
-        parts = cell(source.runs(), name)
+        parts = cell(source, name)
     if as_json:
         print(json.dumps([asdict(part) for part in parts], indent=1))
         return
     for part in parts:
         states = ", ".join(f"{count} {state}" for state, count in sorted(part.states.items()))
         origins = ", ".join(origin or "your database" for origin in part.origins)
-        print(f"{states} ({origins}):\n  {part.command}")
+        say(f"{states} ({origins}):\n  {part.command}")
+        rows = [
+            (
+                run["seed"],
+                run["state"],
+                "-" if run["test"] is None else f"{run['test']:.2f}",
+                run["partition_hash"][:HASH] or "-",
+                run["spec_hash"][:HASH],
+            )
+            for run in part.runs
+        ]
+        console().print(table(("seed", "state", "test", "clients", "spec"), rows, right={"seed", "test"}))
+    say("test: percent, trained model, round of best validation; hashes in full: --json")
 
 
 @app.command

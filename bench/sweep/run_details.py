@@ -6,7 +6,7 @@ import difflib
 import json
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
@@ -20,6 +20,7 @@ from bench.registry import PLUGINS
 from bench.resolve import resolve
 from bench.spec import RunSpec, difference
 from bench.store import Store
+from bench.studies.source import Source
 
 
 def command(spec: RunSpec, seeds: Sequence[int] = ()) -> str:
@@ -69,15 +70,20 @@ def _sweep_words(spec: RunSpec, seeds: Sequence[int]) -> list[str]:
     return words
 
 
+def _tests(source: Source | Store, run_ids: Iterable[int]) -> dict[Any, float]:
+    """Test accuracy of those runs that have one: percent, mean over clients, of the trained model at the
+    round of best validation accuracy.
+    """
+    results = source.client_results(run_ids, stage="trained", split="test", rule="best_val", metric=ACCURACY)
+    return (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
+
+
 def run_list(store: Store, filters: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Names, state, seconds and test accuracy (percent; mean over clients of the trained model at
     the round of best validation accuracy; None without one) of the runs that the filters leave.
     """
     runs = store.runs(**filters)
-    results = store.client_results(
-        runs["id"], stage="trained", split="test", rule="best_val", metric=ACCURACY
-    )
-    means = (100 * results.groupby("run_id")["value"].mean()).round(2).to_dict()
+    means = _tests(store, runs["id"])
     names = ["id", "dataset", "scenario", "clients", "method", "seed", "rounds", "state", "reason"]
     rows: list[dict[str, Any]] = json.loads(runs[names].to_json(orient="records"))
     for row, seconds in zip(rows, runs["seconds_total"], strict=True):
@@ -124,12 +130,16 @@ NEAR = 5
 
 @dataclass(frozen=True)
 class CellPart:
-    """Runs of a cell that one command makes: their seeds, states and origins."""
+    """Runs of a cell that one command makes: their seeds, states and origins; and of each run seed, state,
+    ``test`` (percent, mean over clients, the trained model at the round of best validation; None without one)
+    and the hashes of its clients and its spec.
+    """
 
     command: str
     seeds: tuple[int, ...]
     states: dict[str, int]
     origins: tuple[str, ...]
+    runs: tuple[dict[str, Any], ...]
 
 
 def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -152,16 +162,20 @@ def rows_of_cell(runs: pd.DataFrame, name: str) -> pd.DataFrame:
     return rows
 
 
-def cell(runs: pd.DataFrame, name: str) -> list[CellPart]:
-    """The runs of the cell ``name``, by the command that makes them, largest part first.
+def cell(source: Source, name: str) -> list[CellPart]:
+    """The runs of the cell ``name`` in a report's source, by the command that makes them, largest part first.
 
     Runs that differ in more than their seed are made by different commands. Raises as ``rows_of_cell``.
     """
-    rows = rows_of_cell(runs, name)
+    rows = rows_of_cell(source.runs(), name)
+    rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"])))
+    names = ["seed", "state", "test", "partition_hash", "spec_hash"]
     parts = []
     for _, part in rows.groupby("cell"):
         specs = [RunSpec.model_validate_json(text) for text in part["spec"]]
         seeds = tuple(sorted({spec.seed for spec in specs}))
         origins = tuple(sorted(set(part["origin"])))
-        parts.append(CellPart(command(specs[0], seeds), seeds, dict(Counter(part["state"])), origins))
+        entries = tuple(json.loads(part.sort_values("seed")[names].to_json(orient="records")))
+        states = dict(Counter(part["state"]))
+        parts.append(CellPart(command(specs[0], seeds), seeds, states, origins, entries))
     return sorted(parts, key=lambda part: (-len(part.seeds), part.command))

@@ -18,6 +18,7 @@ from bench.grids.expand import ad_hoc
 from bench.resolve import parse_overrides, resolve
 from bench.selection import RULES
 from bench.spec import RunSpec
+from bench.studies.source import MergedSource
 from bench.sweep.run_details import cell, command, command_or_hint, run_detail, run_list
 
 NAME = "cora/non-overlapping/10/fedprox"
@@ -53,8 +54,8 @@ def planned(command: str) -> set[str]:
 
 
 def test_the_commands_make_exactly_the_runs_of_the_cell() -> None:
-    runs = database().runs().assign(origin="")
-    parts = cell(runs, NAME)
+    source = MergedSource(database(), [])
+    runs, parts = source.runs(), cell(source, NAME)
     assert [(part.seeds, part.states) for part in parts] == [
         ((0, 1, 4), {"done": 3}),
         ((0, 1), {"failed": 2}),
@@ -87,6 +88,23 @@ def test_a_run_whose_method_or_data_is_not_loaded_says_how_to_load_it(name: dict
     assert command_or_hint(usual) == command(usual)
 
 
+def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
+    fake = MemoryStore()
+    for seed, correct in ((1, [90, 100, 80]), (0, [10, 30, 20])):  # of 100 each
+        fake.add_run(resolve("cora", "non-overlapping", 3, "local", seed), correct)
+    fake.add_run(resolve("cora", "non-overlapping", 3, "local", 2), None, state="failed")
+    (part,) = cell(MergedSource(fake, []), "cora/non-overlapping/3/local")
+    stored = fake.runs().set_index("seed")
+    assert [(run["seed"], run["state"], run["test"]) for run in part.runs] == [
+        (0, "done", 20.0),
+        (1, "done", 90.0),
+        (2, "failed", None),
+    ]
+    for run in part.runs:
+        row = stored.loc[run["seed"]]
+        assert (run["spec_hash"], run["partition_hash"]) == (row["spec_hash"], row["partition_hash"])
+
+
 def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
     fake = MemoryStore()
     areas = {
@@ -109,7 +127,7 @@ def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
 )
 def test_names_that_are_no_cell(name: str, message: str) -> None:
     with pytest.raises(RequestError, match=message):
-        cell(database().runs().assign(origin=""), name)
+        cell(MergedSource(database(), []), name)
 
 
 @pytest.mark.slow
