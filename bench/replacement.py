@@ -12,13 +12,13 @@ from pathlib import Path
 from bench.errors import RequestError
 
 
-def check_folder(out: Path) -> None:
+def check_folder(out: Path, option: str = "--out") -> None:
     """Raises ``RequestError`` unless ``out`` is a folder, or absent where one can be made."""
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise RequestError(f"--out {out}: expected a folder, this is something else")
+        raise RequestError(f"{option} {out}: expected a folder, this is something else")
     place = next(folder for folder in out.absolute().parents if folder.exists())
     if not (place.is_dir() and os.access(place, os.W_OK)):
-        raise RequestError(f"--out {out}: cannot write there: {place} is no folder that can be written")
+        raise RequestError(f"{option} {out}: cannot write there: {place} is no folder that can be written")
 
 
 def unfinished_files(path: Path) -> Iterable[Path]:

@@ -7,7 +7,8 @@ wrong is a ``RequestError`` with the nearest valid name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -154,3 +155,55 @@ def resolve(
         attack=attack,
         newcomers=newcomers,
     )
+
+
+def check_fit(specs: Iterable[RunSpec]) -> None:
+    """Refuse methods and data sets that were asked for by name and do not fit: a method that runs on none of
+    the data sets, or one that none of the methods runs on. In a grid such runs are not applicable.
+
+    Raises:
+        RequestError: what runs on which data.
+    """
+    by_fit: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    for spec in specs:
+        is_fit = DATASETS.named(spec.dataset).family in METHODS.named(spec.method).families
+        by_fit[is_fit].add((spec.method, spec.dataset))
+    methods, datasets = ({pair[place] for pair in by_fit[True]} for place in (0, 1))
+    for method, dataset in sorted(by_fit[False]):
+        if method not in methods or dataset not in datasets:
+            families = " and ".join(METHODS.named(method).families)
+            raise RequestError(
+                f"{method} runs on {families} data, but {dataset} is {DATASETS.named(dataset).family} data: "
+                "'bench methods' lists methods by their data"
+            )
+
+
+def check_clients(specs: Iterable[RunSpec], roots: tuple[Path, ...]) -> None:
+    """Refuse numbers of clients that a scenario does not give, as far as that is known before any are drawn:
+    samples of parts, groups, and clients that were published for a data set that is at hand.
+
+    Raises:
+        RequestError: which numbers there are.
+    """
+    from bench.federation import cache
+    from bench.federation.prepared import prepare
+    from bench.sources import Sources
+
+    for key in dict.fromkeys(spec.federation_key for spec in specs):
+        data = DATASETS.named(key.dataset)
+        scenario = scenarios.find(key.scenario, key.dataset, data.family)
+        sources = Sources(roots, download=False)
+        if any(sources.at_hand(file) is None for file in data.files):
+            continue
+        try:
+            scenario.groups(key.clients)
+            if key.clients % scenario.samples:
+                raise RequestError(
+                    f"scenario {key.scenario}: expected a multiple of {scenario.samples} clients, got "
+                    f"{key.clients}"
+                )
+            if scenario.papers_own and data.family == "graph":
+                scenario.draw(prepare(key.dataset, roots, False).data, key.clients, *key[3:])
+        except RequestError:
+            if not cache.imported_path(key, prepare(key.dataset, roots, False).checksum).exists():
+                raise

@@ -64,7 +64,7 @@ def tune(
     roots = paths.data_roots(data_root)
 
     from bench.grids import expand, requested_grid
-    from bench.resolve import parse_overrides
+    from bench.resolve import check_clients, check_fit, parse_overrides
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep.plan import Estimator, data_at_hand
@@ -73,6 +73,10 @@ def tune(
     from bench.tune.search import opened_searches
     from bench.tune.tuning import check_request, tunings
 
+    if plots is not None:
+        from bench.tune.plots import check
+
+        check(plots)
     seeds = check_request(trials, filters.seed)
     choice = filters.of_grid()
     # One partition is tuned on, that of protocol.partition_seed, also where a grid has one a seed.
@@ -80,6 +84,10 @@ def tune(
     check_study(base)
     base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
+    specs = [run.spec for run in runs if run.spec]
+    if grid is None:
+        check_fit(specs)
+    check_clients(specs, roots)
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"

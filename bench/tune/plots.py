@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from optuna.importance import PedAnovaImportanceEvaluator
 from optuna.visualization import matplotlib as visualization
 
 from bench.errors import RequestError
+from bench.replacement import check_folder
 from bench.tune.proposals import rebuilt
 from bench.tune.record import Trial
 from bench.tune.tuning import Tuning
@@ -26,8 +28,24 @@ WIDTH, HEIGHT, PER_PARAMETER = 7.0, 4.0, 3.0
 BEST = 0.25
 """Share of the trials that count as the best ones where importance is asked for."""
 
+FILE = re.compile(r".+-(trials\.csv|(history|slice|importance)\.(pdf|png))")
+"""What the files are called."""
+
 LEAST = 8
 """Trials from which on importance is computed: two of them are the best quarter then."""
+
+
+def check(folder: Path) -> None:
+    """Raises ``RequestError`` unless ``folder`` is absent, or a folder in which only such figures lie."""
+    check_folder(folder, "--plots")
+    names = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    foreign_names = [name for name in names if not FILE.fullmatch(name)]
+    if foreign_names:
+        ending = f" and {len(foreign_names) - 1} more" if len(foreign_names) > 1 else ""
+        raise RequestError(
+            f"--plots {folder}: no figure of a search is {foreign_names[0]}{ending}: name another folder, or "
+            "move that away"
+        )
 
 
 def draw(searches: Iterable[tuple[Tuning, Sequence[Trial]]], folder: Path) -> list[Path]:

@@ -92,6 +92,12 @@ def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, me
 def test_figures_and_the_dashboards_file_show_the_trials(home: Path, tmp_path: Path, bench: Bench) -> None:
     assert bench(LOCAL).code == 0
     before = sorted(home.rglob("*"))
+    (tmp_path / "notes.txt").touch()
+    refused = bench(LOCAL, f"--plots {tmp_path}")
+    assert refused.refused
+    assert "no figure of a search is" in refused.err
+    assert {path.suffix for path in tmp_path.glob("*")} <= {"", ".txt"}, "nothing was drawn"
+    assert bench(LOCAL, f"--plots {tmp_path / 'plots'}").code == 0
     code, out, _ = bench(LOCAL, f"--plots {tmp_path / 'plots'} --optuna {tmp_path / 'searches.log'}")
     assert code == 0
     stem = "local-cora-non-overlapping-3"
