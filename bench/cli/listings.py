@@ -1,4 +1,4 @@
-"""``bench datasets``, ``bench grids`` and ``bench methods``: what there is to ask for."""
+"""``bench datasets``, ``scenarios``, ``grids`` and ``methods``: what there is to ask for."""
 
 from __future__ import annotations
 
@@ -55,6 +55,47 @@ def datasets(*, data_root: DataRoot = None, as_json: AsJson = False) -> None:
         f"{len(rows)} data sets, {count} not at hand"
         + ("; bench data fetch -d NAME gets one" if count else "")
     )
+
+
+TAKEN = {
+    "case-study": "multiples of 5",
+    "pathological": "multiples of 5",
+    "pathological-distinct": "multiples of 5",
+    "pathological-released": "multiples of 5",
+    "published": "5, 10, 20",
+}
+"""Numbers of clients that scenarios take on the suite's data sets, where it is not any, nor ``samples``."""
+
+
+def scenarios(*, as_json: AsJson = False) -> None:
+    """List the scenarios: how each spreads a data set over clients, and which numbers of clients it takes.
+
+    A number at the end of a name is an example. 'bench datasets --json' says which of them suit a data set.
+    """
+    from bench.federation.scenario import SCENARIOS
+
+    rows: list[dict[str, Any]] = []
+    for name, kind in SCENARIOS.all().items():
+        meaning = " ".join(_description(kind).split("\n\n")[0].split())
+        samples = f"multiples of {kind.samples}" if kind.samples > 1 else "any"
+        rows += [
+            {
+                "name": f"{name}{parameter}",
+                "families": list(kind.families),
+                "clients": TAKEN.get(name, samples),
+                "summary": re.sub(r" \(facts [^)]*\)|`", "", meaning),
+            }
+            for parameter in kind.parameters
+        ]
+    if as_json:
+        print(json.dumps(rows, indent=1))
+        return
+    families: dict[str, list[list[str]]] = {}
+    for row in rows:
+        entry = [row["name"], row["clients"], row["summary"]]
+        families.setdefault(f"{_families(row['families'])} data", []).append(entry)
+    console().print(table(("scenario", "clients", "what"), families, whole={"scenario", "clients"}))
+    say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
 
 
 def grids(*, as_json: AsJson = False) -> None:
@@ -114,7 +155,7 @@ def _row(kind: type[Method]) -> dict[str, Any]:
     }
 
 
-def _description(kind: type[Method]) -> str:
+def _description(kind: type) -> str:
     return inspect.cleandoc(vars(kind).get("__doc__") or "")
 
 

@@ -31,6 +31,7 @@ for name, place, summary in (
     ("leaderboard", "leaderboard:app", "Write the results as a site, or serve it."),
     ("methods", "listings:methods", "List the methods, or describe one with its hyper-parameters."),
     ("datasets", "listings:datasets", "List the data sets, and say which are at hand."),
+    ("scenarios", "listings:scenarios", "List the scenarios, and the numbers of clients that they take."),
     ("grids", "listings:grids", "List the grids that come with the suite."),
     ("runs", "runs:app", "List runs, show one, say what runs now, save trained models."),
     ("export", "bundles:export", "Write results as a bundle of files that others can read."),
@@ -60,7 +61,7 @@ NEAR = 0.8
 
 
 def _unknown_option(error: cyclopts.UnknownOptionError) -> str:
-    """What is wrong with an option that a command has not: the one that is meant, or the setting of that name."""
+    """That a command has no such option, with the option that is meant or the setting of that name."""
     option = (error.token.keyword or error.token.value).partition("=")[0]
     names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
     if matches := difflib.get_close_matches(option, names, n=1, cutoff=NEAR):

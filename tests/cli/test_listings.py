@@ -1,15 +1,22 @@
-"""``bench datasets``, ``bench grids`` and ``bench methods``: lists, and all that is known of one method."""
+"""``bench datasets``, ``scenarios``, ``grids`` and ``bench methods``: lists, and all that is known of one method."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from federation_toys import random_hypergraph, random_images
 
 from bench import registry
 from bench.dataset import DATASETS, Dataset
 from bench.engine.methods import METHODS
+from bench.errors import RequestError
+from bench.federation.prepared import prepare
+from bench.federation.scenarios import forms, parse
 from bench.grids import grid_names, load_grid
 from bench.methods.fedprox import FedProx
 from bench.sources import RawFile
@@ -122,3 +129,36 @@ def test_a_method_of_ones_own_is_there_and_an_unknown_one_is_refused(
     assert "no hyper-parameters" in described.out
     assert refused.refused
     assert "did you mean 'fedprox'?" in refused.err
+
+
+ROLES = (40.0, 30.0, 30.0)
+
+
+def test_scenarios_take_the_numbers_of_clients_that_they_say(bench: Bench) -> None:
+    """Drawn from data of the right family: the numbers up to 20 that each takes."""
+    rows = json.loads(bench("scenarios --json").out)
+    assert {row["name"] for row in rows} == set(forms())
+    images = random_images(items=4000)
+    data = {
+        "graph": prepare("cora").data,
+        "hypergraph": random_hypergraph(),
+        "images": replace(images, labels=np.arange(4000) % 10, classes=10),
+    }
+    for row in rows:
+        taken = []
+        for clients in range(1, 21):
+            with suppress(RequestError):
+                parse(row["name"]).draw(data[row["families"][0]], clients, 0, ROLES)
+                taken.append(clients)
+        assert row["clients"] == {
+            (5, 10, 15, 20): "multiples of 5",
+            (5, 10, 20): "5, 10, 20",
+        }.get(tuple(taken), "any"), row["name"]
+        assert row["clients"] != "any" or set(taken) >= {1, 2, 3, 7, 10}
+
+
+def test_the_list_of_scenarios_fits_80_columns(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = bench("scenarios").out
+    assert "published" in out
+    assert max(map(len, out.splitlines())) <= 80

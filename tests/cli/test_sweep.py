@@ -134,6 +134,12 @@ def test_a_wrong_request_writes_no_database(home: Path, bench: Bench, words: str
     assert not (home / "bench.db").exists()
 
 
+def test_of_several_methods_and_data_sets_some_may_not_fit(bench: Bench) -> None:
+    ended = bench("sweep -d cora -d cifar10-sample -m local -m fedpub --dry-run --devices cpu")
+    assert ended.code == 0
+    assert "4 runs" in ended.out
+
+
 def test_a_grid_of_a_study_that_does_not_exist_is_refused(home: Path, bench: Bench, tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text(
