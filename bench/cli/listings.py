@@ -57,11 +57,14 @@ def datasets(*, data_root: DataRoot = None, as_json: AsJson = False) -> None:
     )
 
 
+SHARDS = "multiples of 5; of 10 classes, of 2"
+"""So many clients cut every class into equal shards."""
+
 TAKEN = {
     "case-study": "multiples of 5",
-    "pathological": "multiples of 5",
-    "pathological-distinct": "multiples of 5",
-    "pathological-released": "multiples of 5",
+    "pathological": SHARDS,
+    "pathological-distinct": SHARDS,
+    "pathological-released": SHARDS,
     "published": "5, 10, 20",
 }
 """Numbers of clients that scenarios take on the suite's data sets, where it is not any, nor ``samples``."""
@@ -94,7 +97,7 @@ def scenarios(*, as_json: AsJson = False) -> None:
     for row in rows:
         entry = [row["name"], row["clients"], row["summary"]]
         families.setdefault(f"{_families(row['families'])} data", []).append(entry)
-    console().print(table(("scenario", "clients", "what"), families, whole={"scenario", "clients"}))
+    console().print(table(("scenario", "clients", "what"), families, whole={"scenario"}))
     say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
 
 
