@@ -53,7 +53,7 @@ def compare(
     from bench import compare as comparison
     from bench.contract.checks import check
     from bench.engine.methods import METHODS
-    from bench.report import compare_summary, folder
+    from bench.report import folder, ranking_views
     from bench.report.report import build
     from bench.report.request import Request
     from bench.report.terminal import rich_table
@@ -112,13 +112,13 @@ def compare(
         studies = {**STUDIES.all(), its_study.name: with_method}
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"
-    screen.print(rich_table(compare_summary.table(its_study, standings, title)))
+    screen.print(rich_table(ranking_views.standings_table(its_study, standings, title)))
     if len(standings) <= TASKS_IN_FULL:
         for standing in standings:
-            screen.print(rich_table(compare_summary.others_table(its_study, ranks, method, standing)))
+            screen.print(rich_table(ranking_views.others_table(its_study, ranks, method, standing)))
     ranking = f"{its_study.name}/ranking"
     for line in (
-        *compare_summary.sentences(its_study, ranks, method, standings),
+        *ranking_views.standing_sentences(its_study, ranks, method, standings),
         f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, {ranking}/table.md says how they "
         "were tested.",
     ):

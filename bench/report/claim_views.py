@@ -12,8 +12,8 @@ from statistics import fmean
 import pandas as pd
 
 from bench.grids.experiment import Point
-from bench.report.captions import conditions, origins
-from bench.report.table import Document, Table, listing
+from bench.report.captions import Document, statistic
+from bench.report.table import Table, listing
 from bench.statistics.paired import KEYS, side_by_side
 from bench.statistics.summary import Interval, t_interval
 from bench.studies.cells import Cell, Cells
@@ -23,7 +23,7 @@ from bench.studies.ranking import scores
 from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.wording import label, read_as, signed
+from bench.studies.wording import label, signed
 
 HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "can't be told", "not measured"
 """Answers to a claim."""
@@ -31,8 +31,8 @@ HOLDS, FAILS, OPEN, UNMEASURED = "holds", "does not hold", "can't be told", "not
 ROUNDING = 1e-9
 """By how much numbers that are the same may differ as binary fractions."""
 
-RECORDS = ("claim", "table", "place", "first", "second", "difference", "low", "high", "units", "published")
-"""Columns of the differences as numbers, but for the answer."""
+MOST_NAMED = 3
+"""Lines of a side that a table names; more are counted."""
 
 Side = tuple[Cell, ...]
 
@@ -275,14 +275,15 @@ def _list(answers: Sequence[Answer], grids: Mapping[str, str]) -> Table:
     rows = []
     for number, answer in enumerate(answers, 1):
         source = f" ({answer.claim.source})" if answer.claim.source else ""
-        rows.append((f"{number}. {answer.claim.text}{source}", (answer.verdict, _difference(answer, grids))))
-    return listing("claims", "Claims", "Claim", ("Answer", "Difference"), rows)
+        texts = {"Answer": answer.verdict, "Difference": _difference(answer, grids)}
+        rows.append((f"{number}. {answer.claim.text}{source}", texts))
+    return listing("claims", "Claims", "Claim", rows)
 
 
-def _titles(side: Side, limit: int = 3) -> str:
-    """A few names, or how many there are."""
+def _titles(side: Side, limit: int | None = None) -> str:
+    """The names of lines, or how many there are where a limit is passed."""
     titles = list(dict.fromkeys(cell.title for cell in side))
-    return ", ".join(titles) if len(titles) <= limit else f"{len(titles)} lines"
+    return ", ".join(titles) if limit is None or len(titles) <= limit else f"{len(titles)} lines"
 
 
 def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
@@ -291,25 +292,34 @@ def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
     for number, answer in enumerate(answers, 1):
         for finding in answer.findings:
             low, high = finding.interval or (None, None)
-            sides = [_titles(side, len(side)) for side in (finding.first, finding.second)]
-            units = len(finding.differences)
-            names = (answer.claim.text, finding.table, finding.place, *sides)
-            numbers = (finding.difference, low, high, units, finding.published)
-            records.append((*names, *numbers, finding.answer))
-            texts = (
-                finding.answer,
-                _number(answer.claim, finding.difference),
-                _interval(finding),
-                str(units),
-                _number(answer.claim, finding.published),
-                _titles(finding.first),
-                _titles(finding.second) or "-",
+            records.append(
+                {
+                    "claim": answer.claim.text,
+                    "table": finding.table,
+                    "place": finding.place,
+                    "first": _titles(finding.first),
+                    "second": _titles(finding.second),
+                    "difference": finding.difference,
+                    "low": low,
+                    "high": high,
+                    "units": len(finding.differences),
+                    "published": finding.published,
+                    "answer": finding.answer,
+                }
             )
+            texts = {
+                "Answer": finding.answer,
+                "Difference": _number(answer.claim, finding.difference),
+                "95 % interval": _interval(finding),
+                "Units": str(len(finding.differences)),
+                "Published": _number(answer.claim, finding.published),
+                "First": _titles(finding.first, MOST_NAMED),
+                "Second": _titles(finding.second, MOST_NAMED) or "-",
+            }
             if not (finding.differences.empty and isnan(finding.published)):
                 rows.append((f"{number}. {finding.place}", texts))
-    columns = ("Answer", "Difference", "95 % interval", "Units", "Published", "First", "Second")
-    table = listing("differences", "Differences, place by place", "Place", columns, rows)
-    return table, pd.DataFrame(records, columns=[*RECORDS, "answer"])
+    table = listing("differences", "Differences, place by place", "Place", rows)
+    return table, pd.DataFrame(records)
 
 
 def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: Results) -> Document | None:
@@ -327,12 +337,9 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
     if not findings:
         return None
     cells = [cell for finding in findings for cell in (*finding.first, *finding.second)]
-    groups = {id(cell.group): cell.group for cell in cells if cell.group}
     caption = (
-        read_as(study, study.primary),
         "A claim holds at a place where the 95 % interval of the difference lies above zero, or in the range "
         "that it names, does not hold where it lies outside, and can't be told else.",
-        *conditions(study, groups.values()),
     )
     fine_print = (
         "Lines of another stage are read as their tables say.",
@@ -345,7 +352,6 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
         "that makes the majority. 'To run': the grids that would measure it.",
         "'Reduced': runs with less data and fewer rounds than the paper's, which speak of order alone.",
         *group.remarks,
-        *origins(study, groups.values(), results),
     )
     grids = {table.experiment.name: table.experiment.grid or ", ".join(study.grids) for table in experiments}
     table, (details, records) = _list(answers, grids), _differences(answers)
@@ -354,14 +360,18 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
     words = {FAILS: fails, OPEN: OPEN, UNMEASURED: UNMEASURED}
     counts = [f"{verdicts.count(HOLDS)} of {len(answers)} hold"]
     counts += [f"{verdicts.count(verdict)} {word}" for verdict, word in words.items() if verdict in verdicts]
-    return Document(
-        name=f"{study.name}_{group.name}",
-        title=f"{study.title}: {group.title}",
-        caption=caption,
+    document = statistic(
+        study,
+        group.name,
+        group.title,
+        cells,
+        results,
+        caption,
+        fine_print,
         views=(table,),
         details=(details,),
         printed=(table,),
-        fine_print=fine_print,
         headline=f"{group.title}: {', '.join(counts)}.",
         records={"differences": records},
     )
+    return replace(document, cells=())  # they stand in the documents of their experiments

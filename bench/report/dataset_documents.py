@@ -14,7 +14,8 @@ from itertools import groupby
 import pandas as pd
 from scipy.special import stdtrit
 
-from bench.report.table import Document, listing
+from bench.report.captions import Document
+from bench.report.table import listing
 from bench.studies.dataset_tables import SHARES, Statistic
 from bench.studies.published import Published, published
 from bench.studies.study import Study
@@ -84,12 +85,12 @@ def dataset_document(study: Study) -> Document | None:
             our_value = match.measured if match else None
             place = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
             difference = None if our_value is None or not value.mean else 100 * (our_value / value.mean - 1)
-            texts = (
-                "-" if our_value is None else _text(our_value, value.metric),
-                _text(value.mean, value.metric),
-                "-" if difference is None else f"{difference:+.1f} %",
-                verdict,
-            )
+            texts = {
+                "Measured": "-" if our_value is None else _text(our_value, value.metric),
+                "Published": _text(value.mean, value.metric),
+                "Difference": "-" if difference is None else f"{difference:+.1f} %",
+                "Verdict": verdict,
+            }
             title = study.title_of(match.dataset if match else value.dataset)
             rows.append((f"{title}, {place}, {value.metric.replace('_', ' ')}", texts))
             records.append(
@@ -106,9 +107,8 @@ def dataset_document(study: Study) -> Document | None:
                     "verdict": verdict,
                 }
             )
-        heads = ("Measured", "Published", "Difference", "Verdict")
         name = f"{paper}_{table}".lower().replace(" ", "_")
-        views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", heads, rows))
+        views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", rows))
     name = f"{study.name}_datasets"
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "

@@ -10,9 +10,10 @@ from pathlib import PurePosixPath
 import pandas as pd
 
 from bench.pages.grades import GRADES
+from bench.report.captions import Document
 from bench.report.printout import Score
 from bench.report.reproduction import judged_cells
-from bench.report.table import Document, Table
+from bench.report.table import Table
 from bench.studies.cells import Cells
 from bench.studies.published import published
 from bench.studies.ranking import Ranking

@@ -1,25 +1,29 @@
-"""The ranking of a study's methods as a document: paired tests in every task, and ranks over tasks."""
+"""The ranking of a study's methods as a document: paired tests in every task, and ranks over tasks; and where
+one method stands among them, the summary of ``bench compare``.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, dataclass
 
 import pandas as pd
 
 from bench.figures import style
 from bench.figures.layout import Figure, Mark
 from bench.figures.plots import Ranks
-from bench.report.captions import conditions, origins
-from bench.report.table import Document, Entry, Table, listing, pivot
-from bench.statistics.paired import ALPHA, REGION, Comparison
+from bench.report.captions import Document, statistic
+from bench.report.table import Entry, Table, listing, pivot
+from bench.statistics.paired import ALPHA, REGION, Comparison, Verdict
 from bench.statistics.summary import DRAWS, LEAST, SEED
-from bench.studies.groups import Group
+from bench.studies.cells import Cell
+from bench.studies.groups import Aggregate, Group
+from bench.studies.measures import BELOW_BASELINE
 from bench.studies.ranking import Ranking, Task, cell_groups
 from bench.studies.results import Results
 from bench.studies.study import Study
-from bench.studies.wording import gap, interval, number, read_as, signed
+from bench.studies.wording import gap, interval, number, ranges, signed, with_std
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""
@@ -27,21 +31,20 @@ MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no t
 
 def ranking_table(study: Study, ranking: Ranking) -> Table:
     """Every method with numbers, in the order of the ranking."""
-    columns = ("Group", "Mean rank", "95 % interval", "Tasks", f"Minus {study.title_of(study.baseline)}")
-    rows = (
-        (
-            row["title"],
-            (
-                number(row["group"], "d"),
-                Entry(f"{row['rank']:.2f}", 1 if row["group"] == 1 else 0),
-                interval(row["low"], row["high"]),
-                f"{row['tasks']}/{ranking.planned_tasks[row['method']]}",
-                "-" if pd.isna(row["minus_baseline"]) else gap(row["minus_baseline"]),
-            ),
-        )
-        for row in ranking.table.to_dict("records")
-    )
-    return listing("ranking", "Ranking over tasks", "Method", columns, rows)
+    rows = []
+    for row in ranking.table.to_dict("records"):
+        minus_baseline = row["minus_baseline"]
+        entries: dict[str, Entry | str] = {
+            "Group": number(row["group"], "d"),
+            "Mean rank": Entry(f"{row['rank']:.2f}", 1 if row["group"] == 1 else 0),
+            "95 % interval": interval(row["low"], row["high"]),
+            "Tasks": f"{row['tasks']}/{ranking.planned_tasks[row['method']]}",
+            f"Minus {study.title_of(study.baseline)}": "-"
+            if pd.isna(minus_baseline)
+            else gap(minus_baseline),
+        }
+        rows.append((row["title"], entries))
+    return listing("ranking", "Ranking over tasks", "Method", rows)
 
 
 def _groups_table(study: Study, ranking: Ranking) -> Table:
@@ -123,25 +126,19 @@ def pair_tables(study: Study, ranking: Ranking) -> tuple[Table, ...]:
     return (*views, *(_task_pairs(study, ranking, task) for task in ranking.tasks))
 
 
-def _caption(study: Study, ranking: Ranking) -> tuple[str, ...]:
+def _caption(ranking: Ranking) -> str:
     over_tasks = (
         ""
         if ranking.comparisons
         else f"No test over tasks: fewer than {LEAST} of them, or than two methods that have them all. "
     )
     return (
-        read_as(study, study.primary),
         f"{len(ranking.tasks)} tasks; intervals by bootstrap over tasks and runs. {over_tasks}Group 1 holds "
-        "the best method and all that are not significantly worse: only together they are first.",
-        *conditions(study, _runs(ranking)),
+        "the best method and all that are not significantly worse: only together they are first."
     )
 
 
-def _runs(ranking: Ranking) -> list[Group]:
-    return [cell.group for task in ranking.tasks for cell in task.cells.values() if cell.group]
-
-
-def _fine_print(study: Study, ranking: Ranking, results: Results) -> tuple[str, ...]:
+def _fine_print(study: Study, ranking: Ranking) -> tuple[str, ...]:
     tests = "; ".join(f"{task.label(study)}: {_tests(task.comparisons)}" for task in ranking.tasks)
     return (
         "Every rank is over the tasks that the method has, among the methods measured there, ties sharing "
@@ -159,7 +156,6 @@ def _fine_print(study: Study, ranking: Ranking, results: Results) -> tuple[str, 
         f"Better (>) or worse (<): corrected p below {ALPHA:g} and a mean difference of more than {REGION:g} "
         f"points. Equivalent (=): the 95 % interval lies within ±{REGION:g} points. Undecided (?): neither; "
         "with few units many are.",
-        *origins(study, _runs(ranking), results),
     )
 
 
@@ -205,7 +201,7 @@ def pairs_record(ranking: Ranking) -> pd.DataFrame:
     )
 
 
-def _figure(study: Study, ranking: Ranking, name: str) -> Figure | None:
+def _figure(study: Study, ranking: Ranking) -> Figure | None:
     """Ranks with their intervals; None of a single task."""
     if len(ranking.tasks) < 2:
         return None
@@ -220,26 +216,181 @@ def _figure(study: Study, ranking: Ranking, name: str) -> Figure | None:
         "not told apart by the paired tests."
     )
     heading = f"{study.title}: mean rank over {some}{count} tasks"
-    return Figure(f"{name}_ranks", caption, (Ranks("", data, marks, task_count=count),), heading)
+    return Figure(
+        f"{study.name}_ranking_ranks", caption, (Ranks("", data, marks, task_count=count),), heading
+    )
 
 
 def ranking_document(study: Study, ranking: Ranking, results: Results) -> Document:
     """The document of a study's ranking."""
-    name = f"{study.name}_ranking"
     views = tables(study, ranking)
-    figure = _figure(study, ranking, name)
+    figure = _figure(study, ranking)
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
     methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned_tasks))[columns]
-    return Document(
-        name=name,
-        title=f"{study.title}: Ranking of methods",
-        caption=_caption(study, ranking),
+    return statistic(
+        study,
+        "ranking",
+        "Ranking of methods",
+        [cell for task in ranking.tasks for cell in task.cells.values()],
+        results,
+        caption=(_caption(ranking),),
+        fine_print=_fine_print(study, ranking),
         notes=_notes(study, ranking),
         views=views,
         details=pair_tables(study, ranking),
         printed=views[:1] if len(ranking.tasks) > 1 else views[1:],
-        cells=tuple(cell for task in ranking.tasks for cell in task.cells.values()),
-        fine_print=_fine_print(study, ranking, results),
         figures=(figure,) if figure else (),
         records={"methods": methods, "pairs": pairs_record(ranking)},
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A method in one task. ``pairs`` are its comparisons with every other method, itself first.
+
+    ``clients_below`` is the mean number of clients below the baseline, where there is one.
+    """
+
+    task: Task
+    cell: Cell
+    accuracy: Aggregate
+    group: Group
+    pairs: dict[str, Comparison]
+    clients_below: float | None
+
+    @property
+    def rank(self) -> int:
+        """Its place by mean accuracy; equal means share the better one."""
+        return self.places[self.cell.method]
+
+    @property
+    def places(self) -> dict[str, int]:
+        """Every method's place, the best first."""
+        means = self.task.means
+        ranks = {method: 1 + sum(other > mean for other in means.values()) for method, mean in means.items()}
+        return dict(sorted(ranks.items(), key=lambda item: item[1]))
+
+    @property
+    def best_other(self) -> str:
+        """The other method of highest mean."""
+        return max(self.pairs, key=lambda method: self.task.means[method])
+
+    def common_seeds(self, other_method: str) -> tuple[int, ...]:
+        """The seeds of both methods, on which they are compared."""
+        other_seeds = set(self.task.cells[other_method].seeds)
+        return tuple(seed for seed in self.cell.seeds if seed in other_seeds)
+
+    @property
+    def tests(self) -> int:
+        """Number of methods that it was tested against."""
+        return sum(pair.verdict != "no test" for pair in self.pairs.values())
+
+    def against(self, verdict: Verdict) -> list[str]:
+        """The methods of which the test says that it is better, worse, ... than they are."""
+        return [method for method, pair in self.pairs.items() if pair.verdict == verdict]
+
+
+def standings(study: Study, ranking: Ranking, method: str, results: Results) -> list[Standing]:
+    """The method in every task that it has numbers of."""
+    all_standings = []
+    for task in ranking.tasks:
+        cell = task.cells.get(method)
+        if cell and cell.measured and cell.group:
+            comparisons = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
+            pairs = {pair.second: pair for pair in comparisons if pair.first == method}
+            below_counts = BELOW_BASELINE.of(cell.read(results, study.average))
+            mean_below = Aggregate(below_counts).mean if below_counts else None
+            all_standings.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
+    return all_standings
+
+
+def standings_table(study: Study, all_standings: list[Standing], title: str) -> Table:
+    """One row a task, in 80 columns.
+
+    Better / worse count the methods that it is significantly better and worse than, of those it was tested
+    against; Below the clients below the baseline; s and MB what a run takes and exchanges.
+    """
+    below_heading = f"Below\n{study.title_of(study.baseline)}"
+    rows = []
+    for standing in all_standings:
+        column, group = standing.task.column, standing.group
+        better_count, worse_count = len(standing.against("better")), len(standing.against("worse"))
+        texts = {
+            "Test": with_std(standing.accuracy.mean, standing.accuracy.std),
+            "Place": f"{standing.rank}/{len(standing.task.means)}",
+            "Better /\nworse": f"{better_count}/{worse_count} of {standing.tests}",
+            below_heading: number(standing.clients_below, ".1f"),
+            "s": f"{group.seconds:.1f}",
+            "MB": f"{group.megabytes:.0f}",
+        }
+        place = " ".join(filter(None, (column.scenario, str(column.clients), standing.task.point)))
+        rows.append((place, texts))
+    return listing("standing", title, "Task", rows)
+
+
+def others_table(study: Study, ranking: Ranking, method: str, standing: Standing) -> Table:
+    """The method among all others of a task, the best first, in 80 columns.
+
+    Ahead by is what the method has over each of them on the seeds and clients of both, with its verdict.
+    """
+    rows = []
+    for other_method, place in standing.places.items():
+        cell, pair = standing.task.cells[other_method], standing.pairs.get(other_method)
+        assert cell.measured
+        texts = {
+            "Place": str(place),
+            "Test": with_std(cell.measured.mean, cell.measured.std),
+            "Seeds": ranges(cell.seeds),
+            "Ahead by,\nsame seeds": "-" if pair is None or pair.difference is None else gap(pair.difference),
+            "Verdict": pair.verdict if pair else "-",
+        }
+        rows.append((ranking.titles[other_method], texts))
+    title = f"{standing.task.label(study)}: {ranking.titles[method]} among the others"
+    return listing("others", title, "Method", rows)
+
+
+def standing_sentences(
+    study: Study, ranking: Ranking, method: str, all_standings: list[Standing]
+) -> list[str]:
+    """What the method has over the best other one, and who it is significantly better and worse than, by
+    task; and its place over several tasks.
+    """
+    lines = []
+    for standing in all_standings:
+        place = standing.task.label(study)
+        lines.append(f"{place}: {_against_best(standing, ranking)}.")
+        verdicts: tuple[Verdict, ...] = ("better", "worse")
+        for verdict in verdicts:
+            if other_methods := standing.against(verdict):
+                titles = ", ".join(ranking.titles[other_method] for other_method in other_methods)
+                lines.append(f"{place}: significantly {verdict} than {titles}.")
+    if len(all_standings) > 1:
+        lines.append(_overall(ranking, method, len(all_standings)))
+    return lines
+
+
+def _against_best(standing: Standing, ranking: Ranking) -> str:
+    pair, rival = (
+        standing.pairs[standing.best_other],
+        f"{ranking.titles[standing.best_other]}, the best other",
+    )
+    if pair.difference is None:
+        return f"no seeds and partitions in common with {rival}: no test"
+    seeds = standing.common_seeds(standing.best_other)
+    text = f"{gap(pair.difference)} points against {rival}"
+    if seeds != standing.cell.seeds or seeds != standing.task.cells[standing.best_other].seeds:
+        text += f", on the seeds of both, {ranges(seeds)}"
+    if pair.interval is None or pair.p is None or pair.corrected is None:
+        return f"{text} ({pair.units} {pair.unit}): no test"
+    low, high = map(gap, pair.interval)
+    test_text = f"95 % interval {low} to {high}, p {pair.p:.2g}, corrected {pair.corrected:.2g}"
+    return f"{text} ({test_text}, {pair.units} {pair.unit}s): {pair.verdict}"
+
+
+def _overall(ranking: Ranking, method: str, tasks: int) -> str:
+    row = ranking.table.set_index("method").loc[method]
+    text = (
+        f"Over {tasks} tasks: mean rank {row['rank']:.2f} of {len(ranking.methods)} "
+        f"(95 % interval {row['low']:.2f} to {row['high']:.2f})"
+    )
+    return f"{text}, group of ties {ranking.groups[method]}." if method in ranking.groups else f"{text}."

@@ -14,16 +14,16 @@ from bench.figures.layout import Figure
 from bench.grids import load_grid
 from bench.metric_names import ACCURACY
 from bench.replacement import replacing_folder
-from bench.report import folder, page, render, tables, terminal
+from bench.report import folder, page, render, tables
+from bench.report.captions import Document
 from bench.report.claim_views import claims
 from bench.report.dataset_documents import dataset_document
 from bench.report.parts import Part, scores, sentences, verdict_counts
-from bench.report.printout import PrintedStudy, Printout
+from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
 from bench.report.request import Request
 from bench.report.spread import spread
-from bench.report.table import Document
 from bench.report.tuning import tuning
 from bench.studies import frame as frames
 from bench.studies.cells import Cells, Selection
@@ -37,6 +37,9 @@ from bench.studies.settings import Column
 from bench.studies.source import OWN, Source
 from bench.studies.study import Study
 from bench.tune.apply import Configurations
+
+ROOM = 24
+"""Lines that a report's only table may take to be printed without being asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,7 +300,7 @@ def _printout(
             len(_run_origins(part.documents)),
             part.sentences,
             part.scores,
-            {document.name: terminal.printed_document(document) for document in part.documents},
+            {document.name: printed_document(document) for document in part.documents},
         )
         for part in parts
     }
@@ -305,6 +308,14 @@ def _printout(
     shipped_runs = Counter(sorted(origin for origin in _run_origins(documents).values() if origin != OWN))
     figures = sum(len(document.figures) for document in documents)
     return Printout(studies, unrun_names, columns_outside_tables, dict(shipped_runs), figures)
+
+
+def printed_document(document: Document) -> PrintedDocument:
+    """What a terminal shows of a document."""
+    notes = document.notes if any(cell.group for cell in document.cells) else ()
+    lines = sum(len(table.rows) + 4 for table in document.printed) + len(notes)
+    is_short = 0 < lines <= ROOM and bool(document.primary_cells)
+    return PrintedDocument(document.title, document.printed, notes, is_short)
 
 
 def _run_origins(documents: Iterable[Document]) -> dict[int, str]:

@@ -10,8 +10,8 @@ from itertools import product
 import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
-from bench.report.captions import LEGEND, conditions, origins
-from bench.report.table import Document, Table, listing
+from bench.report.captions import LEGEND, Document, statistic
+from bench.report.table import Table, listing
 from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.frame import frame
@@ -29,7 +29,6 @@ from bench.studies.verdicts import (
     grade,
     weigh,
 )
-from bench.studies.wording import read_as
 
 NO_TABLE = "no table here"
 """Stands for a published accuracy that no table of the study has."""
@@ -198,8 +197,8 @@ def _table(study: Study, name: str, title: str, stub: str, data: pd.DataFrame) -
     if data.index.nlevels > 1:
         data = data.rename(study.paper_title, level=0)
     labels = [", ".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in data.index]
-    rows = zip(labels, data.astype(str).to_numpy().tolist(), strict=True)
-    return listing(name, title, stub, map(str, data.columns), rows)
+    rows = data.rename(columns=str).astype(str).to_dict("records")
+    return listing(name, title, stub, zip(labels, rows, strict=True))  # type: ignore[arg-type]
 
 
 def _score(counts: pd.DataFrame, placebos: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
@@ -298,12 +297,9 @@ def reproduction(
     )
     views = tuple(view for view in views if view.rows)
     filter_note = "" if selection == Selection() else " Only the cells that the report's filters leave."
-    groups = [cell.group for cell in values.values() if cell.group]
     caption = (
-        read_as(study, study.primary),
         "Every published value once, beside the runs in the usual setting; shares of all of a paper's "
         f"published cells.{filter_note}",
-        *conditions(study, groups),
     )
     fine_print = (
         "Experiments are read as their own tables say.",
@@ -315,17 +311,18 @@ def reproduction(
         "Kendall's tau-b of measured and published order of the methods whose cells have a grade (of a "
         f"reduced protocol: that were measured), in every column with at least {LEAST_METHODS} of them, in "
         "tables that rank methods: 1 the same order, -1 the opposite. Its mean counts every column alike.",
-        *origins(study, groups, results),
     )
     long_counts = counts.rename_axis(columns="verdict").reset_index().melt("paper", value_name="cells")
-    return Document(
-        name=f"{study.name}_reproduction",
-        title=f"{study.title}: Reproduction score",
-        caption=caption,
+    return statistic(
+        study,
+        "reproduction",
+        "Reproduction score",
+        values.values(),
+        results,
+        caption,
+        fine_print,
         views=views,
         printed=tuple(view for view in views if view.name in PRINTED),
-        cells=tuple(values.values()),
-        fine_print=fine_print,
         records={
             "score": long_counts,
             "placebos": placebos.value_counts(sort=False).rename("cells").reset_index(),

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bench.report.captions import conditions, origins
-from bench.report.table import Document, Entry, Table, listing, pivot
+from bench.report.captions import Document, statistic
+from bench.report.table import Entry, Table, listing, pivot
 from bench.statistics.summary import bottom_tenth
 from bench.studies.cells import Cell, Cells
 from bench.studies.frame import frame
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, CellReading, Measure, Values
 from bench.studies.results import Results
 from bench.studies.study import Study
-from bench.studies.wording import interval, number, read_as
+from bench.studies.wording import interval, number
 
 ACROSS = 4
 """Columns side by side on a terminal."""
@@ -75,15 +75,14 @@ def _below_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> 
 
 def _numbers_table(study: Study, cells: Sequence[Cell], numbers: pd.DataFrame) -> Table:
     """Every number, a row a method and federation."""
-    intervals = list(map(interval, numbers["low"], numbers["high"]))
     titles = {"n": "Seeds", "mean": "Mean", "std": "Std", "interval": "95 % interval"}
     titles |= {measure.name: measure.title for measure in MEASURES[:-1]}
     titles[BELOW_BASELINE.name] = f"Below {study.title_of(study.baseline)}"
-    rows = numbers.assign(interval=intervals)[list(titles)].map(_text).itertuples(index=False)
-    places = [study.column_title(cell.column) for cell in cells]
-    labels = [f"{cell.title}, {place}" for cell, place in zip(cells, places, strict=True)]
-    title = "Spread over clients and seeds"
-    return listing("spread", title, "Method", titles.values(), zip(labels, rows, strict=True))
+    intervals = map(interval, numbers["low"], numbers["high"])
+    texts = numbers.assign(interval=list(intervals))[list(titles)].map(_text).rename(columns=titles)
+    labels = [f"{cell.title}, {study.column_title(cell.column)}" for cell in cells]
+    rows = zip(labels, texts.to_dict("records"), strict=True)
+    return listing("spread", "Spread over clients and seeds", "Method", rows)
 
 
 def _text(value: object) -> str:
@@ -99,15 +98,13 @@ def spread(board: Cells, results: Results) -> Document | None:
         return None
     numbers = _numbers(study, cells, results)
     below_table = _below_table(study, cells, numbers)
-    groups = [cell.group for cell in cells if cell.group]
-    return Document(
-        name=f"{study.name}_{board.experiment.name}_spread",
-        title=f"{study.title}: {board.experiment.title}, spread over clients and seeds",
-        caption=(read_as(study, study.primary), *conditions(study, groups)),
-        views=(below_table,),
-        details=(_numbers_table(study, cells, numbers),),
-        printed=tuple(below_table.blocks(ACROSS)),
-        cells=tuple(cells),
+    return statistic(
+        study,
+        f"{board.experiment.name}_spread",
+        f"{board.experiment.title}, spread over clients and seeds",
+        cells,
+        results,
+        caption=(),
         fine_print=(
             f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "
             "same seed and partition. "
@@ -116,7 +113,9 @@ def spread(board: Cells, results: Results) -> Document | None:
             "over seeds.",
             "Std: sample standard deviation over seeds (ddof 1). 95 % interval: Student's, of the mean over "
             "seeds; where all seeds share one partition it holds the spread of training alone.",
-            *origins(study, groups, results),
         ),
+        views=(below_table,),
+        details=(_numbers_table(study, cells, numbers),),
+        printed=tuple(below_table.blocks(ACROSS)),
         records={"numbers": numbers},
     )

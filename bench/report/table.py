@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
-import pandas as pd
 from pydantic import PlainSerializer
-
-from bench.studies.cells import Cell
-
-if TYPE_CHECKING:
-    from bench.figures.layout import Figure  # loads matplotlib, which a report that is shown again needs not
 
 LABEL_WIDTH = 20
 """Characters of a row's label that stay on one line of a terminal."""
@@ -98,15 +92,19 @@ class Table:
 
     def column_table(self, number: int) -> Table:
         """One column, with what stands beside its numbers in columns of their own."""
-        heads = ("Measured", "Published", "Diff.", "Verdict")
         rows = []
         for label, entries in self.rows:
             entry = entries[number]
             if entry is not NOWHERE:
                 side_note = entry.beside or SideNote()
-                texts = side_note.published, side_note.difference or "-", side_note.verdict or "-"
-                rows.append((label, (replace(entry, beside=None), *texts)))
-        column_table = listing(self.name, self.headings[number], self.stub, heads, rows)
+                texts = {
+                    "Measured": replace(entry, beside=None),
+                    "Published": side_note.published,
+                    "Diff.": side_note.difference or "-",
+                    "Verdict": side_note.verdict or "-",
+                }
+                rows.append((label, texts))
+        column_table = listing(self.name, self.headings[number], self.stub, rows)
         return replace(column_table, references=self.references, together=self.together)
 
     @property
@@ -116,26 +114,15 @@ class Table:
         return [", ".join(filter(None, names)) for names in zip(groups, self.columns, strict=True)]
 
 
-def listing(
-    name: str,
-    title: str,
-    stub: str,
-    columns: Iterable[str],
-    rows: Iterable[tuple[str, Iterable[Entry | str]]],
-) -> Table:
-    """A table without headings over its columns."""
-    names = tuple(columns)
-    return Table(
-        name,
-        title,
-        stub,
-        (("", len(names)),),
-        names,
-        tuple(
-            (label, tuple(Entry(entry) if isinstance(entry, str) else entry for entry in entries))
-            for label, entries in rows
-        ),
-    )
+def listing(name: str, title: str, stub: str, rows: Iterable[tuple[str, Mapping[str, Entry | str]]]) -> Table:
+    """A table without headings over its columns, from labels with what stands in each of the columns."""
+    all_rows = list(rows)
+    columns = tuple(all_rows[0][1]) if all_rows else ()
+    entries = [
+        (label, tuple(Entry(entry) if isinstance(entry, str) else entry for entry in row.values()))
+        for label, row in all_rows
+    ]
+    return Table(name, title, stub, (("", len(columns)),), columns, tuple(entries))
 
 
 def pivot(
@@ -169,29 +156,3 @@ def pivot(
             for row, label in rows.items()
         ),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Document:
-    """Everything about one table of a paper: its views, its caption and notes, its cells and figures.
-
-    ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
-    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``headline``
-    says in a line what they come to. ``primary_cells`` are those that verdicts rest on; ``cells`` are those
-    under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of their
-    CSV file; fractions get four decimals there, texts stand as they are.
-    """
-
-    name: str
-    title: str
-    caption: tuple[str, ...]
-    views: tuple[Table, ...]
-    printed: tuple[Table, ...]
-    cells: tuple[Cell, ...] = ()
-    primary_cells: tuple[Cell, ...] = ()
-    details: tuple[Table, ...] = ()
-    notes: tuple[str, ...] = ()
-    fine_print: tuple[str, ...] = ()
-    headline: str = ""
-    figures: tuple[Figure, ...] = ()
-    records: Mapping[str, pd.DataFrame] = field(default_factory=dict)

@@ -13,9 +13,8 @@ import pandas as pd
 from bench.grids.experiment import Line, Point
 from bench.grids.grid import PARTITION_SEED
 from bench.pages.grades import GRADES, grade_look
-from bench.report.captions import caption, fine_print
-from bench.report.notes import notes, place_of
-from bench.report.table import LABEL_WIDTH, NOWHERE, Document, Entry, Row, SideNote, Table, listing
+from bench.report.captions import Document, caption, fine_print, notes, place_of
+from bench.report.table import LABEL_WIDTH, NOWHERE, Entry, Row, SideNote, Table, listing
 from bench.studies.cells import Cell, Cells
 from bench.studies.experiment import Comparison
 from bench.studies.frame import frame
@@ -229,35 +228,28 @@ def details(cells: Cells) -> tuple[Table, ...]:
 def every_number(cells: Cells) -> Table:
     """Every measured cell under every reading with its seeds, intervals and what its grade rests on."""
     rows = frame(cells.own_cells).query("n > 0")
-    heads = ["Where", "Measure", "Stage, rule", "Seeds", "Measured", "95 % interval", "s_d", "Partitions"]
-    heads += ["Difference", "90 % interval of it", "Margin", "Tolerance", "Verdict"]
-    return listing(
-        "every_number",
-        "Every number: all readings, seeds, intervals and margins",
-        "Line",
-        heads,
-        map(_number_row, rows.to_dict("records")),
-    )
+    title = "Every number: all readings, seeds, intervals and margins"
+    return listing("every_number", title, "Line", map(_number_row, rows.to_dict("records")))
 
 
-def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, list[str]]:
+def _number_row(row: Mapping[Hashable, Any]) -> tuple[str, dict[str, str]]:
     """A row of the frame as text."""
     place = f"{row['dataset']} {row['scenario']} {row['clients']}"
-    texts = [
-        f"{place}, {row['point']}" if row["point"] else place,
-        f"{row['table']}: {row['measure']}",
-        f"{row['stage']}, {row['rule']}",
-        f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
-        with_std(row["mean"], row["std"] if pd.notna(row["std"]) else None),
-        interval(row["low"], row["high"]),
-        number(row["s_d"]),
-        number(row["partitions"], "d"),
-        number(row["difference"], "+.2f"),
-        interval(row["low_difference"], row["high_difference"], "+.2f"),
-        number(row["margin"]),
-        number(row["tolerance"]),
-        row["verdict"],
-    ]
+    texts = {
+        "Where": f"{place}, {row['point']}" if row["point"] else place,
+        "Measure": f"{row['table']}: {row['measure']}",
+        "Stage, rule": f"{row['stage']}, {row['rule']}",
+        "Seeds": f"{row['n']} of {row['planned']}" if row["n"] < row["planned"] else str(row["n"]),
+        "Measured": with_std(row["mean"], row["std"] if pd.notna(row["std"]) else None),
+        "95 % interval": interval(row["low"], row["high"]),
+        "s_d": number(row["s_d"]),
+        "Partitions": number(row["partitions"], "d"),
+        "Difference": number(row["difference"], "+.2f"),
+        "90 % interval of it": interval(row["low_difference"], row["high_difference"], "+.2f"),
+        "Margin": number(row["margin"]),
+        "Tolerance": number(row["tolerance"]),
+        "Verdict": row["verdict"],
+    }
     return row["line"], texts
 
 

@@ -13,10 +13,7 @@ from rich.text import Text
 from bench.pages.grades import GRADES, grade_look
 from bench.report.folder import INDEX
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout, Score
-from bench.report.table import LABEL_WIDTH, Document, Entry, Table
-
-ROOM = 24
-"""Lines that a report's only table may take to be printed without being asked for."""
+from bench.report.table import LABEL_WIDTH, Entry, Table
 
 LISTED = 3
 """Further lines of a kind that are printed; the report's files have all."""
@@ -33,15 +30,6 @@ COLOURS = {
     "not comparable": "bright_black",
 }
 """A terminal's own colours, legible on its own ground."""
-
-
-def printed_document(document: Document) -> PrintedDocument:
-    """What a terminal shows of a document."""
-    notes = document.notes if any(cell.group for cell in document.cells) else ()
-    lines = sum(len(table.rows) + 4 for table in document.printed) + len(notes)
-    return PrintedDocument(
-        document.title, document.printed, notes, 0 < lines <= ROOM and bool(document.primary_cells)
-    )
 
 
 def rich_table(table: Table) -> RichTable:

@@ -9,9 +9,9 @@ from itertools import chain
 
 import pandas as pd
 
-from bench.report.captions import conditions, origins
+from bench.report.captions import Document, statistic
 from bench.report.ranking_views import MARKS, pair_tables, tables
-from bench.report.table import Document, Entry, Table, listing, pivot
+from bench.report.table import Entry, Table, listing, pivot
 from bench.report.tables import places
 from bench.statistics.paired import ALPHA, REGION, Comparison, compare
 from bench.studies.cells import Cell, Cells, Selection
@@ -21,7 +21,7 @@ from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary
-from bench.studies.wording import gap, label, number, read_as, with_std
+from bench.studies.wording import gap, label, number, with_std
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,22 +153,22 @@ def _table(study: Study, pairs: Pairs) -> Table:
 
 
 def _searches(study: Study, pairs: Pairs) -> Table:
-    heads = ("Trials", "Client epochs", "Validation, default", "Validation, winner", "Winner's settings")
     rows = []
     for column, by_method in pairs.items():
         for method, pair in by_method.items():
             record = pair.search.record
             default, winner = record.default_validation, record.winner.validation
-            texts = (
-                f"{record.used.trials} of {record.budget.trials}",
-                f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
-                number(default and 100 * default),
-                f"{100 * winner:.2f}",
-                "the default's" if pair.default_won else ", ".join(pair.search.changes),
-            )
-            place = study.column_title(column)
-            rows.append((f"{study.title_of(method)}, {place}", texts))
-    return listing("searches", "The searches", "Method", heads, rows)
+            texts = {
+                "Trials": f"{record.used.trials} of {record.budget.trials}",
+                "Client epochs": f"{record.used.client_epochs:,.0f} of {record.budget.client_epochs:,.0f}",
+                "Validation, default": number(default and 100 * default),
+                "Validation, winner": f"{100 * winner:.2f}",
+                "Winner's settings": (
+                    "the default's" if pair.default_won else ", ".join(pair.search.changes)
+                ),
+            }
+            rows.append((f"{study.title_of(method)}, {study.column_title(column)}", texts))
+    return listing("searches", "The searches", "Method", rows)
 
 
 def _published_table(study: Study, pairs: Pairs) -> Table | None:
@@ -188,13 +188,10 @@ def _published_table(study: Study, pairs: Pairs) -> Table | None:
                 columns[winner(record, row.setting)].append(label(study, column))
             winners = "; ".join(f"{value} ({', '.join(places)})" for value, places in columns.items())
             name = f"{study.title_of(row.method)}: {row.component}, {row.name}"
-            rows.append((name, (row.text, searched_values(records.values(), row.setting), winners)))
-    heads = ("Published", "Searched here", "Winners")
-    return (
-        listing("published_space", "Settings in the paper and in the searches", "Setting", heads, rows)
-        if rows
-        else None
-    )
+            searched_text = searched_values(records.values(), row.setting)
+            rows.append((name, {"Published": row.text, "Searched here": searched_text, "Winners": winners}))
+    title = "Settings in the paper and in the searches"
+    return listing("published_space", title, "Setting", rows) if rows else None
 
 
 def _is_fair(pairs: Mapping[str, Pair]) -> bool:
@@ -265,25 +262,25 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
     ]
     pair_cells = [cell for _, _, pair in pair_rows for cell in dict.fromkeys((pair.default, pair.winner))]
     default_searches = [pair.search for _, _, pair in pair_rows if pair.default_won]
-    groups = [cell.group for cell in pair_cells if cell.group]
     ranking = _ranking(study, pairs, cells, results)
     view, *views = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
     table = _table(study, pairs)
     note = ", with the same budget for every method of a column" * all(map(_is_fair, pairs.values()))
-    return Document(
-        name=f"{study.name}_tuned",
-        title=f"{study.title}: Default against tuned",
+    return statistic(
+        study,
+        "tuned",
+        "Default against tuned",
+        pair_cells,
+        results,
         caption=(
-            read_as(study, study.primary),
             f"Tuned: what a search found by validation accuracy{note} (bench tune). 'Default won': no "
             "configuration that was tried was better, and the tuned cell is the default's.",
-            *conditions(study, groups, default_searches),
         ),
+        default_searches=default_searches,
         notes=tuple(_notes(study, pairs, cells)),
         views=(table, view) if view else (table,),
         details=tuple(filter(None, (_searches(study, pairs), _published_table(study, pairs), *views))),
         printed=tuple(table.blocks(4)),
-        cells=tuple(pair_cells),
         fine_print=(
             "Difference: tuned minus default in points over common seeds. p: paired t test, two-sided, with "
             "the unit of the ranking's tests and Holm's correction over the methods of a column. Better (>) "
@@ -291,7 +288,6 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
             f"interval lies within ±{REGION:g} points. Undecided (?): neither.",
             "Ranking, groups and tests of all pairs are those of the tuned cells, made as in "
             f"{study.name}_ranking.",
-            *origins(study, groups, results, default_searches),
         ),
         records={"pairs": pd.DataFrame([_record(*part) for part in pair_rows])},
     )

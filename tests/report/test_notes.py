@@ -7,7 +7,7 @@ from stored_runs import MemoryStore
 from study_cells import main_tables
 from toy_study import ToyStudy
 
-from bench.report.notes import OWN_RUNS, notes
+from bench.report.captions import OWN_RUNS, notes
 from bench.studies.results import Results
 from bench.studies.source import MergedSource
 

@@ -10,9 +10,9 @@ from study_cells import cells_in, main_tables, plan_of, report_of
 from toy_study import ToyStudy
 
 from bench.grids import expand, load_grid
+from bench.report.captions import Document
 from bench.report.reproduction import agreements, judged_cells, reproduction, sign_tests
 from bench.report.request import Request
-from bench.report.table import Document
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.published import published

@@ -13,9 +13,9 @@ from study_cells import report_of
 from toy_study import PlannedToy
 from tuned_studies import CELL, on_partition, study, tuned_run
 
+from bench.report.captions import Document
 from bench.report.report import Report, build
 from bench.report.request import Request
-from bench.report.table import Document
 from bench.report.terminal import show
 from bench.resolve import resolve
 from bench.spec import RunSpec

@@ -13,11 +13,10 @@ from study_cells import cells_in, experiments, main_tables, plan_of
 from bench.errors import RequestError
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
-from bench.report.notes import notes
+from bench.report.captions import Document, notes
 from bench.report.report import build
 from bench.report.reproduction import judged_cells
 from bench.report.request import Request
-from bench.report.table import Document
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.reports.fedsheafhn.measures import EPOCHS_TO_LEVEL, NEW_LESS_TRAINED

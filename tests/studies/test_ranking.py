@@ -19,12 +19,12 @@ from study_cells import main_tables, report_of
 from toy_study import ToyStudy
 
 from bench.figures.plots import Ranks
+from bench.report.captions import Document
 from bench.report.ranking_views import ranking_document
-from bench.report.report import Report
+from bench.report.report import Report, printed_document
 from bench.report.request import Request
 from bench.report.spread import spread
-from bench.report.table import Document
-from bench.report.terminal import printed_document, show
+from bench.report.terminal import show
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedhgn import FedHGN
 from bench.spec import Protocol
