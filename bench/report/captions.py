@@ -67,14 +67,15 @@ class Document:
     """Everything about one table of a paper: its views, its caption and notes, its cells and figures.
 
     ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
-    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``headline``
-    says in a line what they come to. ``primary_cells`` are those that verdicts rest on; ``cells`` are those
-    under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of their
-    CSV file; fractions get four decimals there, texts stand as they are.
+    of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``summary``
+    says in a sentence what there is to see. ``primary_cells`` are those that verdicts rest on; ``cells`` are
+    those under every reading. ``records`` are the numbers behind the tables of a statistic, by the name of
+    their CSV file; fractions get four decimals there, texts stand as they are.
     """
 
     name: str
     title: str
+    summary: str
     caption: tuple[str, ...]
     views: tuple[Table, ...]
     printed: tuple[Table, ...]
@@ -83,7 +84,6 @@ class Document:
     details: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     fine_print: tuple[str, ...] = ()
-    headline: str = ""
     figures: tuple[Figure, ...] = ()
     records: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
@@ -92,6 +92,7 @@ def statistic(
     study: Study,
     name: str,
     title: str,
+    summary: str,
     cells: Iterable[Cell],
     results: Results,
     caption: Iterable[str],
@@ -105,6 +106,7 @@ def statistic(
     return Document(
         name=f"{study.name}_{name}",
         title=f"{study.title}: {title}",
+        summary=summary,
         caption=(read_as(study, study.primary), *caption, *conditions(study, groups, searches)),
         fine_print=(*fine_print, *origins(study, groups, results, searches)),
         cells=all_cells,

@@ -364,6 +364,7 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
         study,
         group.name,
         group.title,
+        f"{', '.join(counts)}.",
         cells,
         results,
         caption,
@@ -371,7 +372,6 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
         views=(table,),
         details=(details,),
         printed=(table,),
-        headline=f"{group.title}: {', '.join(counts)}.",
         records={"differences": records},
     )
     return replace(document, cells=())  # they stand in the documents of their experiments

@@ -119,6 +119,7 @@ def dataset_document(study: Study) -> Document | None:
     return Document(
         name,
         title,
+        "Statistics of the data sets as papers print them beside those measured here.",
         caption,
         tuple(views),
         tuple(views),

@@ -1,7 +1,5 @@
-"""The report's pages: HTML beside its pictures, which asks for nothing else: no network, no script.
-
-The front page says what was found and has the tables in which methods compete; every document has a page of
-its own in its folder.
+"""The report's pages: a front page, and one for every document beside its pictures. They ask for nothing
+else: no network, no script.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bench import __version__
@@ -29,6 +27,9 @@ CSS_DPI = 96
 NARROW = 8
 """Columns of single words or numbers side by side."""
 
+OPEN = 45
+"""Rows of a main table that the front page shows without being asked."""
+
 SENTENCE = 36
 """Characters above which a text is broken over lines."""
 
@@ -36,12 +37,12 @@ SHORT = 17
 """Characters of a difference with its verdict of which ``WIDTH`` columns fit; of longer ones one less."""
 
 
-def _image(stem: Path) -> dict[str, str | int]:
-    """The name of a figure's files, and the size of its PNG in a browser's pixels."""
-    with stem.with_name(f"{stem.name}.png").open("rb") as file:
+def _image(path: Path) -> dict[str, str | int]:
+    """The name of a PNG and its size in a browser's pixels."""
+    with path.open("rb") as file:
         width, height = struct.unpack(">II", file.read(24)[16:])
     return {
-        "stem": stem.name,
+        "source": path.name,
         "width": round(width * CSS_DPI / DPI),
         "height": round(height * CSS_DPI / DPI),
     }
@@ -65,6 +66,11 @@ def _blocks(table: Table) -> Iterator[Table]:
     yield from table.blocks((WIDTH if longest <= SHORT else WIDTH - 1) if judgements else NARROW)
 
 
+def _fits(document: Document) -> bool:
+    """Whether a document's tables are short enough to stand open among others."""
+    return sum(len(block.rows) for view in document.views for block in _blocks(view)) <= OPEN
+
+
 def _wordy(table: Table) -> frozenset[int]:
     """The columns that hold whole sentences."""
     lengths = [max(len(row[place].text) for _, row in table.rows) for place in range(len(table.columns))]
@@ -76,68 +82,50 @@ def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:
     return [(caption, list(part)) for caption, part in groupby(document.figures, lambda each: each.caption)]
 
 
-def _title(part: Part, document: Document) -> str:
-    """A document's title where its study is named already."""
-    return document.title.removeprefix(f"{part.title}: ")
-
-
-def _address(part: Part, document: Document) -> str:
-    """Where a document's page lies, seen from the front page."""
-    return f"{part.folder(document)}/{INDEX}"
-
-
-def _places(document: Document) -> str:
-    """The data sets that a document has numbers of, and how many figures stand in it."""
-    datasets = dict.fromkeys(cell.column.dataset for cell in document.cells if cell.measured)
-    count = len(document.figures)
-    figures = f"{count} figure{'s' if count > 1 else ''}" if count else ""
-    return "; ".join(filter(None, (", ".join(datasets), figures)))
-
-
-def html(parts: Sequence[Part], folder: Path) -> Iterator[tuple[str, str]]:
-    """The pages' paths within ``folder``, from which sizes of the figures' PNGs are read, and their texts.
-    Equal parts give equal texts.
+def pages(parts: Sequence[Part], folder: Path) -> Iterator[tuple[PurePosixPath, str]]:
+    """The pages by their places in the report, the front page first; sizes of the figures' PNGs are read from
+    ``folder``. Equal parts give equal text.
     """
     templates = environment("bench.report")
+    words = {**GRADES, **ANSWERS}
     templates.globals.update(
         blocks=_blocks,
+        fits=_fits,
         wordy=_wordy,
         kinds=_kinds,
-        title_of=_title,
-        address=_address,
-        places_of=_places,
         grades=GRADES,
-        words={**GRADES, **ANSWERS},
-        parts=parts,
+        words=words,
         version=__version__,
-        legend=LEGEND,
         style=style_sheet(),
     )
 
-    def page(template: str, **values: Any) -> str:
-        text = templates.get_template(template).render(values)
-        return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", text.lstrip())
+    def text(template: str, **values: Any) -> str:
+        page = templates.get_template(template).render(**values).lstrip()
+        return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
 
-    yield INDEX, page("report.html.j2", root="")
+    yield PurePosixPath(INDEX), text("front.html.j2", parts=parts, legend=LEGEND, root="")
     for part in parts:
-        neighbours = (None, *part.documents, None)
-        for before, document, after in zip(neighbours, part.documents, neighbours[2:], strict=False):
-            stems = {figure: folder / part.file(document, figure.name) for figure in document.figures}
+        neighbours = zip(part.documents, [None, *part.documents], [*part.documents[1:], None], strict=False)
+        for document, previous, following in neighbours:
+            images = {
+                figure: _image(folder / f"{part.file(document, figure.name)}.png")
+                for figure in document.figures
+            }
             yield (
-                _address(part, document),
-                page(
+                part.folder(document) / INDEX,
+                text(
                     "document.html.j2",
-                    root="../" * len(part.folder(document).parts),
                     part=part,
                     document=document,
-                    images={figure: _image(stem) for figure, stem in stems.items()},
-                    before=before,
-                    after=after,
+                    previous=previous,
+                    following=following,
+                    images=images,
+                    root="../../",
                 ),
             )
 
 
 def save(parts: Sequence[Part], folder: Path) -> None:
-    """Write the front page, and every document's page beside its figures."""
-    for path, text in html(parts, folder):
-        (folder / path).write_text(text, encoding="utf-8", newline="\n")
+    """Write the pages beside the figures."""
+    for place, text in pages(parts, folder):
+        (folder / place).write_text(text, encoding="utf-8", newline="\n")

@@ -86,10 +86,12 @@ def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, .
 def sentences(
     study: Study, ranking: Ranking | None, all_scores: Iterable[Score], claims: Iterable[Document] = ()
 ) -> tuple[str, ...]:
-    """Who is first, as far as anybody is, how the published values came out, and which claims hold."""
-    answers = (claim.headline for claim in claims)
-    standing = " ".join(filter(None, (first_sentence(study, ranking), leaders_sentence(study, ranking))))
-    return tuple(filter(None, (standing, _published_sentence(all_scores), *answers)))
+    """Who is first, as far as anybody is, and how the published values came out: a sentence each; then who
+    leads on which data set, and which claims hold.
+    """
+    answers = (f"{claim.title.partition(': ')[2]}: {claim.summary}" for claim in claims)
+    headline = (first_sentence(study, ranking), _published_sentence(all_scores))
+    return tuple(filter(None, (*headline, leaders_sentence(study, ranking), *answers)))
 
 
 def first_sentence(study: Study, ranking: Ranking | None) -> str:
@@ -101,54 +103,71 @@ def first_sentence(study: Study, ranking: Ranking | None) -> str:
     scope = f"{len(table)} methods over {tasks} federations"
     if 0 < test_count < len(table):
         scope = f"the {test_count} methods (of {len(table)}) that all {tasks} federations have"
-    rank_text = f"mean rank {best['rank']:.1f}"
+    number, interval = f"the best mean rank of {scope}, {best['rank']:.1f}", ""
     if pd.notna(best["low"]):
-        rank_text += f", 95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f}"
+        interval = f" (95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f})"
     if tasks == 1:
-        scope, rank_text = f"{len(table)} methods on one federation", "highest mean"
+        number, interval = f"the highest mean of {len(table)} methods on one federation", ""
     leaders = table[table["group"] == 1]
+    return f"{best['title']} has {number}{interval}{_rivals(study, ranking, leaders, test_count)}."
+
+
+def _rivals(study: Study, ranking: Ranking, leaders: pd.DataFrame, test_count: int) -> str:
+    """How the first sentence ends: who else may be first, of those that the tests put into group 1."""
+    others = leaders.iloc[1:]
     if leaders.empty:
-        return f"Of {scope}, too few to test, {best['title']} has the best results: {rank_text}."
-    if len(leaders) == 1:
-        return f"{best['title']} is first of {scope}: {rank_text}."
-    other_methods = set(leaders["method"]) - {best["method"]}
-    addition = f", {study.title_of(ranking.baseline)} among them" if ranking.baseline in other_methods else ""
+        return "; there are too few results to test differences"
+    if others.empty:
+        return ", and is significantly ahead of every other" if test_count > 1 else ""
     if len(leaders) == test_count:
-        return f"Of {scope}{addition}, none can be told from {best['title']}, which leads: {rank_text}."
+        return ", but none of the others can be told apart from it"
     if len(leaders) <= MOST_NAMED_LEADERS:
-        rivals = " and ".join(title for title in leaders["title"] if title != best["title"])
-        return f"{best['title']} leads {scope}: {rank_text}. It cannot be told apart from {rivals}."
-    return (
-        f"Nobody is first alone: of {scope}, {len(leaders)} cannot be told apart at the top{addition}. "
-        f"{best['title']} leads them: {rank_text}."
-    )
+        return f", but cannot be told apart from {' and '.join(others['title'])}"
+    text = f", but {len(others)} others cannot be told apart from it"
+    has_baseline = ranking.baseline in set(others["method"])
+    return f"{text}, {study.title_of(ranking.baseline)} among them" if has_baseline else text
 
 
 def leaders_sentence(study: Study, ranking: Ranking | None) -> str:
-    """On which data sets another method has the best mean rank."""
-    if ranking is None or len(ranking.leaders) < 2:
+    """Who has the best mean rank on each data set, where that is not the same method on all."""
+    if ranking is None:
         return ""
-    best = ranking.table["method"].iloc[0]
-    places = [
-        f"{study.title_of(dataset)} ({ranking.titles[method]})"
-        for dataset, method in ranking.leaders.items()
-        if method != best
-    ]
-    listing = " and ".join(filter(None, (", ".join(places[:-1]), *places[-1:])))
-    return f"Others have the best mean rank on {listing}." if places else ""
+    datasets: dict[str, list[str]] = {}
+    for dataset, method in ranking.leaders.items():
+        datasets.setdefault(method, []).append(study.title_of(dataset))
+    if len(datasets) < 2:
+        return ""
+    parts = [f"{ranking.titles[method]} on {_enumeration(titles)}" for method, titles in datasets.items()]
+    return f"By data set the best mean rank is that of {'; '.join(parts)}."
 
 
 def _published_sentence(all_scores: Iterable[Score]) -> str:
-    """How much of each paper was measured, and under which verdicts."""
-    texts = []
-    for score in all_scores:
-        values = f"{score.published} values published in {score.title}"
-        counts = ", ".join(f"{count} {verdict}" for verdict, count in score.counts)
-        verb = "is" if score.measured == 1 else "are"
-        texts.append(
-            f"{score.measured} of {values} {verb} measured: {counts}"
-            if counts
-            else f"of {values} none is measured under its protocol"
-        )
-    text = "; ".join(texts)
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+    """How many published values were measured, and how many of these agree."""
+    known_scores = list(all_scores)
+    counts: Counter[str] = sum((Counter(dict(score.counts)) for score in known_scores), Counter())
+    if not known_scores:
+        return ""
+    published_count, measured_count = sum(score.published for score in known_scores), counts.total()
+    if not counts:
+        return f"Of {published_count:,} published values none is measured under its protocol yet."
+    outcomes = (
+        (counts["reproduced"] + counts["compatible"], "agrees", "agree", "with the published one"),
+        (counts["above"], "lies", "lie", "above it"),
+        (counts["below"], "lies", "lie", "below it"),
+        (counts["uninformative"] + counts["not comparable"], "cannot", "cannot", "be judged"),
+    )
+    parts = [
+        f"{count:,} {singular if count == 1 else plural} {rest}"
+        for count, singular, plural, rest in outcomes
+        if count
+    ]
+    verb = "is" if measured_count == 1 else "are"
+    subject = f"Of {published_count:,} published values {measured_count:,} {verb}"
+    if measured_count == published_count:
+        subject = f"All {published_count:,} published values are"
+    return f"{subject} measured, of which {_enumeration(parts)}."
+
+
+def _enumeration(texts: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

@@ -231,6 +231,7 @@ def ranking_document(study: Study, ranking: Ranking, results: Results) -> Docume
         study,
         "ranking",
         "Ranking of methods",
+        "Mean ranks with intervals, methods that cannot be told apart, and paired tests of any two.",
         [cell for task in ranking.tasks for cell in task.cells.values()],
         results,
         caption=(_caption(ranking),),

@@ -198,7 +198,7 @@ def _table(study: Study, name: str, title: str, stub: str, data: pd.DataFrame) -
         data = data.rename(study.paper_title, level=0)
     labels = [", ".join(map(str, row)) if isinstance(row, tuple) else str(row) for row in data.index]
     rows = data.rename(columns=str).astype(str).to_dict("records")
-    return listing(name, title, stub, zip(labels, rows, strict=True))  # type: ignore[arg-type]
+    return listing(name, title, stub, zip(labels, rows, strict=True))
 
 
 def _score(counts: pd.DataFrame, placebos: pd.DataFrame, taus: pd.DataFrame) -> pd.DataFrame:
@@ -317,6 +317,7 @@ def reproduction(
         study,
         "reproduction",
         "Reproduction score",
+        "How many published values come out, on which side the others lie, and what placebos would score.",
         values.values(),
         results,
         caption,

@@ -102,6 +102,7 @@ def spread(board: Cells, results: Results) -> Document | None:
         study,
         f"{board.experiment.name}_spread",
         f"{board.experiment.title}, spread over clients and seeds",
+        f"Clients that do worse than under {baseline}, the worst clients, and how sure every mean is.",
         cells,
         results,
         caption=(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import PlainSerializer
 
@@ -97,7 +97,7 @@ class Table:
             entry = entries[number]
             if entry is not NOWHERE:
                 side_note = entry.beside or SideNote()
-                texts = {
+                texts: dict[str, Entry | str] = {
                     "Measured": replace(entry, beside=None),
                     "Published": side_note.published,
                     "Diff.": side_note.difference or "-",
@@ -114,7 +114,7 @@ class Table:
         return [", ".join(filter(None, names)) for names in zip(groups, self.columns, strict=True)]
 
 
-def listing(name: str, title: str, stub: str, rows: Iterable[tuple[str, Mapping[str, Entry | str]]]) -> Table:
+def listing(name: str, title: str, stub: str, rows: Iterable[tuple[str, Mapping[Any, Entry | str]]]) -> Table:
     """A table without headings over its columns, from labels with what stands in each of the columns."""
     all_rows = list(rows)
     columns = tuple(all_rows[0][1]) if all_rows else ()

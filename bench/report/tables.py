@@ -318,12 +318,32 @@ def printed_tables(cells: Cells) -> tuple[Table, ...]:
     return tuple(map(_without_empty_rows, blocks))
 
 
+def _summary(cells: Cells) -> str:
+    """What a table holds, in numbers."""
+    measured_cells = [cell for cell in cells.primary_cells if cell.measured]
+    if not measured_cells:
+        return "Nothing run yet."
+    by_method = cells.by_method or cells.experiment.main
+    subjects: set[Hashable] = {cell.method if by_method else cell.line for cell in measured_cells}
+    columns = {cell.column for cell in measured_cells}
+    subject_text = _count(len(subjects), "method" if by_method else "variant")
+    text = f"{len(measured_cells):,} numbers of {subject_text} on {_count(len(columns), 'federation')}"
+    targets = {cell.target: cell for cell in measured_cells if cell.target and not cell.line.setting}
+    agree = sum(cell.verdict in ("reproduced", "compatible") for cell in targets.values())
+    return f"{text}; {agree} of {_count(len(targets), 'published value')} agree." if targets else f"{text}."
+
+
+def _count(number_of_things: int, noun: str) -> str:
+    return f"{number_of_things} {noun}{'' if number_of_things == 1 else 's'}"
+
+
 def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
     study, experiment = cells.study, cells.experiment
     return Document(
         name=f"{study.name}_{experiment.name}",
         title=f"{study.title}: {experiment.title}",
+        summary=_summary(cells),
         caption=caption(cells),
         notes=notes(cells),
         views=views(cells),

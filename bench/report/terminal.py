@@ -76,10 +76,10 @@ def brief(printout: Printout, console: Console) -> None:
     """Print what every study comes to, and its table where there is one short one."""
     for study in printout.studies.values():
         console.print(Text.assemble((study.title, "bold"), (f"  {study.runs:,} runs", "dim")))
-        for sentence in study.sentences[:1]:
-            _line(console, sentence)
+        headline = 2 if study.scores else 1
+        _line(console, " ".join(study.sentences[:headline]))
         console.print(_scores(study))
-        for sentence in study.sentences[2 if study.scores else 1 :]:
+        for sentence in study.sentences[headline:]:
             _line(console, sentence)
         short_documents = [document for document in study.documents.values() if document.short]
         for document in short_documents if len(short_documents) == 1 else ():

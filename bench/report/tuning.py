@@ -270,6 +270,7 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
         study,
         "tuned",
         "Default against tuned",
+        "Every method in its default settings and in those that a search found by validation accuracy.",
         pair_cells,
         results,
         caption=(

@@ -1,4 +1,4 @@
-"""Who is first of a study, in a sentence."""
+"""What a study comes to, in sentences."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -10,6 +10,7 @@ from study_cells import main_tables
 from toy_study import ToyStudy
 
 from bench.report.parts import sentences
+from bench.report.printout import Score
 from bench.studies.cells import Selection
 from bench.studies.ranking import Ranking, rank
 from bench.studies.results import Results
@@ -58,7 +59,7 @@ def test_without_tests_nobody_is_said_to_be_apart_from_the_others() -> None:
     assert {title for title in TITLES if title in first_sentence(2, tested=False)} == {"FedSheafHN"}
 
 
-@pytest.mark.parametrize(("citeseer", "named"), [(90, {"CiteSeer (FedAvg)"}), (50, set())])
+@pytest.mark.parametrize(("citeseer", "named"), [(90, {"FedAvg on", "Local on"}), (50, set())])
 def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[str]) -> None:
     database = MemoryStore()
     for seed in (0, 1):
@@ -72,10 +73,34 @@ def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[s
     study, results = ToyStudy(), Results(database, {})
     ranking = rank(study, main_tables(study, results, Selection()), results, Selection())
     assert ranking is not None
-    (sentence,) = sentences(study, ranking, [])
-    places = [
-        f"{dataset} ({method})" for dataset in ("Cora", "CiteSeer") for method in ("FedAvg", "Local", "Flow")
-    ]
-    assert {text for text in places if text in sentence} == named
+    sentence = " ".join(sentences(study, ranking, []))
+    assert {text for text in ("FedAvg on", "Local on", "Flow on") if text in sentence} == named
     # Ranks of Cora's two tasks: Local 2 and 1, Flow 1 and 3.
     assert ranking.leaders["cora"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("counts", "published", "sentence"),
+    [
+        ({}, 9, "Of 9 published values none is measured under its protocol yet."),
+        ({"above": 1}, 9, "Of 9 published values 1 is measured, of which 1 lies above it."),
+        (
+            {"reproduced": 3, "compatible": 2, "uninformative": 1, "below": 4, "not comparable": 1},
+            20,
+            "Of 20 published values 11 are measured, of which 5 agree with the published one, 4 lie below it "
+            "and 2 cannot be judged.",
+        ),
+        (
+            {"reproduced": 2},
+            2,
+            "All 2 published values are measured, of which 2 agree with the published one.",
+        ),
+    ],
+)
+def test_published_values_are_counted_in_one_sentence(
+    counts: dict[str, int], published: int, sentence: str
+) -> None:
+    """The papers of a study are counted together."""
+    pairs = tuple(counts.items())
+    papers = [Score("first", pairs[:-1], published - 1), Score("second", pairs[-1:], 1)]
+    assert sentences(ToyStudy(), None, papers)[1] == sentence
