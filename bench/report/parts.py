@@ -107,7 +107,8 @@ def first_sentence(study: Study, ranking: Ranking | None) -> str:
     if pd.notna(best["low"]):
         interval = f" (95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f})"
     if tasks == 1:
-        number, interval = f"the highest mean of {len(table)} methods on one federation", ""
+        mean_text = f"{ranking.tasks[0].means[best['method']]:.1f}\N{NO-BREAK SPACE}%"
+        number, interval = f"the highest mean of {len(table)} methods on one federation, {mean_text}", ""
     leaders = table[table["group"] == 1]
     return f"{best['title']} has {number}{interval}{_rivals(study, ranking, leaders, test_count)}."
 
