@@ -95,6 +95,7 @@ EXPERIMENTS = (
     "released_settings",
     "fedpub_split",
     "fedpub_factors",
+    "fedpub_training",
     "weight_decay",
     "initial_models",
     "released_variants",
