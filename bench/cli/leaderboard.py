@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from bench.cli.options import ByMetric, Database, Own, Shipped
 from bench.engine.methods import METHODS
@@ -47,8 +47,8 @@ def build(
     own: Own = False,
     shipped: Shipped = False,
     metric: ByMetric = ACCURACY,
-    release: str = "",
-    url: str = "",
+    release: Annotated[str, Parameter(show_default=False)] = "",
+    url: Annotated[str, Parameter(show_default=False)] = "",
 ) -> None:
     """Write a folder of pages; open its index.html, or put it on any web server.
 

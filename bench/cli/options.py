@@ -41,7 +41,7 @@ def _seeds(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def _check_folder(_: Any, url: str | None) -> None:
+def check_folder(_: Any, url: str | None) -> None:
     """Refuse a database file in a folder that is not there, unless that is the suite's own, made when needed.
 
     Raises:
@@ -77,7 +77,7 @@ AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON on standard o
 Database = Annotated[
     str | None,
     Parameter(
-        name="--db", validator=_check_folder, help="Database URL; default: sqlite:///BENCH_HOME/bench.db."
+        name="--db", validator=check_folder, help="Database URL; default: sqlite:///BENCH_HOME/bench.db."
     ),
 ]
 DataRoot = Annotated[

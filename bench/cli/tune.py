@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from bench import paths
 from bench.cli import options
@@ -22,7 +25,7 @@ def tune(
     filters: options.RunFilters = options.ALL_RUNS,
     trials: int = 20,
     settings: options.Settings = (),
-    db: options.Database = None,
+    db: Annotated[str | None, Parameter(validator=options.check_folder)] = None,
     data_root: options.DataRoot = None,
     machines: options.Machines = options.LOCAL,
     batch: int = 1,
