@@ -194,6 +194,7 @@ def test_names_that_no_run_has_together_leave_an_empty_frame(kept: None) -> None
     assert list(together) == list(bench.runs(own=True))
 
 
+@pytest.mark.slow
 def test_frames_are_read_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = bench.runs(dataset="facebook")
     assert len(rows)

@@ -93,6 +93,7 @@ def test_the_command(bundle: Path, tmp_path: Path, bench: Bench) -> None:
     assert (tmp_path / "own.db").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_from_an_imported_bundle(
     tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def outcome(file: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, s
     return int(ended.value.code or 0), " ".join(printed.out.split()), printed.err
 
 
+@pytest.mark.slow
 def test_the_example_keeps_every_rule(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = outcome(EXAMPLE, capsys)
     assert (code, out.count(" ok "), "mend" in out) == (0, 2 * len(RULES), False), out  # graphs and images

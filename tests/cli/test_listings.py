@@ -69,6 +69,7 @@ def test_clients_are_those_of_the_grids(bench: Bench) -> None:
     assert rows["dblp4k"]["scenarios"] == ["label-dirichlet"]
 
 
+@pytest.mark.slow
 def test_every_grid_has_its_study_title_and_number_of_runs(bench: Bench) -> None:
     rows = {row["name"]: row for row in json.loads(bench("grids --json").out)}
     assert sorted(rows) == grid_names()

@@ -157,6 +157,7 @@ def test_a_grid_of_a_study_that_does_not_exist_is_refused(home: Path, bench: Ben
         assert not home.exists()
 
 
+@pytest.mark.slow
 def test_a_probe_says_what_unknown_kinds_take_and_stores_nothing(home: Path, bench: Bench) -> None:
     ended = bench(BOTH, "--set protocol.rounds=60 --seed 0-1 --dry-run --probe --json")
     plan = json.loads(ended.out)

@@ -89,6 +89,7 @@ def test_a_wrong_request_writes_nothing(home: Path, bench: Bench, words: str, me
     assert not Path("drawn").exists()
 
 
+@pytest.mark.slow
 def test_figures_and_the_dashboards_file_show_the_trials(home: Path, tmp_path: Path, bench: Bench) -> None:
     assert bench(LOCAL).code == 0
     before = sorted(home.rglob("*"))
@@ -114,6 +115,7 @@ def test_figures_and_the_dashboards_file_show_the_trials(home: Path, tmp_path: P
     assert sorted(home.rglob("*")) == before, "nothing was run"
 
 
+@pytest.mark.slow
 def test_a_report_refuses_a_database_of_searches(home: Path, bench: Bench) -> None:
     assert bench(LOCAL).code == 0
     with (

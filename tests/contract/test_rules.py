@@ -144,6 +144,7 @@ class SomeRows(OwnModels):
         self.models = dict(upload.model)
 
 
+@pytest.mark.slow
 def test_server_state_that_is_not_by_participants_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     order_of_clients_changes_nothing(subject(OwnModels, monkeypatch))
     with pytest.raises(Broken, match="participants"):

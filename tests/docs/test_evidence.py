@@ -36,6 +36,7 @@ def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callabl
     )
 
 
+@pytest.mark.slow
 def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[[int], str]) -> None:
     found = re.fullmatch(r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed(1))
     assert found is not None

@@ -145,6 +145,7 @@ def test_a_scenario_for_another_family_is_refused(monkeypatch: pytest.MonkeyPatc
         scenarios.find("iid", "toy", "images")
 
 
+@pytest.mark.slow
 def test_a_run_of_the_examples_is_stored_under_their_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

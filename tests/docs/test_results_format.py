@@ -15,6 +15,7 @@ from bench.studies.frame_rows import whole_frame
 PAGE = Path(__file__).parents[2] / "docs" / "results-format.md"
 
 
+@pytest.mark.slow
 def test_the_frame_of_shipped_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BENCH_HOME", str(tmp_path))
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

@@ -78,6 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_unchanged_results_give_byte_identical_files(folder: Path, tmp_path: Path) -> None:
     report_of(database(), tmp_path)
     first, second = (

@@ -303,6 +303,7 @@ def test_no_page_is_wider_than_the_screen(site: Path, tab: Tab) -> None:
     picture(tab, f"board-{tab.viewport_size['width']}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tab",
     [

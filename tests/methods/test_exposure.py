@@ -88,6 +88,7 @@ def test_exposure_of_repeated_members_by_hand() -> None:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(partitioned(), st.integers(1, 3))
 def test_exposure_counts_as_defined(case: tuple[Hypergraph, list[int]], least: int) -> None:

@@ -369,6 +369,7 @@ PLACES = [INDEX, f"toy/table1/{INDEX}", f"toy/ranking/{INDEX}", f"toy/reproducti
 """The front page and documents of different kinds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_the_pages_pass_axe(built: tuple[Report, Path], browser: Any, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")

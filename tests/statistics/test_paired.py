@@ -222,6 +222,7 @@ def test_a_small_difference_and_a_pair_without_a_test_are_not_worse() -> None:
     assert worse_than("a", ["b", "c", "d"], pairs) == {"d"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level_methods", [2, 8, 16])
 def test_a_method_that_none_surpasses_is_seldom_called_worse(level_methods: int) -> None:
     draw = np.random.default_rng(level_methods)

@@ -83,6 +83,7 @@ def test_one_run_for_methods_that_read_the_same_run(database: str) -> None:
     assert run(database, planned) == Outcome({"done": 2}, 1)
 
 
+@pytest.mark.slow
 def test_no_failure_ends_the_sweep(database: str) -> None:
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2, 3, 4, 5, 10, 11, 12)))
     outcome = run(database, planned, execute=faulty)

@@ -78,11 +78,13 @@ def test_where_workers_say_how_many_clients_a_block_had_one_client_is_tried_once
     assert reason.endswith("tried alone on the device, in blocks of 1 client")
 
 
+@pytest.mark.slow
 def test_a_run_that_was_alone_already_is_not_tried_alone_again(work: Scripted) -> None:
     work.sweep(LOCAL[:1], {"*": ["oom"]}, slots=cpu(1))
     assert [attempt["shrink"] for attempt in work.attempts("local 3 0")] == [1, 2, 4]
 
 
+@pytest.mark.slow
 def test_a_kill_by_the_system_for_want_of_memory_is_out_of_memory(work: Scripted) -> None:
     kills = iter(range(1000))
     make = partial(LocalWorkers, kills=lambda: next(kills))
@@ -162,6 +164,7 @@ def test_packing_by_measured_memory(work: Scripted) -> None:
     assert sum(begin < first_end for begin in begins) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_on_a_gpu_leaves_its_process_to_no_other(tmp_path: Path) -> None:
     """After some errors every later call of the process to its device fails."""
     planned = expand(grid(methods=("local",), seeds=(0, 1, 2)))
@@ -271,7 +274,8 @@ def test_other_failures_hold_nothing_back(work: Scripted, script: dict[str, list
 
 
 @pytest.mark.parametrize(
-    ("word", "limit"), [("exit 3", None), ("hang", 1.0), ("unready", None), ("disk", None)]
+    ("word", "limit"),
+    [("exit 3", None), pytest.param("hang", 1.0, marks=pytest.mark.slow), ("unready", None), ("disk", None)],
 )
 def test_what_no_run_has_raised_holds_nothing_back(work: Scripted, word: str, limit: float | None) -> None:
     planned = expand(grid(methods=("local",), seeds=(0,), clients=(3, 4, 5, 6)))
@@ -350,6 +354,7 @@ def test_two_interrupts_stop_at_once(tmp_path: Path, signals: list[signal.Signal
     assert list((tmp_path / "sweeps").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_workers_in_the_middle_of_a_run_end_with_a_killed_sweep(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     process = folder.start(seconds=120)

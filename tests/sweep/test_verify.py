@@ -154,6 +154,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
+@pytest.mark.slow
 def test_a_true_bundle_is_verified(real: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench(capsys, "import", str(real))[0] == 0
     code, text, _ = bench(capsys, "verify", str(real), "--sample", "3")

@@ -156,6 +156,7 @@ def test_what_has_failed_again_in_another_sweep_is_not_tried_again(tmp_path: Pat
         assert ours.elsewhere(work.plan(planned).steps[0]) is None, "what this sweep is to try again"
 
 
+@pytest.mark.slow
 def test_claims_are_renewed_between_any_two_runs_that_are_stored(tmp_path: Path) -> None:
     """Several may end while one is stored, and each may have to wait for the database."""
     done: list[str] = []
@@ -386,6 +387,7 @@ def test_a_server_that_is_away_is_waited_for(tmp_path: Path) -> None:
         assert sum(path.read_text().count("\n") for path in (tmp_path / "attempts").iterdir()) == 12
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_to_stop_now_waits_for_no_lock(tmp_path: Path) -> None:
     work = Scripted(tmp_path)
     with open_store(work.url, create=True):

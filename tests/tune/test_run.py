@@ -94,6 +94,7 @@ def test_the_winner_is_the_best_by_validation_and_every_trial_is_runs(tmp_path: 
     assert len(stored(tmp_path)) == len(runs)
 
 
+@pytest.mark.slow
 def test_searches_beside_each_other_do_not_change_each_other(tmp_path: Path) -> None:
     searches = [tuning(method, trials=7) for method in ("local", "fedprox", "fedsheafhn")]
     tuned = run(tmp_path, searches, width=2, slots=3)

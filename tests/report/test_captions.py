@@ -1,4 +1,4 @@
-"""The notes below a table: whose runs it shows."""
+"""Captions of tables, and the notes below them: whose runs a table shows."""
 
 from __future__ import annotations
 
