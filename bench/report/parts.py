@@ -102,7 +102,7 @@ def first_sentence(study: Study, ranking: Ranking | None) -> str:
     best, test_count = table.iloc[0], table["group"].notna().sum()
     scope = f"{len(table)} methods over {tasks} federations"
     if 0 < test_count < len(table):
-        scope = f"the {test_count} methods (of {len(table)}) that all {tasks} federations have"
+        scope = f"the {test_count} methods (of {len(table)}) measured in all {tasks} federations"
     number, interval = f"the best mean rank of {scope}, {best['rank']:.1f}", ""
     if pd.notna(best["low"]):
         interval = f" (95\N{NO-BREAK SPACE}% interval {best['low']:.1f} to {best['high']:.1f})"
