@@ -157,6 +157,17 @@ def resolve(
     )
 
 
+def check_specs(specs: Sequence[RunSpec], roots: tuple[Path, ...], are_named: bool) -> None:
+    """Refuse what cannot be run before anything is planned; ``are_named``: by the user, not by a grid.
+
+    Raises:
+        RequestError: as ``check_fit``, of what is named, and ``check_clients``.
+    """
+    if are_named:
+        check_fit(specs)
+    check_clients(specs, roots)
+
+
 def check_fit(specs: Iterable[RunSpec]) -> None:
     """Refuse methods and data sets that were asked for by name and do not fit: a method that runs on none of
     the data sets, or one that none of the methods runs on. In a grid such runs are not applicable.

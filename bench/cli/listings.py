@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +94,7 @@ def scenarios(*, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=1))
         return
-    families: dict[str, list[list[str]]] = {}
-    for row in rows:
-        entry = [row["name"], row["clients"], row["summary"]]
-        families.setdefault(f"{_families(row['families'])} data", []).append(entry)
+    families = _by_family(rows, ("name", "clients", "summary"))
     console().print(table(("scenario", "clients", "what"), families, whole={"scenario"}))
     say(f"{len(rows)} scenarios; bench sweep -d NAME -s SCENARIO -k CLIENTS ... runs in one")
 
@@ -139,10 +137,7 @@ def methods(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     if as_json:
         print(json.dumps(rows, indent=1))
         return
-    families: dict[str, list[list[str]]] = {}
-    for row in rows:
-        entry = [row["name"], row["title"], row["reference"]]
-        families.setdefault(f"{_families(row['families'])} data", []).append(entry)
+    families = _by_family(rows, ("name", "title", "reference"))
     widest_first = dict(sorted(families.items(), key=lambda part: (not part[0].startswith(ANY), part[0])))
     console().print(table(("method", "title", "paper"), widest_first, whole={"method", "paper"}))
     say(f"{len(rows)} methods; bench methods NAME describes one")
@@ -156,6 +151,15 @@ def _row(kind: type[Method]) -> dict[str, Any]:
         "families": list(kind.families),
         "summary": " ".join(_description(kind).split("\n\n")[0].split()),
     }
+
+
+def _by_family(rows: Iterable[dict[str, Any]], columns: Sequence[str]) -> dict[str, list[list[str]]]:
+    """These columns of the rows, below the families of data that each is for."""
+    families: dict[str, list[list[str]]] = {}
+    for row in rows:
+        entry = [row[column] for column in columns]
+        families.setdefault(f"{_families(row['families'])} data", []).append(entry)
+    return families
 
 
 def _description(kind: type) -> str:

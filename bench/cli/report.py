@@ -46,7 +46,7 @@ def report(
     from bench.report.request import Request
 
     if document:
-        _check_name(document)
+        check_name(document)
     request = Request(study, filters.dataset, filters.scenario, filters.clients, filters.method, grid, metric)
     folder.check(out)
     stamp = f"{frames.stamp(db, own)} {shipped:d} {request.stamp}"
@@ -77,7 +77,7 @@ def report(
     terminal.closing(printout, out, screen)
 
 
-def _check_name(document: str) -> None:
+def check_name(document: str) -> None:
     """Refuse a name that no document can have, before results are read, which takes long.
 
     Raises:

@@ -83,7 +83,7 @@ def sweep(
 
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
-    from bench.resolve import check_clients, check_fit, parse_overrides
+    from bench.resolve import check_specs, parse_overrides
     from bench.store.store import stored_runs
     from bench.studies import shipped
     from bench.studies.study import check_study
@@ -100,10 +100,7 @@ def sweep(
     base = requested_grid(grid, choice)
     check_study(base)
     runs = expand(base, choice, parse_overrides(settings))
-    specs = [run.spec for run in runs if run.spec]
-    if grid is None:
-        check_fit(specs)
-    check_clients(specs, roots)
+    check_specs([run.spec for run in runs if run.spec], roots, are_named=grid is None)
     if use_tuned:
         runs = tuned(runs)
     if save_models:

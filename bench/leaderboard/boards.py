@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
-from bench.pages.grades import GRADES
 from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
-from bench.report.parts import first_sentence, leaders_sentence, verdict_counts
+from bench.report.parts import first_sentence, leaders_sentence, published_sentence, scores, verdict_counts
 from bench.report.spread import MEASURES
 from bench.statistics.paired import Comparison, Scores, side_by_side
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
@@ -123,22 +122,11 @@ class StudyBoards:
         """Who is first, or that nobody can be told apart; how much of the published values was measured, and
         what came of them. What stands behind it is in the tables of ranks and of verdicts.
         """
-        counts = sum(self.grades.values(), Counter[str]())
-        measured = sum(counts[grade] for grade in GRADES)
-        sentences = [first_sentence(self.study, self.ranking)]
-        if counts:
-            amount = f"{measured:,} of the" if measured else "None of the"
-            amount = "All" if measured == counts.total() else amount
-            verb = "is" if measured < 2 else "are"
-            sentences.append(f"{amount} {counts.total():,} published values {verb} measured.")
-        if measured:
-            agree = counts["reproduced"] + counts["compatible"]
-            open_count = measured - agree - counts["above"] - counts["below"]
-            sentences.append(
-                f"Of these {agree:,} agree with the paper, {counts['above']:,} came out above it, "
-                f"{counts['below']:,} below, and {open_count:,} without a verdict."
-            )
-        return tuple(sentences)
+        sentences = (
+            first_sentence(self.study, self.ranking),
+            published_sentence(scores(self.study, self.grades)),
+        )
+        return tuple(filter(None, sentences))
 
     @property
     def leaders(self) -> str:

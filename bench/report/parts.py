@@ -90,7 +90,7 @@ def sentences(
     leads on which data set, and which claims hold.
     """
     answers = (f"{claim.title.partition(': ')[2]}: {claim.summary}" for claim in claims)
-    headline = (first_sentence(study, ranking), _published_sentence(all_scores))
+    headline = (first_sentence(study, ranking), published_sentence(all_scores))
     return tuple(filter(None, (*headline, leaders_sentence(study, ranking), *answers)))
 
 
@@ -142,7 +142,7 @@ def leaders_sentence(study: Study, ranking: Ranking | None) -> str:
     return f"By data set the best mean rank is that of {'; '.join(parts)}."
 
 
-def _published_sentence(all_scores: Iterable[Score]) -> str:
+def published_sentence(all_scores: Iterable[Score]) -> str:
     """How many published values were measured, and how many of these agree."""
     known_scores = list(all_scores)
     counts: Counter[str] = sum((Counter(dict(score.counts)) for score in known_scores), Counter())

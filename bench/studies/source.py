@@ -91,7 +91,7 @@ class MergedSource:
         origins = ([] if own_source is None else [OWN]) + [name for name, _ in bundles]
         self._environments, numbers = _environments(self._sources)
         frames = [source.runs() for source in self._sources]
-        chosen_runs = _choose(frames) if own_source is not None else _choose([None, *frames])
+        chosen_runs = _first_of_each(frames) if own_source is None else _choose(frames[0], frames[1:])
         parts = [
             runs.assign(environment_id=runs["environment_id"].map(numbers[place]), origin=origin, place=place)
             for place, (origin, runs) in enumerate(zip(origins, chosen_runs, strict=True))
@@ -176,25 +176,30 @@ NUMBERS_OF = ["partition_hash", "method_numerics", "engine_numerics"]
 """What the runs of one cell have in common where their numbers may be averaged: clients and code."""
 
 
-def _choose(frames: Sequence[pd.DataFrame | None]) -> list[pd.DataFrame]:
-    """The runs to show, of the own database (None: there is none) and each bundle; see ``MergedSource``."""
-    own_runs, *bundle_runs = frames
-    own_results = None if own_runs is None else own_runs[_is_made_here(own_runs) & _has_result(own_runs)]
-    taken_specs = set() if own_results is None else set(own_results["spec"])
-    apart_cells = set() if own_results is None else _cells_apart(own_results, bundle_runs)
-    chosen_runs = []
+def _first_of_each(
+    bundle_runs: Iterable[pd.DataFrame], taken_specs: Iterable[str] = (), apart_cells: Iterable[str] = ()
+) -> list[pd.DataFrame]:
+    """The runs of each bundle whose spec is not taken, by one before it or already, nor their cell apart."""
+    all_taken, all_apart, chosen_runs = set(taken_specs), set(apart_cells), []
     for runs in bundle_runs:
-        assert runs is not None
-        is_free = ~(runs["spec"].isin(taken_specs) | runs["cell"].isin(apart_cells)).to_numpy(bool)
-        chosen_runs.append(runs[is_free])
-        taken_specs.update(chosen_runs[-1]["spec"])
-    if own_runs is None or own_results is None:
-        return chosen_runs
-    shipped_cells = {cell for runs in chosen_runs for cell in runs["cell"]}
-    is_free = ~own_runs["spec"].isin(taken_specs).to_numpy(bool)
-    is_imported = ~_is_made_here(own_runs)
-    is_shown = is_free & ~(is_imported & own_runs["cell"].isin(shipped_cells).to_numpy(bool))
-    return [own_runs[is_shown | own_runs.index.isin(own_results.index)], *chosen_runs]
+        chosen_runs.append(runs[~(runs["spec"].isin(all_taken) | runs["cell"].isin(all_apart))])
+        all_taken.update(chosen_runs[-1]["spec"])
+    return chosen_runs
+
+
+def _choose(own_runs: pd.DataFrame, bundle_runs: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
+    """The runs to show, of the own database and of each bundle; see ``MergedSource``."""
+    is_made_here = _is_made_here(own_runs)
+    is_result = is_made_here & _has_result(own_runs)
+    own_results = own_runs[is_result]
+    shipped_runs = _first_of_each(bundle_runs, own_results["spec"], _cells_apart(own_results, bundle_runs))
+    shipped_specs, shipped_cells = (
+        {value for runs in shipped_runs for value in runs[name]} for name in ("spec", "cell")
+    )
+    stands_back = own_runs["spec"].isin(shipped_specs) | (
+        ~is_made_here & own_runs["cell"].isin(shipped_cells)
+    )
+    return [own_runs[is_result | ~stands_back], *shipped_runs]
 
 
 def _is_made_here(runs: pd.DataFrame) -> NDArray[np.bool_]:
@@ -207,10 +212,10 @@ def _has_result(runs: pd.DataFrame) -> NDArray[np.bool_]:
     return runs["state"].isin(RESULTS).to_numpy(bool)
 
 
-def _cells_apart(own_results: pd.DataFrame, bundle_runs: Sequence[pd.DataFrame | None]) -> set[str]:
-    """The cells of which own results and the shipped ones have nothing that makes their numbers alike."""
+def _cells_apart(own_results: pd.DataFrame, bundle_runs: Iterable[pd.DataFrame]) -> set[str]:
+    """The cells of which some own results are on other clients or of other numbers than the shipped ones."""
     own_kinds = own_results[["cell", *NUMBERS_OF]].drop_duplicates()
-    parts = [runs.loc[_has_result(runs), ["cell", *NUMBERS_OF]] for runs in bundle_runs if runs is not None]
+    parts = [runs.loc[_has_result(runs), ["cell", *NUMBERS_OF]] for runs in bundle_runs]
     shipped_kinds = pd.concat([own_kinds[:0], *parts]).drop_duplicates()
     shipped_kinds = shipped_kinds[shipped_kinds["cell"].isin(own_kinds["cell"])]
     pairs = own_kinds.merge(shipped_kinds, how="left", indicator=True)
