@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is loaded: small products, shared machines
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -37,6 +40,15 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def seeded_generators() -> None:
+    """The global generators stand where they stand in every run, whichever tests came before."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture

@@ -40,3 +40,14 @@ def test_runs_of_ones_own_are_named_beside_shipped_ones(
     titles = {line.title or line.method for line in ToyStudy.lines}
     named = {title for note in own_notes for title in titles if f" {title}" in note.replace(",", " ")}
     assert named == expected
+
+
+def test_a_cell_of_own_and_shipped_seeds_says_which_are_whose() -> None:
+    own = MemoryStore()
+    own.add("local", 1, [70] * 10)
+    source = MergedSource(own, [("bundle", filled("local", "fedavg"))])
+    cells, _ = main_tables(ToyStudy(), Results(source, {}))
+    (note,) = [note for note in notes(cells) if note.startswith(OWN_RUNS)]
+    assert "seeds 1 of 0-1" in note
+    assert "Local" in note
+    assert "FedAvg" not in note
