@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
+from torch.nn.functional import cross_entropy
 from toy_federations import furthest, make_spec, permuted, play
 
 from bench.engine.run import Run
@@ -83,7 +84,8 @@ def test_the_weights_are_the_best_of_all_pairs() -> None:
     z, labels = drawn(items=24, seed=3)
     generator = torch.Generator().manual_seed(3)
     others = Gaussians(
-        torch.randn(3, 3, dtype=torch.float64, generator=generator), torch.diag(torch.tensor([0.5, 2.0, 1.0])).double()
+        torch.randn(3, 3, dtype=torch.float64, generator=generator),
+        torch.diag(torch.tensor([0.5, 2.0, 1.0])).double(),
     )
     seen = [0, 0, 0]
     half = []
@@ -99,7 +101,7 @@ def test_the_weights_are_the_best_of_all_pairs() -> None:
             mixture = between(own, others, torch.tensor(tenths).double() / 10)
             weights, bias = head(mixture, priors(labels, 3))
             logits = z[~learnt] @ weights + bias
-            losses[tenths] += float(torch.nn.functional.cross_entropy(logits, labels[~learnt], reduction="sum"))
+            losses[tenths] += float(cross_entropy(logits, labels[~learnt], reduction="sum"))
     result = own_weights(z, labels, others, 0.3)
     of_means, of_covariance = (round(10 * weight) for weight in result.tolist())
     assert losses[of_means, of_covariance] == pytest.approx(min(losses.values()))
