@@ -120,6 +120,7 @@ def test_a_column_that_has_only_begun_counts_for_no_rank(count: int, counts: boo
     assert ranking is not None
     assert len(ranking.methods) == 6
     assert ("citeseer" in {task.column.dataset for task in ranking.tasks}) == counts
+    assert (set(ranking.groups) == {*LEVELS, "flow", "fedprox"}) == (not counts)
 
 
 def named(study: Study, database: MemoryStore, **selection: frozenset[Any]) -> set[str]:
