@@ -1,0 +1,46 @@
+"""Runs of good and bad methods on the tasks of Cora, and their ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from stored_runs import MemoryStore
+from study_cells import main_tables
+from toy_study import ToyStudy
+
+from bench.studies.cells import Selection
+from bench.studies.ranking import Ranking, rank
+from bench.studies.results import Results
+from bench.studies.study import Study
+
+NON, OVER = "non-overlapping", "overlapping"
+CORA_TASKS = ((NON, 10), (NON, 20), (OVER, 30), (OVER, 50))
+
+LEVELS = {"local": 80, "fedavg": 60, "fedper": 60, "fedsheafhn": 80}
+"""Correct of 100 before the draws of ``filled``: two good methods, two bad ones."""
+
+
+def filled(where: Sequence[tuple[str, int]] = CORA_TASKS) -> MemoryStore:
+    """Two seeds of four methods and the majority: differences of 20 points with little noise.
+
+    With overlap five clients are samples of one part: six parts, whose samples score the same.
+    """
+    database = MemoryStore()
+    draw = np.random.default_rng(0)
+    for scenario, clients in where:
+        for method, level in {**LEVELS, "majority": 90}.items():
+            for seed in (0, 1):
+                drawn = [level + int(noise) for noise in draw.integers(-2, 3, 6)]
+                correct = [value for value in drawn for _ in range(5 if scenario == OVER else 1)]
+                database.add(method, seed, correct, scenario=scenario, clients=clients)
+    return database
+
+
+def ranking_of(
+    database: MemoryStore, study: Study | None = None, **selection: frozenset[Any]
+) -> Ranking | None:
+    study = study or ToyStudy()
+    results, chosen = Results(database, {}), Selection(**selection)
+    return rank(study, main_tables(study, results, chosen), results, chosen)

@@ -1,0 +1,244 @@
+"""The ranking as a document: its tables, figure, files and what a terminal shows of it."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from ranked_runs import CORA_TASKS, LEVELS, NON, filled, ranking_of
+from rich.console import Console
+from stored_runs import CORA, MemoryStore
+from study_cells import report_of
+from toy_study import ToyStudy
+
+from bench.figures.plots import Ranks
+from bench.report.captions import Document
+from bench.report.ranking_views import ranking_document
+from bench.report.report import Report, printed_document
+from bench.report.request import Request
+from bench.report.terminal import show
+from bench.studies.ranking import Ranking
+from bench.studies.results import Results
+
+
+def document(database: MemoryStore) -> Document:
+    study, ranking = ToyStudy(), ranking_of(database)
+    assert ranking is not None
+    return ranking_document(study, ranking, Results(database, {}))
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def cora(out: Path) -> Report:
+    return report_of(filled(), out, Request(datasets=("cora",)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("ranking")
+
+
+@pytest.fixture(scope="module")
+def built(folder: Path) -> Report:
+    return cora(folder)
+
+
+@pytest.fixture(scope="module")
+def cora_document() -> Document:
+    """The ranking over the four tasks of Cora."""
+    return document(filled())
+
+
+@pytest.fixture(scope="module")
+def cora_ranking() -> Ranking:
+    """The same as numbers."""
+    ranking = ranking_of(filled())
+    assert ranking is not None
+    return ranking
+
+
+def test_a_method_without_a_task_is_ranked_on_what_it_has() -> None:
+    database = filled()
+    for seed in (0, 1):
+        database.add("flow", seed, [95, 96, 94, 95, 97, 95])  # the best, in one task
+    database.add("fggp", 0, None, state="oom", reason="too large")
+    doc = document(database)
+    table = doc.views[0]
+    entries = {label: [entry.text for entry in row] for label, row in table.rows}
+    assert table.columns[:4] == ("Group", "Mean rank", "95 % interval", "Tasks")
+    # Planned are the cells that the paper prints: Flow's on Cora, Local's on all data sets.
+    assert (entries["Flow"][:2], entries["Flow"][3]) == (["-", "1.00"], "1/4")
+    assert (entries["Local"][0], entries["Local"][3]) == ("1", "4/9")
+    assert list(entries)[-1] == "Flow"  # those that lack tasks stand last, whatever their rank
+    assert "FGGP" not in entries
+    assert "Majority class" not in entries
+    assert "nothing is imputed" in " ".join(doc.fine_print)
+    assert "FGGP" in next(note for note in doc.notes if note.startswith("without numbers"))
+
+
+def test_captions_state_reading_test_correction_region_units_and_tasks(cora_document: Document) -> None:
+    assert len(cora_document.caption) <= 4
+    caption = " ".join((*cora_document.caption, *cora_document.fine_print))
+    for part in (
+        "stage trained, rule best_val",
+        "Paired t test, two-sided",
+        "Holm's correction over all pairs of a task",
+        "±0.5 points",
+        "Cora, non-overlapping, 10 clients: 6 tests over 6 clients",
+        "Cora, overlapping, 30 clients: 6 tests over 6 parts",
+        "4 tasks",
+        "6 tests over 4 tasks",
+        "Partitions: Cora, non-overlapping, 10 clients: abcdef01",
+        "2000 draws, seed 0",
+        f"Protocol: Cora: {CORA.rounds} rounds",
+    ):
+        assert part in caption
+
+
+def test_first_in_a_task_are_all_that_are_not_worse_than_the_best(cora_document: Document) -> None:
+    groups = cora_document.views[1]
+    for label, row in groups.rows:
+        good = label in ("Local", "FedSheafHN")
+        assert {entry.text.rpartition(" ")[2] for entry in row} == {"(1)" if good else "(2)"}
+        assert {entry.place for entry in row} == {1 if good else 0}
+
+
+def test_pair_tables_mirror_and_mark(cora_document: Document) -> None:
+    table = next(view for view in cora_document.details if view.name == f"pairs_cora_{NON}_10")
+    rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
+    assert rows["Local"]["Local"].text == ""
+    better, worse = rows["Local"]["FedAvg"].text, rows["FedAvg"]["Local"].text
+    assert (better[0], better[-1], worse[0], worse[-1]) == ("+", ">", "-", "<")
+    assert better[1:-2] == worse[1:-2]
+    assert {rows["Local"]["FedSheafHN"].text[-1], rows["FedSheafHN"]["Local"].text[-1]} <= {"?", "="}
+
+
+def test_too_few_units_are_named_and_not_tested() -> None:
+    database = MemoryStore()
+    for seed, method in ((0, "local"), (0, "fedavg"), (1, "fedper")):
+        database.add(method, seed, [70, 80])
+    doc = document(database)
+    place = "Cora, non-overlapping, 10 clients (no common seeds and partitions)"
+    assert doc.notes[-1] == f"no test in {place}: Local and FedPer; FedAvg and FedPer"
+    table = doc.details[0]
+    assert dict(table.rows)["Local"][2].text == "-"
+
+
+def test_the_numbers_behind_the_tables_are_written(
+    built: Report, folder: Path, cora_ranking: Ranking
+) -> None:
+    assert built.documents
+    methods = {row["method"]: row for row in read(folder / "toy/ranking/methods.csv")}
+    assert list(methods) == cora_ranking.methods
+    assert methods["local"]["planned"] == methods["local"]["tasks"] == "4"
+    local = cora_ranking.table.set_index("method").loc["local"]
+    for column in ("rank", "low", "high", "minus_baseline"):
+        assert float(methods["local"][column]) == pytest.approx(local[column], abs=1e-4)
+    every = read(folder / "toy/ranking/pairs.csv")
+    pairs = [row for row in every if row["dataset"]]
+    assert (len(pairs), len(every)) == (4 * 6, 5 * 6)  # four tasks, and those over tasks
+    first = cora_ranking.tasks[0].comparisons[0]
+    assert (pairs[0]["first"], pairs[0]["second"]) == (first.first, first.second)
+    assert float(pairs[0]["p_holm"]) == pytest.approx(first.corrected, rel=1e-5)
+    assert pairs[0]["verdict"] == first.verdict
+    assert {row["unit"] for row in every if not row["dataset"]} == {"task"}
+    diagram = {row["method"]: row for row in read(folder / "toy/ranking/ranks.csv")}
+    assert set(diagram) == set(LEVELS)
+    numbers = read(folder / "toy/table1_spread/numbers.csv")
+    assert {row["method"] for row in numbers} == {*LEVELS, "majority", "fedavg_ft"}
+
+
+def test_cells_stand_once_in_cells_csv(folder: Path) -> None:
+    rows = [tuple(row.items()) for row in read(folder / "cells.csv")]
+    assert len(set(rows)) == len(rows)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path[:0] = {folders!r}
+from test_ranking_views import cora
+cora(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_files_are_byte_identical_in_another_process(tmp_path: Path) -> None:
+    script = SCRIPT.format(folders=[str(folder) for folder in Path(__file__).parents[:2]])
+    digests = []
+    for seed in ("1", "77"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        out = tmp_path / seed
+        subprocess.run([sys.executable, "-c", script, str(out)], check=True, env=environment)
+        digests.append(
+            {
+                path.relative_to(out).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+                for path in out.rglob("*")
+                if path.is_file()
+            }
+        )
+    assert digests[0] == digests[1]
+    assert {f"toy/ranking/ranks.{kind}" for kind in ("pdf", "png", "csv")} <= set(digests[0])
+    assert {f"toy/{name}/table.tex" for name in ("ranking", "reproduction", "table1_spread")} <= set(
+        digests[0]
+    )
+
+
+def test_the_figure_has_every_method_with_its_rank_and_group(
+    cora_document: Document, cora_ranking: Ranking
+) -> None:
+    (figure,) = cora_document.figures
+    (panel,) = figure.panels
+    assert isinstance(panel, Ranks)
+    assert {mark.method: mark.label for mark in panel.marks} == {
+        name: cora_ranking.titles[name] for name in LEVELS
+    }
+    shown = panel.data.set_index("method")
+    assert shown["group"].to_dict() == {name: cora_ranking.groups[name] for name in LEVELS}
+    ranks = cora_ranking.table.set_index("method")["rank"].to_dict()
+    assert shown["mean_rank"].to_dict() == pytest.approx(ranks)
+
+
+def test_the_terminal_shows_ranking_and_score_after_the_tables(built: Report) -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    for name in built.printout.studies["toy"].documents:
+        show(built.printout.document(name), console)
+    text = console.export_text()
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    heads = ["table 1 (non-overlapping)", "spread over", "ranking of methods", "reproduction score"]
+    places = [next(number for number, line in enumerate(lines) if head in line.lower()) for head in heads]
+    assert places == sorted(places)
+    row = next(line for line in lines[places[2] :] if line.startswith("│ Local "))
+    parts = [part.strip() for part in row.strip("│").split("│")]
+    assert parts[0] == "Local"
+    assert (parts[1], parts[4]) == ("1", "4/4")
+
+
+def test_latex_of_the_statistics_is_ascii(built: Report, folder: Path) -> None:
+    paths = list(folder.rglob("*.tex"))
+    assert len(paths) == len(built.documents)
+    for path in paths:
+        body = [line for line in path.read_text(encoding="utf-8").splitlines() if line[:1] != "%"]
+        assert all(line.isascii() for line in body), path.name
+
+
+def test_one_task_is_no_ranking_on_the_terminal() -> None:
+    def shown(tasks_: Sequence[tuple[str, int]]) -> str:
+        written = io.StringIO()
+        show(printed_document(document(filled(tasks_))), Console(file=written, width=100))
+        return written.getvalue()
+
+    assert "Mean rank" not in shown(CORA_TASKS[:1])
+    assert "group of ties" in shown(CORA_TASKS[:1])
+    assert "Mean rank" in shown(CORA_TASKS[:2])

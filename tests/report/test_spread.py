@@ -1,0 +1,64 @@
+"""Spread over clients and seeds, beside numbers worked out by hand."""
+
+from __future__ import annotations
+
+from stored_runs import MemoryStore
+from study_cells import main_tables
+from toy_study import ToyStudy
+
+from bench.report.captions import Document
+from bench.report.spread import spread
+from bench.studies.cells import Selection
+from bench.studies.results import Results
+
+
+def spread_of(database: MemoryStore) -> Document | None:
+    study, results = ToyStudy(), Results(database, {})
+    return spread(main_tables(study, results, Selection())[0], results)
+
+
+def test_spread_over_clients_and_seeds() -> None:
+    database = MemoryStore()
+    for seed, (alone, together) in enumerate(
+        (([70, 80, 90], [71, 60, 85]), ([60, 80, 70], [62, 76, 72]), ([65, 75, 85], [65, 75, 85]))
+    ):
+        database.add("local", seed, alone)
+        database.add("fedavg", seed, together)
+    spread_document = spread_of(database)
+    assert spread_document is not None
+    (table,) = spread_document.details
+    rows = {label.partition(",")[0]: [entry.text for entry in row] for label, row in table.rows}
+    assert table.columns == (
+        "Seeds",
+        "Mean",
+        "Std",
+        "95 % interval",
+        "Std over clients",
+        "Worst client",
+        "Bottom 10 %",
+        "Below Local",
+    )
+    # Seeds' means 72, 70, 75: mean 72.33, std 2.5166, half 4.3027 * 2.5166 / sqrt(3) = 6.2516.
+    assert rows["FedAvg"][:4] == ["3", "72.33", "2.52", "66.08 to 78.58"]
+    # sqrt(157), sqrt(52) and 10 over clients; worst 60, 62, 65; below Local 2, 1 and 0.
+    assert rows["FedAvg"][4:] == [f"{(157**0.5 + 52**0.5 + 10) / 3:.2f}", "62.33", "62.33", "1.00"]
+    assert rows["Local"][-1] == "0.00"
+
+
+def test_clients_of_other_partitions_are_not_set_against_local() -> None:
+    database = MemoryStore()
+    database.add("local", 0, [70, 80], partition_hash="p")
+    database.add("local", 1, [70, 80], partition_hash="q")
+    database.add("fedavg", 0, [60, 90], partition_hash="p")
+    database.add("fedavg", 1, [10, 10], partition_hash="p")
+    database.add("fedper", 2, [10, 10], partition_hash="q")
+    spread_document = spread_of(database)
+    assert spread_document is not None
+    rows = {label: row[-1].text for label, row in spread_document.views[0].rows}
+    assert (rows["FedAvg"], rows["FedPer"]) == ("1.00", "-")
+
+
+def test_one_method_has_nothing_beside_it() -> None:
+    database = MemoryStore()
+    database.add("local", 0, [70])
+    assert spread_of(database) is None
