@@ -61,8 +61,13 @@ EXCEPTIONS: dict[Rule, set[tuple[str, Family]]] = {
     learns_a_toy_task: set(NOT_EXPECTED_TO_LEARN),
 }
 
-LONG: set[Rule] = {learns_a_toy_task, absent_clients_keep_what_they_have, block_size_changes_nothing}
-"""Rules that take a second or more on images: there only one method is checked by them in a fast run."""
+LONG: set[Rule] = {
+    learns_a_toy_task,
+    absent_clients_keep_what_they_have,
+    block_size_changes_nothing,
+    order_of_clients_changes_nothing,
+}
+"""Rules that take longest on images: there only one method is checked by them in a fast run."""
 
 
 VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
