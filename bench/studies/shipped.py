@@ -56,10 +56,5 @@ def timings(folder: Path = SHIPPED) -> dict[str, Timing]:
     """What the shipped runs that were taken to their end took, by spec hash, on whatever machine that was;
     damaged bundles are left out.
     """
-    columns = ["dataset", "scenario", "clients", "method", "spec", "seconds_total", "device", "peak_memory"]
     bundles, _ = read_bundles(folder, trusted=True)
-    return {
-        spec_hash: Timing(*values)
-        for bundle in bundles
-        for spec_hash, *values in bundle.runs(state="done")[["spec_hash", *columns]].itertuples(index=False)
-    }
+    return {spec_hash: timing for bundle in bundles for spec_hash, timing in bundle.timings().items()}
