@@ -67,8 +67,7 @@ LONG: set[Rule] = {
     block_size_changes_nothing,
     order_of_clients_changes_nothing,
 }
-"""Rules that take longest on images: there only one method is checked by them in a fast run."""
-
+"""Rules that take longest: a fast run checks one method on images by them, and no variant of another."""
 
 VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
 """Methods that differ from another in a setting or a line."""
@@ -76,8 +75,7 @@ VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for oth
 
 def case(rule: Rule, method: str, family: Family) -> ParameterSet:
     """A rule for a method on a family of data, marked where it is long."""
-    is_long = family == "images" and rule in LONG and method != "fedavg"
-    is_long |= rule is learns_a_toy_task and method in VARIANTS
+    is_long = rule in LONG and (method in VARIANTS or (family == "images" and method != "fedavg"))
     marks = [pytest.mark.slow] if is_long else []
     return pytest.param(rule, method, family, marks=marks, id=f"{rule.__name__}-{method}-{family}")
 
