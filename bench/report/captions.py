@@ -17,7 +17,7 @@ from bench.figures.layout import Figure
 from bench.grids.experiment import Point
 from bench.grids.grid import PARTITION_SEED
 from bench.report.table import Table
-from bench.studies.cells import Cell, Cells
+from bench.studies.cells import Cell, Cells, groups_of
 from bench.studies.groups import Group
 from bench.studies.measures import Measure
 from bench.studies.results import Results
@@ -102,7 +102,7 @@ def statistic(
 ) -> Document:
     """The document of a statistic over cells, whose caption and fine print also say how they were run."""
     all_cells, searches = tuple(cells), tuple(default_searches)
-    groups = runs_of(all_cells)
+    groups = groups_of(all_cells)
     return Document(
         name=f"{study.name}_{name}",
         title=f"{study.title}: {title}",
@@ -112,11 +112,6 @@ def statistic(
         cells=all_cells,
         **rest,
     )
-
-
-def runs_of(cells: Iterable[Cell]) -> list[Group]:
-    """The groups of runs behind cells, each once."""
-    return list({id(cell.group): cell.group for cell in cells if cell.group}.values())
 
 
 def caption(cells: Cells) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from bench.report.request import Request
 from bench.report.spread import spread
 from bench.report.tuning import tuning
 from bench.studies import frame as frames
-from bench.studies.cells import Cells, Selection
+from bench.studies.cells import Cells, Selection, groups_of
 from bench.studies.collect import plans_of, results_of, selected_cells
 from bench.studies.experiment import ExperimentPlan
 from bench.studies.metric import TITLES, check_kept
@@ -320,10 +320,9 @@ def printed_document(document: Document) -> PrintedDocument:
 
 def _run_origins(documents: Iterable[Document]) -> dict[int, str]:
     """The bundle of every run in the cells shown, by its id; ``OWN`` for the user's own."""
-    groups = {id(cell.group): cell.group for document in documents for cell in document.cells if cell.group}
     return {
         run: origin
-        for group in groups.values()
+        for group in groups_of(cell for document in documents for cell in document.cells)
         for run, origin in zip(group.runs["id"].tolist(), group.runs["origin"].tolist(), strict=True)
     }
 

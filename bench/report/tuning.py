@@ -105,8 +105,7 @@ def _ranking(
     for column, by_method in pairs.items():
         winners = {method: pair.winner for method, pair in by_method.items()}
         if len(winners) > 1:
-            values = {method: scores(cell, results, study.average) for method, cell in winners.items()}
-            tasks.append(Task(column, winners, tuple(compare(values))))
+            tasks.append(Task.of(column, winners, results, study.average))
     titles = _titles(study, pairs)
     planned_tasks = {method: sum(bool(cells[column][method]) for column in pairs) for method in titles}
     return Ranking(tuple(tasks), titles, planned_tasks, study.baseline) if tasks else None

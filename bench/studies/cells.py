@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bench.grids.experiment import Line, Point
@@ -184,7 +184,7 @@ class Cells:
     @property
     def groups(self) -> list[Group]:
         """The groups of runs behind the cells, each once."""
-        return list({id(cell.group): cell.group for cell in self if cell.group}.values())
+        return groups_of(self)
 
     @property
     def run_columns(self) -> tuple[Column, ...]:
@@ -200,6 +200,11 @@ class Cells:
     def title(self, line: Line) -> str:
         """A line's name."""
         return self.study.line_title(line)
+
+
+def groups_of(cells: Iterable[Cell]) -> list[Group]:
+    """The groups of runs behind cells, each once."""
+    return list({id(cell.group): cell.group for cell in cells if cell.group}.values())
 
 
 def reading_of_line(study: Study, reading: Reading, line: Line) -> Reading | None:

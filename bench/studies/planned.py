@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bench.grids import Filters, Grid, Planned, expand, load_grid, plan
@@ -42,9 +42,8 @@ def usual_cells(grids: Iterable[str]) -> UsualCells:
     """
     cells: UsualCells = {}
     for name in grids:
-        for key, grid, run in _runs(name):
-            if key not in cells:
-                cells[key] = planned_cell(grid, run)
+        for key, (first_cell, *_) in grid_cells(name).items():
+            cells.setdefault(key, first_cell)
     return cells
 
 
@@ -55,16 +54,11 @@ GridCells = dict[tuple[Column, str], list[PlannedCell]]
 def grid_cells(name: str) -> GridCells:
     """The cells of a named grid; raises as ``usual_cells``."""
     cells: GridCells = {}
-    for key, grid, run in _runs(name):
-        cells.setdefault(key, []).append(planned_cell(grid, run))
-    return cells
-
-
-def _runs(name: str) -> Iterator[tuple[tuple[Column, str], Grid, Planned]]:
-    """The grid's runs of its first seed, each with its column and the method whose run it is."""
     grid = load_grid(name)
     for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-        yield (Column(*run.names[:3]), run.spec.method if run.spec else run.method), grid, run
+        key = Column(*run.names[:3]), run.spec.method if run.spec else run.method
+        cells.setdefault(key, []).append(planned_cell(grid, run))
+    return cells
 
 
 def settings_in_grid(grid: Grid, column: Column, method: str) -> Settings:

@@ -65,17 +65,13 @@ def _value(row: dict[str, str]) -> Published:
     return Published(**texts | numbers)  # type: ignore[arg-type]
 
 
+@cache
 def published(paper: str, folder: Path = FOLDER) -> tuple[Published, ...]:
     """Every printed value of a paper, in the order of its tables, from ``PAPER.csv`` in a folder.
 
     Raises:
         RequestError: there is no such paper, or its file lacks a column or has a value that is no number.
     """
-    return _read_values(paper, folder)
-
-
-@cache
-def _read_values(paper: str, folder: Path) -> tuple[Published, ...]:
     papers = sorted(file.stem for file in folder.glob("*.csv"))
     if paper not in papers:
         raise unknown("paper", paper, papers)

@@ -62,6 +62,16 @@ class Task:
     comparisons: tuple[Comparison, ...]
     point: str = ""
 
+    @classmethod
+    def of(
+        cls, column: Column, cells: dict[str, Cell], results: Results, average: Average, point: str = ""
+    ) -> Task:
+        """The task of these cells, with the paired tests of those that are measured."""
+        client_scores = {
+            method: scores(cell, results, average) for method, cell in cells.items() if cell.measured
+        }
+        return cls(column, cells, tuple(compare(client_scores)), point)
+
     def label(self, study: Study) -> str:
         """``Cora, non-overlapping, 10 clients``, with the point."""
         return ", ".join(filter(None, (study.column_title(self.column), self.point)))
@@ -101,12 +111,7 @@ def tasks(
                 if method in rows and (cell := table.at(column, rows[method], point)) is not None
             }
             if cells and (column, point.label) not in by_place:
-                frames = {
-                    method: scores(cell, results, study.average)
-                    for method, cell in cells.items()
-                    if cell.measured
-                }
-                by_place[column, point.label] = Task(column, cells, tuple(compare(frames)), point.label)
+                by_place[column, point.label] = Task.of(column, cells, results, study.average, point.label)
     return tuple(by_place.values())
 
 

@@ -21,14 +21,7 @@ from bench.selection import client_mean
 from bench.studies.groups import Aggregate, Average, Group, with_marks
 from bench.studies.metric import client_values
 from bench.studies.planned import GridCells, PlannedCell, UsualCells, settings_in_grid, usual_cells
-from bench.studies.settings import (
-    PER_SEED,
-    Column,
-    Settings,
-    difference_text,
-    is_special,
-    settings_of,
-)
+from bench.studies.settings import PER_SEED, Column, Settings, difference_text, is_special
 from bench.studies.source import OWN, Runs, Source, spec_by_cell
 from bench.studies.tuned import search_of
 from bench.studies.verdicts import between_partitions
@@ -83,28 +76,20 @@ class Results:
             Column(*names) for names in zip(runs["dataset"], runs["scenario"], runs["clients"], strict=True)
         ]
         specs = spec_by_cell(runs)
-        by_cell = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
-        cells_on_any_partition = [by_cell[cell] for cell in runs["cell"]]
-        settings_by_cell: dict[tuple[str, bool], Settings] = {}
+        on_any_partition = {cell: spec.cell_on_any_partition for cell, spec in specs.items()}
+        fixed = {cell: spec.settings() for cell, spec in specs.items()}
+        drawn = {cell: settings | {PARTITION_SEED: PER_SEED} for cell, settings in fixed.items()}
+        cells: list[str] = []
         settings: list[Settings] = []
         for column, cell, seed in zip(columns, runs["cell"], runs["seed"].tolist(), strict=True):
-            draws_partition = column in per_seed and specs[cell].protocol.partition_seed == seed
-            if (cell, draws_partition) not in settings_by_cell:
-                settings_by_cell[cell, draws_partition] = settings_of(
-                    specs[cell].model_copy(update={"seed": seed}), draws_partition
-                )
-            settings.append(settings_by_cell[cell, draws_partition])
-        cells = [
-            merged_cell if run_settings[PARTITION_SEED] == PER_SEED else stored_cell
-            for merged_cell, run_settings, stored_cell in zip(
-                cells_on_any_partition, settings, runs["cell"], strict=True
-            )
-        ]
+            draws_partition = column in per_seed and fixed[cell][PARTITION_SEED] == seed
+            settings.append((drawn if draws_partition else fixed)[cell])
+            cells.append(on_any_partition[cell] if draws_partition else cell)
         return runs.assign(
             settings=pd.Series(settings, dtype=object),
             column=pd.Series(columns, dtype=object),
             cell=cells,
-            cell_on_any_partition=cells_on_any_partition,
+            cell_on_any_partition=runs["cell"].map(on_any_partition),
         )
 
     def _by_partition(self) -> tuple[dict[str, dict[str, list[int]]], dict[tuple[Column, str, str], int]]:
