@@ -190,8 +190,8 @@ def compare(
     methods = frozenset({method, *(line.method for line in study.lines)})
     selection = Selection(columns=_columns(runs), methods=methods)
     plans = [ExperimentPlan(table, study.lines) for table in study.experiments if table.competes]
-    ranking = rank(study, selected_cells(study, plans, results, selection), results, selection)
-    method_standings = standings(study, ranking, method, results) if ranking else []
+    ranking = rank(study, selected_cells(study, plans, results, selection), selection)
+    method_standings = standings(ranking, method) if ranking else []
     if ranking is None or not method_standings:
         raise RequestError(
             f"nothing to compare: {method} or the other methods have no numbers in these cells"

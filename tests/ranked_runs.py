@@ -43,4 +43,4 @@ def ranking_of(
 ) -> Ranking | None:
     study = study or ToyStudy()
     results, chosen = Results(database, {}), Selection(**selection)
-    return rank(study, main_tables(study, results, chosen), results, chosen)
+    return rank(study, main_tables(study, results, chosen), chosen)

@@ -17,9 +17,8 @@ from bench.figures.layout import Figure, Mark, Panel
 from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cell, Cells
-from bench.studies.groups import Aggregate, Average, Group
-from bench.studies.measures import Measure
-from bench.studies.results import Results
+from bench.studies.groups import Aggregate, Group
+from bench.studies.measures import CellReading, Measure
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
@@ -110,15 +109,14 @@ def lines_with_numbers(cells: Cells, column: Column) -> list[LineRuns]:
     return lines
 
 
-def curves_by_round(
-    results: Results, group: Group, stage: str, average: Average
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def curves_by_round(reading: CellReading) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Rounds, parts of them where every epoch is evaluated, and test accuracies in percent
     ``[seeds, rounds]``; both are empty where no run keeps a curve.
     """
-    curves = results.curves(group, stage, average)
-    by_epoch = stage == "trained" and group.settings.get("protocol.evaluate") == "epoch"
-    per_round = int(group.settings["protocol.local_epochs"]) if by_epoch else 1
+    settings = reading.group.settings
+    curves = reading.results.curves(reading.group, reading.stage, reading.average)
+    by_epoch = reading.stage == "trained" and settings.get("protocol.evaluate") == "epoch"
+    per_round = int(settings["protocol.local_epochs"]) if by_epoch else 1
     return np.arange(1, curves.shape[1] + 1) / per_round, curves
 
 

@@ -56,14 +56,14 @@ def _by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
     return means.set_axis([str(client) for client in means.index])
 
 
-def clients(cells: Cells, results: Results) -> list[Figure]:
+def clients(cells: Cells) -> list[Figure]:
     """Test accuracy of every client (mean over seeds) by method, against the baseline's median."""
     study = cells.study
     baseline = study.title_of(study.baseline)
     baseline_names = [mark.method for line, mark in marks_of(cells).items() if line.method == study.baseline]
 
     def rows(line: LineRuns) -> pd.DataFrame:
-        values = 100.0 * _by_client(results.clients(line.group, line.cell.stage, line.cell.rule), line.group)
+        values = 100.0 * _by_client(line.cell.reading.rows, line.group)
         return line.rows(client=list(values.index), value=values.to_numpy())
 
     def with_level(panel: Boxes) -> Boxes:
@@ -79,7 +79,7 @@ def clients(cells: Cells, results: Results) -> list[Figure]:
     return figure_of(cells, "clients", quantity, caption, list(map(with_level, panels)))
 
 
-def differences(cells: Cells, results: Results) -> list[Figure]:
+def differences(cells: Cells) -> list[Figure]:
     """Every client's accuracy minus the baseline's, sorted: who is hurt, and by how much; of the experiment's
     own lines.
     """
@@ -91,7 +91,8 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
         if baseline_group is None or line.method == study.baseline:
             return None
         line_rows, baseline_rows = (
-            results.clients(group, line.cell.stage, line.cell.rule) for group in (line.group, baseline_group)
+            cells.results.clients(group, line.cell.stage, line.cell.rule)
+            for group in (line.group, baseline_group)
         )
         pairs = line_rows.merge(baseline_rows, on=["seed", "client"], suffixes=("", "_alone"))
         pairs = pairs.assign(value=(100.0 * (pairs["value"] - pairs["value_alone"])).round(ROUNDED))
@@ -121,14 +122,14 @@ def differences(cells: Cells, results: Results) -> list[Figure]:
     return figure_of(cells, "differences", quantity, caption, panels)
 
 
-def stages(cells: Cells, results: Results) -> list[Figure]:
+def stages(cells: Cells) -> list[Figure]:
     """What local epochs add or lose: both models, each at the step that the primary rule chooses for it."""
     study, rule = cells.study, cells.study.primary.rule
     kinds = ("trained", "received")
 
     def rows(line: LineRuns) -> pd.DataFrame | None:
-        aggregates = [(kind, results.aggregate(line.group, kind, rule, study.average)) for kind in kinds]
-        means = [(kind, part.n, part.mean, part.std) for kind, part in aggregates if part]
+        parts = [(kind, cells.results.aggregate(line.group, kind, rule, study.average)) for kind in kinds]
+        means = [(kind, part.n, part.mean, part.std) for kind, part in parts if part]
         if len(means) < len(kinds):
             return None
         return mean_rows(line.cell.column, line.plain.method, "kind", means)
@@ -143,7 +144,7 @@ def stages(cells: Cells, results: Results) -> list[Figure]:
     return figure_of(cells, "stages", quantity, caption, panels)
 
 
-def lines(cells: Cells, results: Results) -> list[Figure]:
+def lines(cells: Cells) -> list[Figure]:
     """The first measure of every line beside its published value, also in columns of which nothing was run,
     but not where nothing at all was.
     """
@@ -207,7 +208,7 @@ def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> list[int]:
     return [int(not is_lost) for is_lost in is_beaten]
 
 
-def megabytes(cells: Cells, results: Results) -> list[Figure]:
+def megabytes(cells: Cells) -> list[Figure]:
     """Accuracy against what clients and server exchange."""
     meaning = "the megabytes that a run exchanges in both directions"
     return _costs(
@@ -219,7 +220,7 @@ def megabytes(cells: Cells, results: Results) -> list[Figure]:
     )
 
 
-def seconds(cells: Cells, results: Results) -> list[Figure]:
+def seconds(cells: Cells) -> list[Figure]:
     """Accuracy against what a run takes."""
     meaning = (
         "the seconds that a run takes, evaluation included (machines may be shared, and differ between runs)"
@@ -281,7 +282,7 @@ def _best_round(results: Results, run: int, layer: int | None = None) -> NDArray
     return weights if layer is None else weights[layer]
 
 
-def collaboration(cells: Cells, results: Results) -> list[Figure]:
+def collaboration(cells: Cells) -> list[Figure]:
     """The last collaboration matrix of every method that keeps one, in every column."""
     caption = (
         "Weights of the collaboration matrix after the last round: how much of the model of the client below "
@@ -290,11 +291,11 @@ def collaboration(cells: Cells, results: Results) -> list[Figure]:
         "order, each panel has its own scale. No stage, rule or average plays a part."
     )
     quantity = "Who learns from whom after the last round"
-    panels = _weight_panels(cells, partial(results.artefact, name=ARTEFACT))
+    panels = _weight_panels(cells, partial(cells.results.artefact, name=ARTEFACT))
     return figure_of(cells, "collaboration", quantity, caption, panels)
 
 
-def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
+def collaboration_best(cells: Cells) -> list[Figure]:
     """What the models of the best round were mixed with, of every method that keeps it by round."""
     caption = (
         "Weights with which models were mixed before the round of best mean validation accuracy: how much of "
@@ -302,19 +303,19 @@ def collaboration_best(cells: Cells, results: Results) -> list[Figure]:
         "layers where each has its own. Each panel has its own scale."
     )
     quantity = "Who learns from whom in the best round"
-    panels = _weight_panels(cells, partial(_best_round, results))
+    panels = _weight_panels(cells, partial(_best_round, cells.results))
     return figure_of(cells, "collaboration_best", quantity, caption, panels)
 
 
-def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
+def collaboration_layers(cells: Cells) -> list[Figure]:
     """The same by layer, of methods that have a matrix for each: the first two layers and the last two."""
     panels = []
     for line in _all_lines(cells):
-        weights_by_run = (_best_round(results, run) for run in line.group.done["id"].tolist())
+        weights_by_run = (_best_round(cells.results, run) for run in line.group.done["id"].tolist())
         first_weights = next((weights for weights in weights_by_run if weights is not None), None)
         count = 0 if first_weights is None or first_weights.ndim != 3 else len(first_weights)
         for layer in range(count):
-            weights_of = partial(_best_round, results, layer=layer)
+            weights_of = partial(_best_round, cells.results, layer=layer)
             name = f"layer {layer + 1} of {count}"
             is_near_border = min(layer, count - 1 - layer) < BORDER
             if is_near_border and (panel := _weights(cells.study, line, weights_of, name, layer=layer + 1)):
@@ -328,7 +329,7 @@ def collaboration_layers(cells: Cells, results: Results) -> list[Figure]:
     return figure_of(cells, "collaboration_layers", quantity, caption, panels)
 
 
-Drawing = Callable[[Cells, Results], list[Figure]]
+Drawing = Callable[[Cells], list[Figure]]
 
 FIGURES: dict[str, Drawing] = {
     "convergence": convergence,
@@ -353,10 +354,10 @@ MAIN = tuple(FIGURES)[:7]
 """Figures of a main table."""
 
 
-def figures(cells: Cells, results: Results) -> Iterator[Figure]:
+def figures(cells: Cells) -> Iterator[Figure]:
     """The figures that an experiment names, those of them in which there is something to draw."""
     for name in cells.experiment.figures or (MAIN if cells.experiment.main else ()):
-        yield from FIGURES[name](cells, results)
+        yield from FIGURES[name](cells)
 
 
 def class_figure(prepared_data: Prepared, names: Sequence[str], clients: int) -> Figure:

@@ -28,9 +28,7 @@ from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cells
 from bench.studies.measures import Measure
-from bench.studies.results import Results
 from bench.studies.settings import Column, epochs_at
-from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, STAGES
 
 LOSS = "loss"
@@ -84,17 +82,17 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
     return [panel for panel in panels if panel is not None]
 
 
-def _by_round(study: Study, results: Results, stage: str = "") -> Values:
+def _by_round(stage: str = "") -> Values:
     """Curves by round of a stage, or without one of that at which the line is read."""
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        x, curves = curves_by_round(results, line.group, stage or line.cell.stage, study.average)
+        x, curves = curves_by_round(replace(line.cell.reading, stage=stage or line.cell.stage))
         return (x, curves) if curves.size else None
 
     return values
 
 
-def convergence(cells: Cells, results: Results) -> list[Figure]:
+def convergence(cells: Cells) -> list[Figure]:
     """Test accuracy by round: mean over clients, then mean and interval over seeds."""
     study = cells.study
     caption = (
@@ -102,11 +100,11 @@ def convergence(cells: Cells, results: Results) -> list[Figure]:
         f"lines that are read at another; no rule: every round is shown), {AVERAGES[study.average]}; {BAND} "
         f"{OUTLIERS}"
     )
-    panels = _curves(cells, "round", _by_round(study, results))
+    panels = _curves(cells, "round", _by_round())
     return figure_of(cells, "convergence", "Test accuracy by round", caption, panels)
 
 
-def rounds(cells: Cells, results: Results) -> list[Figure]:
+def rounds(cells: Cells) -> list[Figure]:
     """Test accuracy by round of every measure's stage, and what is published of single rounds as markers."""
     study = cells.study
     panels = [
@@ -115,7 +113,7 @@ def rounds(cells: Cells, results: Results) -> list[Figure]:
         for panel in _curves(
             replace(cells, columns=(column,)),
             "round",
-            _by_round(study, results, (measure.reading or study.primary).stage),
+            _by_round((measure.reading or study.primary).stage),
         )
     ]
     columns = "; ".join(map(study.column_title, cells.columns))
@@ -139,12 +137,12 @@ def _with_published(cells: Cells, column: Column, measure: Measure, panel: Curve
     return replace(panel, title=measure.title, data=data, marks=(*curves, *marks))
 
 
-def epochs(cells: Cells, results: Results) -> list[Figure]:
+def epochs(cells: Cells) -> list[Figure]:
     """Test accuracy by local epochs, those of a warm-up counted."""
     study, stage = cells.study, cells.study.primary.stage
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        curves = results.curves(line.group, stage, study.average)
+        curves = cells.results.curves(line.group, stage, study.average)
         rows = np.arange(1, curves.shape[-1] + 1)
         return (epochs_at(line.group.settings, rows), curves) if curves.size else None
 
@@ -156,11 +154,11 @@ def epochs(cells: Cells, results: Results) -> list[Figure]:
     return figure_of(cells, "epochs", "Test accuracy by local epochs", caption, panels)
 
 
-def losses(cells: Cells, results: Results) -> list[Figure]:
+def losses(cells: Cells) -> list[Figure]:
     """Training loss by round; there is none of a method that trains nothing."""
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
-        artefacts = (results.artefact(int(run), LOSS) for run in line.group.done["id"])
+        artefacts = line.cell.reading.artefacts(LOSS)
         run_losses = [np.asarray(loss, np.float64) for loss in artefacts if loss is not None]
         finite_losses = [loss for loss in run_losses if np.isfinite(loss).all()]
         return (np.arange(1.0, len(finite_losses[0]) + 1), np.stack(finite_losses)) if finite_losses else None
@@ -221,7 +219,7 @@ def _published_rows(
     ]
 
 
-def points(cells: Cells, results: Results) -> list[Figure]:
+def points(cells: Cells) -> list[Figure]:
     """Every measure along the experiment's points, a figure each."""
     study = cells.study
     methods = {mark.method: line.method for line, mark in marks_of(cells).items()}
@@ -245,7 +243,7 @@ def points(cells: Cells, results: Results) -> list[Figure]:
     return figures
 
 
-def measures(cells: Cells, results: Results) -> list[Figure]:
+def measures(cells: Cells) -> list[Figure]:
     """All measures of the first one's metric along the experiment's points, beside published values."""
     ticks = tuple((point.x, point.label) for point in cells.experiment.points if point.x is not None)
     main_measures = [measure for measure in cells.measures if measure.metric == cells.measures[0].metric]

@@ -140,8 +140,7 @@ class StudyBoards:
         for task in self.ranking.tasks if self.ranking else ():
             tests = {(test.first, test.second): test for test in task.comparisons}
             tests |= {(test.second, test.first): test.opposite() for test in task.comparisons}
-            cells = {method: cell for method, cell in task.cells.items() if cell.measured}
-            frames = {name: client_scores(c, self.results, self.study.average) for name, c in cells.items()}
+            frames = {name: client_scores(cell) for name, cell in task.cells.items() if cell.measured}
             table = side_by_side(frames)
             for names in combinations(sorted(frames), 2):
                 if names in tests and tests[names].difference is not None:
@@ -212,10 +211,9 @@ class StudyBoards:
         if group is not None and cell.measured is not None:
             # Newcomers are other clients than the baseline's, and attackers no clients to be fair to.
             compared_cell = replace(cell, baseline=None) if is_special(group.settings) else cell
-            cell_reading = compared_cell.read(self.results, study.average)
             baseline_title = study.title_of(study.baseline)
             for measure in MEASURES:
-                values = measure.of(cell_reading)
+                values = measure.of(compared_cell.reading)
                 title = measure.title.replace("Local", baseline_title)
                 spread[title] = Aggregate(values).mean if values else None
             for reading in study.readings:
@@ -312,7 +310,7 @@ def _study(
     tables = [cells for cells in all_experiments if cells.experiment.competes]
     guests, waiting_methods = _guests(study, tables, suite)
     # A selection by methods only adds them to the competitors here: the tables are made already.
-    ranking = rank(study, tables, results, Selection(methods=frozenset(guests)))
+    ranking = rank(study, tables, Selection(methods=frozenset(guests)))
     experiments = [cells for cells in all_experiments if cells.experiment.main or cells.run_columns]
     return StudyBoards(study, experiments, all_experiments, ranking, waiting_methods, results)
 

@@ -128,11 +128,11 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
     tables: dict[str, list[pd.DataFrame]] = {"clients": [], "curves": []}
     for cell, measured, group in _drawn_cells(boards, dataset):
         column = cell.column
-        rows = boards.results.clients(group, cell.stage, cell.rule)
+        rows = cell.reading.rows
         accuracies = 100.0 * rows.groupby("client")["value"].mean()
         x, curves = np.zeros(0), np.zeros((0, 0))
         if boards.results.metric == ACCURACY:  # stored curves are accuracies
-            x, curves = curves_by_round(boards.results, group, cell.stage, boards.study.average)
+            x, curves = curves_by_round(cell.reading)
         low, high = t_interval(measured.values) or (None, None)
         method = {
             "label": cell.line.title or cell.title,

@@ -93,23 +93,21 @@ def statistic(
     name: str,
     title: str,
     summary: str,
-    cells: Iterable[Cell],
-    results: Results,
+    cells: Sequence[Cell],
     caption: Iterable[str],
     fine_print: Iterable[str],
     default_searches: Iterable[SearchSummary] = (),
     **rest: Any,
 ) -> Document:
     """The document of a statistic over cells, whose caption and fine print also say how they were run."""
-    all_cells, searches = tuple(cells), tuple(default_searches)
-    groups = groups_of(all_cells)
+    groups, searches = groups_of(cells), tuple(default_searches)
     return Document(
         name=f"{study.name}_{name}",
         title=f"{study.title}: {title}",
         summary=summary,
         caption=(read_as(study, study.primary), *caption, *conditions(study, groups, searches)),
-        fine_print=(*fine_print, *origins(study, groups, results, searches)),
-        cells=all_cells,
+        fine_print=(*fine_print, *origins(study, groups, cells[0].results, searches)),
+        cells=tuple(cells),
         **rest,
     )
 
@@ -130,7 +128,7 @@ def caption(cells: Cells) -> tuple[str, ...]:
     )
 
 
-def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
+def fine_print(cells: Cells) -> tuple[str, ...]:
     """What else is to be known of a table: places, remarks, the verdicts' rule, and all of its runs."""
     study, experiment = cells.study, cells.experiment
     lines = [OTHER_ROWS] if any(measure.ranked for measure in cells.measures) else []
@@ -141,7 +139,7 @@ def fine_print(cells: Cells, results: Results) -> tuple[str, ...]:
         margins = sorted({cell.evidence.margin for cell in cells.primary_cells if cell.evidence})
         lines += [f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND]
         lines += [tolerances(study, cells.primary_cells)]
-    return (*lines, *origins(study, cells.groups, results))
+    return (*lines, *origins(study, cells.groups, cells.results))
 
 
 def _meanings(measures: Sequence[Measure]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import inf, isnan, nan
@@ -20,7 +20,6 @@ from bench.studies.cells import Cell, Cells
 from bench.studies.claims import Claim, Claims
 from bench.studies.measures import TEST
 from bench.studies.ranking import scores
-from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import label, signed
@@ -126,15 +125,10 @@ class Answer:
         return FAILS if failures else HOLDS if holding == places else OPEN
 
 
-def answer(study: Study, claim: Claim, tables: Mapping[str, Cells], results: Results) -> Answer:
+def answer(claim: Claim, tables: Mapping[str, Cells]) -> Answer:
     """The answer of the whole protocol's runs or, where there is none, of the reduced one's."""
     whole_findings, reduced_findings = (
-        [
-            finding
-            for name in names
-            if name in tables
-            for finding in _findings(study, claim, tables[name], results)
-        ]
+        [finding for name in names if name in tables for finding in _findings(claim, tables[name])]
         for names in (claim.tables, claim.reduced)
     )
     answers = Answer(claim, whole_findings), Answer(claim, reduced_findings, is_reduced=True)
@@ -142,7 +136,7 @@ def answer(study: Study, claim: Claim, tables: Mapping[str, Cells], results: Res
     return replace(result, findings=[_mean(result)]) if claim.average and result.measured_findings else result
 
 
-def _findings(study: Study, claim: Claim, cells: Cells, results: Results) -> Iterator[Finding]:
+def _findings(claim: Claim, cells: Cells) -> Iterator[Finding]:
     points = {point.label: point for point in cells.experiment.points}
     pairs = [claim.points] if claim.points else [(name, name) for name in points]
     for column, (first_point, second_point) in product(cells.columns, pairs):
@@ -158,8 +152,10 @@ def _findings(study: Study, claim: Claim, cells: Cells, results: Results) -> Ite
         if has_column and first and bool(second) == bool(claim.second):
             clients_text = f"less {second_column.clients}" if second_column != column else ""
             point = first_point if first_point == second_point else f"{first_point} less {second_point}"
-            place = ", ".join(filter(None, (label(study, column), clients_text, column.scenario, point)))
-            yield _finding(study, claim, cells, place, first, second, results)
+            place = ", ".join(
+                filter(None, (label(cells.study, column), clients_text, column.scenario, point))
+            )
+            yield _finding(claim, cells, place, first, second)
 
 
 def _side(claim: Claim, cells: Cells, titles: Sequence[str], column: Column, point: Point) -> Side:
@@ -170,12 +166,10 @@ def _side(claim: Claim, cells: Cells, titles: Sequence[str], column: Column, poi
     return tuple(cell for cell in candidates if cell is not None)
 
 
-def _finding(
-    study: Study, claim: Claim, cells: Cells, place: str, first: Side, second: Side, results: Results
-) -> Finding:
+def _finding(claim: Claim, cells: Cells, place: str, first: Side, second: Side) -> Finding:
     differences = pd.Series(dtype=float)
     if all(cell.measured and cell.group for cell in (*first, *second)):
-        numbers = {id(cell): _numbers(study, claim, cell, results) for cell in (*first, *second)}
+        numbers = {id(cell): _numbers(claim, cell) for cell in (*first, *second)}
         if claim.each:
             first = (min(first, key=lambda cell: numbers[id(cell)].mean()),)
             second = (max(second, key=lambda cell: numbers[id(cell)].mean()),)
@@ -183,7 +177,7 @@ def _finding(
             by_seed = [pd.DataFrame(numbers[id(cell)] for cell in side) for side in (first, second) if side]
             differences = _side_difference(claim, [side.mean(skipna=False) for side in by_seed])
         else:
-            sides = {"first": _scores(study, first, results), "second": _scores(study, second, results)}
+            sides = {"first": _scores(first), "second": _scores(second)}
             differences = pd.Series(side_by_side(sides).differences("first", "second"))
     paper_sides = [pd.Series([_published_mean(side)]) for side in (first, second) if side]
     paper_difference = (
@@ -219,9 +213,9 @@ def _published_mean(side: Side) -> float:
     return fmean(means) if len(means) == len(side) else nan
 
 
-def _scores(study: Study, side: Side, results: Results) -> pd.DataFrame:
+def _scores(side: Side) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
-    first_scores, *other_scores = (scores(cell, results, study.average) for cell in side)
+    first_scores, *other_scores = map(scores, side)
     if not other_scores:
         return first_scores.sort_values(KEYS)
     all_scores = pd.concat([first_scores, *other_scores])
@@ -231,10 +225,10 @@ def _scores(study: Study, side: Side, results: Results) -> pd.DataFrame:
     return mean_scores[mean_scores["cells"] == len(side)].drop(columns="cells")
 
 
-def _numbers(study: Study, claim: Claim, cell: Cell, results: Results) -> pd.Series[float]:
+def _numbers(claim: Claim, cell: Cell) -> pd.Series[float]:
     """What the claim's measure makes of every run of a cell, by seed; empty where a run has no number."""
     measure = claim.measure or TEST
-    values = measure.of(cell.read(results, study.average, measure.reading))
+    values = measure.of(replace(cell.reading, **asdict(measure.reading)) if measure.reading else cell.reading)
     return pd.Series(dict(zip(cell.seeds, values, strict=True)) if len(values) == len(cell.seeds) else {})
 
 
@@ -322,14 +316,14 @@ def _differences(answers: Sequence[Answer]) -> tuple[Table, pd.DataFrame]:
     return table, pd.DataFrame(records)
 
 
-def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: Results) -> Document | None:
+def claims(study: Study, group: Claims, experiments: Sequence[Cells]) -> Document | None:
     """The document of a list of claims; None where no run says anything about any of them. Claims about
     tables or lines that the report leaves out are left out, too.
     """
     tables = {cells.experiment.name: cells for cells in experiments}
     titles = {name: {cells.title(line) for line in cells.lines} for name, cells in tables.items()}
     answers = [
-        answer(study, claim, tables, results)
+        answer(claim, tables)
         for claim in group.claims
         if any({*claim.first, *claim.second} <= titles.get(n, set()) for n in (*claim.tables, *claim.reduced))
     ]
@@ -366,7 +360,6 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells], results: R
         group.title,
         f"{', '.join(counts)}.",
         cells,
-        results,
         caption,
         fine_print,
         views=(table,),

@@ -21,7 +21,6 @@ from bench.studies.cells import Cell
 from bench.studies.groups import Aggregate, Group
 from bench.studies.measures import BELOW_BASELINE
 from bench.studies.ranking import Ranking, Task, cell_groups
-from bench.studies.results import Results
 from bench.studies.study import Study
 from bench.studies.wording import gap, interval, number, ranges, signed, with_std
 
@@ -221,7 +220,7 @@ def _figure(study: Study, ranking: Ranking) -> Figure | None:
     )
 
 
-def ranking_document(study: Study, ranking: Ranking, results: Results) -> Document:
+def ranking_document(study: Study, ranking: Ranking) -> Document:
     """The document of a study's ranking."""
     views = tables(study, ranking)
     figure = _figure(study, ranking)
@@ -233,7 +232,6 @@ def ranking_document(study: Study, ranking: Ranking, results: Results) -> Docume
         "Ranking of methods",
         "Mean ranks with intervals, methods that cannot be told apart, and paired tests of any two.",
         [cell for task in ranking.tasks for cell in task.cells.values()],
-        results,
         caption=(_caption(ranking),),
         fine_print=_fine_print(study, ranking),
         notes=_notes(study, ranking),
@@ -291,7 +289,7 @@ class Standing:
         return [method for method, pair in self.pairs.items() if pair.verdict == verdict]
 
 
-def standings(study: Study, ranking: Ranking, method: str, results: Results) -> list[Standing]:
+def standings(ranking: Ranking, method: str) -> list[Standing]:
     """The method in every task that it has numbers of."""
     all_standings = []
     for task in ranking.tasks:
@@ -299,7 +297,7 @@ def standings(study: Study, ranking: Ranking, method: str, results: Results) -> 
         if cell and cell.measured and cell.group:
             comparisons = (pair.opposite() if pair.second == method else pair for pair in task.comparisons)
             pairs = {pair.second: pair for pair in comparisons if pair.first == method}
-            below_counts = BELOW_BASELINE.of(cell.read(results, study.average))
+            below_counts = BELOW_BASELINE.of(cell.reading)
             mean_below = Aggregate(below_counts).mean if below_counts else None
             all_standings.append(Standing(task, cell, cell.measured, cell.group, pairs, mean_below))
     return all_standings

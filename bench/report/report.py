@@ -178,23 +178,23 @@ def _part(
     by_accuracy = results.metric == ACCURACY
     # Drawings are begun before anything else: what follows takes long enough to draw many.
     documents: list[Document | None] = [
-        tables.document(cells, results, _figures(cells, results, drawings) if by_accuracy else ())
+        tables.document(cells, _figures(cells, drawings) if by_accuracy else ())
         for cells in shown_experiments
     ]
     competing_tables = [cells for cells in experiments if cells.experiment.competes]
-    ranks = rank(study, competing_tables, results, selection) if competing_tables else None
-    ranking = ranking_document(study, ranks, results) if ranks else None
+    ranks = rank(study, competing_tables, selection) if competing_tables else None
+    ranking = ranking_document(study, ranks) if ranks else None
     claim_documents: list[Document | None] = []
     if not by_accuracy:
         documents.append(ranking and replace(ranking, figures=()))
     elif competing_tables:
         main_tables = [cells for cells in experiments if cells.experiment.main]
-        claim_documents = [claims(study, claim_list, experiments, results) for claim_list in study.claims]
+        claim_documents = [claims(study, claim_list, experiments) for claim_list in study.claims]
         documents += [
-            *(spread(table, results) for table in main_tables),
+            *map(spread, main_tables),
             ranking,
-            tuning(study, main_tables, results, selection),
-            reproduction(study, experiments, results, selection),
+            tuning(study, main_tables, selection),
+            reproduction(study, experiments, selection),
             *claim_documents,
             dataset_document(study) if selection == Selection() else None,
         ]
@@ -216,9 +216,9 @@ def _part(
     )
 
 
-def _figures(cells: Cells, results: Results, drawings: Drawings | None) -> Iterator[Figure]:
+def _figures(cells: Cells, drawings: Drawings | None) -> Iterator[Figure]:
     """An experiment's figures, each of which is begun to be drawn."""
-    for figure in charts.figures(cells, results):
+    for figure in charts.figures(cells):
         if drawings:
             drawings.begin(figure)
         yield figure

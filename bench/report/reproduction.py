@@ -16,7 +16,6 @@ from bench.statistics.summary import LEAST_METHODS, kendall
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.frame import frame
 from bench.studies.published import Published, published
-from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.verdicts import (
@@ -149,7 +148,7 @@ def placebo(cell: Cell, values: Sequence[float]) -> str:
     return grade(placebo_evidence, target.mean, len(values))
 
 
-def _placebos(study: Study, values: JudgedCells, results: Results) -> pd.DataFrame:
+def _placebos(study: Study, values: JudgedCells) -> pd.DataFrame:
     """Grades of all graded cells, and those of the baseline's and the control's runs in the place of others':
     columns paper, runs, grade; a row a cell.
     """
@@ -158,7 +157,8 @@ def _placebos(study: Study, values: JudgedCells, results: Results) -> pd.DataFra
         if cell.verdict not in GRADES:
             continue
         rows.append((value.paper, "the method's own", cell.verdict))
-        baseline = cell.baseline and results.aggregate(cell.baseline, cell.stage, cell.rule, study.average)
+        context = cell.stage, cell.rule, cell.average
+        baseline = cell.baseline and cell.results.aggregate(cell.baseline, *context)
         for method, aggregate in ((study.baseline, baseline), (study.control, cell.control)):
             if aggregate and aggregate.n > 1 and method != cell.line.runs:
                 rows.append((value.paper, f"{study.title_of(method)}'s", placebo(cell, aggregate.values)))
@@ -237,9 +237,7 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"Methods": shown_taus["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
-def reproduction(
-    study: Study, experiments: Sequence[Cells], results: Results, selection: Selection
-) -> Document | None:
+def reproduction(study: Study, experiments: Sequence[Cells], selection: Selection) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
     values = judged_cells(experiments)
     if len(values) < 2:
@@ -256,7 +254,7 @@ def reproduction(
             for paper_values in (published(paper, study.published) for paper in counts.index)
         ]
     counts = counts[[name for name in ORDER if name in ALWAYS or counts[name].any()]]
-    placebos = _placebos(study, values, results)
+    placebos = _placebos(study, values)
     taus = agreements(cells for cells in experiments if cells.experiment.competes)
     signs = sign_tests(data)
     score = _score(counts, placebos, taus).rename(columns=study.paper_title)
@@ -318,8 +316,7 @@ def reproduction(
         "reproduction",
         "Reproduction score",
         "How many published values come out, on which side the others lie, and what placebos would score.",
-        values.values(),
-        results,
+        list(values.values()),
         caption,
         fine_print,
         views=views,

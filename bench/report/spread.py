@@ -15,7 +15,6 @@ from bench.statistics.summary import bottom_tenth
 from bench.studies.cells import Cell, Cells
 from bench.studies.frame import frame
 from bench.studies.measures import BELOW_BASELINE, STD_OVER_CLIENTS, CellReading, Measure, Values
-from bench.studies.results import Results
 from bench.studies.study import Study
 from bench.studies.wording import interval, number
 
@@ -49,11 +48,10 @@ MEASURES = (STD_OVER_CLIENTS, WORST, BOTTOM, BELOW_BASELINE)
 """One number a run, from its clients; tables show the mean over seeds."""
 
 
-def _numbers(study: Study, cells: Sequence[Cell], results: Results) -> pd.DataFrame:
+def _numbers(cells: Sequence[Cell]) -> pd.DataFrame:
     """Accuracies over seeds with the interval of their mean, and each measure's mean over seeds."""
-    readings = [cell.read(results, study.average) for cell in cells]
     means = {
-        measure.name: [fmean(values) if (values := measure.of(reading)) else np.nan for reading in readings]
+        measure.name: [fmean(values) if (values := measure.of(cell.reading)) else np.nan for cell in cells]
         for measure in MEASURES
     }
     return frame(cells)[FROM_CELLS].assign(**means)
@@ -89,14 +87,14 @@ def _text(value: object) -> str:
     return number(value) if value is None or isinstance(value, float) else str(value)
 
 
-def spread(board: Cells, results: Results) -> Document | None:
+def spread(board: Cells) -> Document | None:
     """The table of one main table; None for fewer than two methods with numbers."""
     study, baseline = board.study, board.study.title_of(board.study.baseline)
     cells = [cell for cell in board.main_cells if cell.measured and not cell.line.setting]
     cells.sort(key=lambda cell: board.columns.index(cell.column))
     if len({cell.line for cell in cells}) < 2:
         return None
-    numbers = _numbers(study, cells, results)
+    numbers = _numbers(cells)
     below_table = _below_table(study, cells, numbers)
     return statistic(
         study,
@@ -104,7 +102,6 @@ def spread(board: Cells, results: Results) -> Document | None:
         f"{board.experiment.title}, spread over clients and seeds",
         f"Clients that do worse than under {baseline}, the worst clients, and how sure every mean is.",
         cells,
-        results,
         caption=(),
         fine_print=(
             f"Below {baseline}: number of clients whose accuracy is lower than under {baseline} with the "

@@ -19,7 +19,6 @@ from bench.studies.cells import Cell, Cells
 from bench.studies.experiment import Comparison
 from bench.studies.frame import frame
 from bench.studies.measures import Measure
-from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.verdicts import NOT_COMPARABLE
 from bench.studies.wording import interval, number, published_text, signed, with_std
@@ -337,7 +336,7 @@ def _count(number_of_things: int, noun: str) -> str:
     return f"{number_of_things} {noun}{'' if number_of_things == 1 else 's'}"
 
 
-def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> Document:
+def document(cells: Cells, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
     study, experiment = cells.study, cells.experiment
     return Document(
@@ -351,6 +350,6 @@ def document(cells: Cells, results: Results, figures: Iterable[Figure] = ()) -> 
         printed=printed_tables(cells) if cells.run_columns else (),
         primary_cells=tuple(cells.primary_cells),
         cells=tuple(cells.own_cells),
-        fine_print=fine_print(cells, results),
+        fine_print=fine_print(cells),
         figures=tuple(figures),
     )

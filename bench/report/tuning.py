@@ -17,7 +17,6 @@ from bench.statistics.paired import ALPHA, REGION, Comparison, compare
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.published_spaces import published_settings, searched_values, winner
 from bench.studies.ranking import Ranking, Task, competitors, scores
-from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary
@@ -78,7 +77,7 @@ def _search(cell: Cell) -> SearchSummary | None:
     return None if search is None or search.on_other_clients else search
 
 
-def _pairs(cells: BySetting, study: Study, results: Results) -> dict[str, Pair]:
+def _pairs(cells: BySetting) -> dict[str, Pair]:
     """The pairs of a column with their tests, Holm's correction over all; of two searches the user's own."""
     pairs = {}
     for method, row in cells.items():
@@ -88,7 +87,7 @@ def _pairs(cells: BySetting, study: Study, results: Results) -> dict[str, Pair]:
                 pairs[method] = max(options, key=lambda pair: pair.search.is_own)
     tuned_methods = [method for method, pair in pairs.items() if not pair.default_won]
     values = {
-        f"{method} {kind}": scores(cell, results, study.average)
+        f"{method} {kind}": scores(cell)
         for method in tuned_methods
         for kind, cell in (("tuned", pairs[method].winner), ("default", pairs[method].default))
     }
@@ -97,15 +96,13 @@ def _pairs(cells: BySetting, study: Study, results: Results) -> dict[str, Pair]:
     return {method: replace(pair, test=by_method.get(method)) for method, pair in pairs.items()}
 
 
-def _ranking(
-    study: Study, pairs: Pairs, cells: Mapping[Column, BySetting], results: Results
-) -> Ranking | None:
+def _ranking(study: Study, pairs: Pairs, cells: Mapping[Column, BySetting]) -> Ranking | None:
     """The ranking of the winners; None where no column has two."""
     tasks = []
     for column, by_method in pairs.items():
         winners = {method: pair.winner for method, pair in by_method.items()}
         if len(winners) > 1:
-            tasks.append(Task.of(column, winners, results, study.average))
+            tasks.append(Task.of(column, winners))
     titles = _titles(study, pairs)
     planned_tasks = {method: sum(bool(cells[column][method]) for column in pairs) for method in titles}
     return Ranking(tuple(tasks), titles, planned_tasks, study.baseline) if tasks else None
@@ -249,10 +246,10 @@ def _record(column: Column, method: str, pair: Pair) -> dict[str, str | int | fl
     }
 
 
-def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Document | None:
+def tuning(study: Study, boards: Sequence[Cells], selection: Selection) -> Document | None:
     """Default against tuned in every column of a study; None where no method was tuned."""
     cells = _competing_cells(study, boards, selection)
-    all_pairs = {column: _pairs(column_cells, study, results) for column, column_cells in cells.items()}
+    all_pairs = {column: _pairs(column_cells) for column, column_cells in cells.items()}
     pairs = {column: by_method for column, by_method in all_pairs.items() if by_method}
     if not pairs:
         return None
@@ -261,7 +258,7 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
     ]
     pair_cells = [cell for _, _, pair in pair_rows for cell in dict.fromkeys((pair.default, pair.winner))]
     default_searches = [pair.search for _, _, pair in pair_rows if pair.default_won]
-    ranking = _ranking(study, pairs, cells, results)
+    ranking = _ranking(study, pairs, cells)
     view, *views = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
     table = _table(study, pairs)
     note = ", with the same budget for every method of a column" * all(map(_is_fair, pairs.values()))
@@ -271,7 +268,6 @@ def tuning(study: Study, boards: Sequence[Cells], results: Results, selection: S
         "Default against tuned",
         "Every method in its default settings and in those that a search found by validation accuracy.",
         pair_cells,
-        results,
         caption=(
             f"Tuned: what a search found by validation accuracy{note} (bench tune). 'Default won': no "
             "configuration that was tried was better, and the tuned cell is the default's.",

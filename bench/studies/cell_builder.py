@@ -37,7 +37,7 @@ def cells_of(study: Study, plan: ExperimentPlan, results: Results, selection: Se
         if (cell := builder.cell(*key)) is not None
     }
     other_runs = results.unlisted_runs(columns, {line.runs for line in lines}) if plan.experiment.main else 0
-    return Cells(study, plan.experiment, builder.measures, columns, lines, by_key, other_runs)
+    return Cells(study, results, plan.experiment, builder.measures, columns, lines, by_key, other_runs)
 
 
 def _keys(
@@ -138,6 +138,8 @@ class CellBuilder:
             setting=line.setting or difference_text({**line.settings, **point.settings}, {}),
             stage=reading.stage,
             rule=reading.rule,
+            average=self._study.average,
+            results=self._results,
             measured=grading.measured,
             target=target,
             verdict=grading.verdict.name,

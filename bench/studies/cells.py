@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from bench.grids.experiment import Line, Point
 from bench.studies.experiment import Comparison, Experiment
@@ -47,6 +48,7 @@ class Cell:
     ``setting`` is what its runs have other than the method's usual settings, ``settings`` all that its runs
     have, or are planned with. ``baseline`` are the runs of the study's baseline in the same place, of the
     same seeds on the same clients, ``control`` what the study's control reaches on them, one value a seed.
+    ``average`` says how clients are averaged; ``results`` are those that it was made from.
     ``spread`` is what its verdict's tolerance holds of other partitions, ``evidence`` what its grade rests
     on; a cell without one has no grade. ``verdict_reason`` is why there is no grade, ``missing_runs`` how
     many of the planned seeds have no numbers, ``planned_seeds`` how many a grid plans (0: none does).
@@ -64,6 +66,8 @@ class Cell:
     setting: str
     stage: str
     rule: str
+    average: Average
+    results: Results = field(repr=False)
     measured: Aggregate | None
     target: Published | None
     verdict: str
@@ -111,12 +115,12 @@ class Cell:
             return TUNED
         return OTHER if self.setting else DEFAULT
 
-    def read(self, results: Results, average: Average, reading: Reading | None = None) -> CellReading:
-        """Its runs as measures take them, read as the cell is unless otherwise said."""
+    @cached_property
+    def reading(self) -> CellReading:
+        """Its runs as measures take them; only of a cell that has some."""
         assert self.group is not None
-        reading = reading or Reading(self.stage, self.rule)
-        context = average, self.baseline, self.point.label
-        return CellReading(results, self.group, reading.stage, reading.rule, *context)
+        how = self.stage, self.rule, self.average
+        return CellReading(self.results, self.group, *how, self.baseline, self.point.label)
 
 
 Key = tuple[Comparison, Measure, Column, Line, Point]
@@ -126,10 +130,12 @@ Key = tuple[Comparison, Measure, Column, Line, Point]
 class Cells:
     """The selected cells of an experiment: every planned, published or found one, measured or not.
 
+    ``results`` are those that they were made from.
     ``other_runs`` counts the runs of a main table's columns and methods that stand elsewhere.
     """
 
     study: Study
+    results: Results
     experiment: Experiment
     measures: tuple[Measure, ...]
     columns: tuple[Column, ...]

@@ -115,7 +115,7 @@ def _ranks(collection: CollectedStudies) -> pd.DataFrame:
     parts = [pd.DataFrame(columns=["study", *TABLE]).astype({"study": "string", **TABLE})]
     for study, study_cells in collection.studies:
         competing_cells = [cells for cells in study_cells if cells.experiment.competes]
-        ranking = rank(study, competing_cells, collection.results, Selection())
+        ranking = rank(study, competing_cells, Selection())
         if ranking:
             parts.append(ranking.table.assign(study=study.name))
     return pd.concat(parts[1:] or parts, ignore_index=True)[["study", *TABLE]].astype({"study": "string"})

@@ -15,8 +15,6 @@ from bench.grids.experiment import Line
 from bench.statistics.paired import COLUMNS, Comparison, compare, compare_tasks, worse_than
 from bench.statistics.summary import LEAST, rank_intervals, tie_groups
 from bench.studies.cells import Cell, Cells, Selection
-from bench.studies.groups import Average
-from bench.studies.results import Results
 from bench.studies.settings import Column
 from bench.studies.study import Study
 
@@ -63,13 +61,9 @@ class Task:
     point: str = ""
 
     @classmethod
-    def of(
-        cls, column: Column, cells: dict[str, Cell], results: Results, average: Average, point: str = ""
-    ) -> Task:
+    def of(cls, column: Column, cells: dict[str, Cell], point: str = "") -> Task:
         """The task of these cells, with the paired tests of those that are measured."""
-        client_scores = {
-            method: scores(cell, results, average) for method, cell in cells.items() if cell.measured
-        }
+        client_scores = {method: scores(cell) for method, cell in cells.items() if cell.measured}
         return cls(column, cells, tuple(compare(client_scores)), point)
 
     def label(self, study: Study) -> str:
@@ -94,9 +88,7 @@ class Task:
         return pd.DataFrame(values)
 
 
-def tasks(
-    study: Study, boards: Sequence[Cells], lines: dict[str, Line], results: Results
-) -> tuple[Task, ...]:
+def tasks(boards: Sequence[Cells], lines: dict[str, Line]) -> tuple[Task, ...]:
     """Every column that has a cell of a competitor, once, in the order of the boards."""
     by_place: dict[tuple[Column, str], Task] = {}
     for table in boards:
@@ -111,11 +103,11 @@ def tasks(
                 if method in rows and (cell := table.at(column, rows[method], point)) is not None
             }
             if cells and (column, point.label) not in by_place:
-                by_place[column, point.label] = Task.of(column, cells, results, study.average, point.label)
+                by_place[column, point.label] = Task.of(column, cells, point.label)
     return tuple(by_place.values())
 
 
-def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
+def scores(cell: Cell) -> pd.DataFrame:
     """A measured cell's test results with the columns ``bench.statistics.paired.COLUMNS``.
 
     Runs whose partition is not known cannot be paired and are left out.
@@ -123,9 +115,8 @@ def scores(cell: Cell, results: Results, average: Average) -> pd.DataFrame:
     Raises:
         RequestError: the scenario is not installed, so that nobody knows which clients share items.
     """
-    assert cell.group is not None
-    rows = results.clients(cell.group, cell.stage, cell.rule)
-    weight = rows["samples"].astype(float) if average == "samples" else np.ones(len(rows))
+    rows = cell.reading.rows
+    weight = rows["samples"].astype(float) if cell.average == "samples" else np.ones(len(rows))
     part = rows["client"] // parse(cell.column.scenario).samples
     rows = rows.assign(part=part, value=100.0 * rows["value"], weight=weight)
     return rows.loc[rows["partition"] != "", list(COLUMNS)]
@@ -223,14 +214,14 @@ class Ranking:
         return intervals.assign(partial=is_partial).sort_values(["partial", "rank"], kind="stable")
 
 
-def rank(study: Study, boards: Sequence[Cells], results: Results, selection: Selection) -> Ranking | None:
+def rank(study: Study, boards: Sequence[Cells], selection: Selection) -> Ranking | None:
     """The ranking of a study's competitors; None where no task has two of them.
 
     A task with numbers of fewer than half as many methods as the fullest one has only begun, and counts for
     none: groups are of the methods that all tasks have, and would shrink to those few.
     """
     lines = competitors(study, boards, selection)
-    all_tasks = tasks(study, boards, lines, results)
+    all_tasks = tasks(boards, lines)
     most_methods = max((len(task.means) for task in all_tasks), default=0)
     ranked_tasks = tuple(task for task in all_tasks if len(task.means) >= max(2, most_methods / 2))
     if not ranked_tasks:

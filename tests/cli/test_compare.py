@@ -16,7 +16,6 @@ from bench.cli.main import main
 from bench.compare import (
     check_others,
     compare,
-    expectations,
     find_study,
     own_method,
     planned_runs,
@@ -30,7 +29,6 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.store.queries import Stored
 from bench.studies.experiment import ExperimentPlan
-from bench.studies.results import Results
 from bench.sweep import fingerprint
 from bench.sweep.plan import Plan, make_plan
 from bench.sweep.run import Outcome
@@ -75,7 +73,7 @@ def test_the_standing_is_what_the_numbers_say() -> None:
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
     # Seen from Local: 10 points less at nine clients, 11.5 less at one.
-    local = standings(study, ranking, "local", Results(database, expectations(study, runs)))
+    local = standings(ranking, "local")
     assert standing_sentences(study, ranking, "local", local)[0] == (
         "Cora, non-overlapping, 10 clients: -10.15 points against Clustered averaging, the best other (95 % "
         "interval -10.49 to -9.81, p 1.7e-13, corrected 5.1e-13, 10 clients): worse."

@@ -321,7 +321,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
     results = Results(database, {})
     cells = cells_of(Toy(), ExperimentPlan(experiment, LINES), results, Selection())
     kinds: dict[str, list[Figure]] = {}
-    for figure in figures(cells, results):
+    for figure in figures(cells):
         kinds.setdefault(figure.name.split("_")[2], []).append(figure)
     assert kinds.keys() == set(experiment.figures)
     return kinds
@@ -390,7 +390,7 @@ def test_a_title_says_of_published_values_where_there_are_some_and_of_which_expe
             database.add_run(spec, [70 + seed])
         results = Results(database, {})
         cells = cells_in(FedSheafHN, "ablation", results, Selection(datasets=frozenset(datasets)))
-        (figure,) = figures(cells, results)
+        (figure,) = figures(cells)
         kinds = {kind for panel in figure.panels for kind in panel.data["kind"]}
         assert ("published" in figure.title) == ("published" in kinds)
         return figure.title

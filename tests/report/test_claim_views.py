@@ -38,7 +38,7 @@ def tables(
     place: tuple[str, str, str] = PLACE,
     seeds: int = 1,
     **more: int,
-) -> tuple[dict[str, Cells], Results]:
+) -> dict[str, Cells]:
     """An experiment in which the methods of one place have these counts of 100 by client."""
     database = MemoryStore()
     for (column, line, point), planned in plan_of(FedAGHN, name).runs.items():
@@ -50,7 +50,7 @@ def tables(
                     bytes_up=more.get(line.runs, 0),
                 )
     results = Results(database, {})
-    return {name: cells_in(FedAGHN, name, results) for name in (REDUCED, WHOLE)}, results
+    return {name: cells_in(FedAGHN, name, results) for name in (REDUCED, WHOLE)}
 
 
 @cache
@@ -77,8 +77,8 @@ def above(first: str, second: str, **more: object) -> Claim:
 def test_a_difference_above_zero_holds_below_does_not_and_around_it_cannot_be_told(
     ditto: list[int], expected: str
 ) -> None:
-    here, results = tables({"ditto": ditto, "local": (50 + WAVE).tolist()})
-    claim_answer = answer(FedAGHN(), above("Ditto", "Local"), here, results)
+    here = tables({"ditto": ditto, "local": (50 + WAVE).tolist()})
+    claim_answer = answer(above("Ditto", "Local"), here)
     (ran,) = claim_answer.measured_findings
     assert (ran.answer, claim_answer.verdict) == (expected, expected)
     assert ran.difference == pytest.approx(np.mean(ditto) - 50)
@@ -87,33 +87,33 @@ def test_a_difference_above_zero_holds_below_does_not_and_around_it_cannot_be_to
 
 def test_the_interval_is_students_over_clients_of_the_mean_of_seeds() -> None:
     ditto, local = (60 + 3 * WAVE).tolist(), flat(55)
-    here, results = tables({"ditto": ditto, "local": local}, seeds=2)
-    (ran,) = answer(FedAGHN(), above("Ditto", "Local"), here, results).measured_findings
+    here = tables({"ditto": ditto, "local": local}, seeds=2)
+    (ran,) = answer(above("Ditto", "Local"), here).measured_findings
     half = stats.t.ppf(0.975, CLIENTS - 1) * np.std(3 * WAVE, ddof=1) / np.sqrt(CLIENTS)
     assert len(ran.differences) == CLIENTS
     assert ran.interval == pytest.approx((5 - half, 5 + half))
 
 
 def test_groups_are_compared_by_their_means() -> None:
-    here, results = tables({"local": flat(60), "fedamp": flat(50), "pfedhn": flat(40), "ditto": flat(45)})
+    here = tables({"local": flat(60), "fedamp": flat(50), "pfedhn": flat(40), "ditto": flat(45)})
     claim = Claim("", ("Local", "FedAMP", "pFedHN"), ("Ditto",), (WHOLE,), (REDUCED,))
-    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
+    (ran,) = answer(claim, here).measured_findings
     assert ran.difference == pytest.approx((60 + 50 + 40) / 3 - 45)
     # CIFAR-10, Dirichlet 0.1, of Table 1: the published means of the same lines
     assert ran.published == pytest.approx((85.00 + 85.07 + 83.60) / 3 - 86.77)
 
 
 def test_each_compares_the_lowest_of_the_first_with_the_highest_of_the_second() -> None:
-    here, results = tables({"local": flat(60), "fedamp": flat(50), "ditto": flat(52), "cfl": flat(40)})
+    here = tables({"local": flat(60), "fedamp": flat(50), "ditto": flat(52), "cfl": flat(40)})
     claim = Claim("", ("Local", "FedAMP"), ("Ditto", "CFL"), (WHOLE,), (REDUCED,), each=True)
-    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
+    (ran,) = answer(claim, here).measured_findings
     assert [cell.title for cell in (*ran.first, *ran.second)] == ["FedAMP", "Ditto"]
     assert ran.difference == pytest.approx(-2)
 
 
 def test_a_place_where_a_line_was_not_run_says_nothing() -> None:
-    here, results = tables({"local": flat(60)})
-    claim_answer = answer(FedAGHN(), above("Ditto", "Local"), here, results)
+    here = tables({"local": flat(60)})
+    claim_answer = answer(above("Ditto", "Local"), here)
     assert (claim_answer.verdict, claim_answer.measured_findings) == (UNMEASURED, [])
     assert len(claim_answer.findings) > 1
 
@@ -121,8 +121,8 @@ def test_a_place_where_a_line_was_not_run_says_nothing() -> None:
 @pytest.mark.parametrize("most", [False, True])
 @pytest.mark.parametrize(("ditto", "expected"), [(60, HOLDS), (40, FAILS)])
 def test_places_that_were_not_run_have_no_say(ditto: int, expected: str, most: bool) -> None:
-    here, results = tables({"ditto": flat(ditto), "local": flat(50)})
-    claim_answer = answer(FedAGHN(), above("Ditto", "Local", most=most), here, results)
+    here = tables({"ditto": flat(ditto), "local": flat(50)})
+    claim_answer = answer(above("Ditto", "Local", most=most), here)
     assert claim_answer.verdict == expected
     assert len(claim_answer.findings) > len(claim_answer.measured_findings) == 1
 
@@ -182,7 +182,7 @@ def test_an_interval_within_the_range_holds_and_one_outside_does_not(
     assert Finding(above("", "", range=limits), "", "", (), (), values, np.nan).answer == expected
 
 
-def server_seconds(by_clients: Mapping[int, Sequence[float]]) -> tuple[dict[str, Cells], Results]:
+def server_seconds(by_clients: Mapping[int, Sequence[float]]) -> dict[str, Cells]:
     """FedSheafHN's runs on Cora whose server takes so many seconds a round, one a seed."""
     database = MemoryStore()
     for (column, line, _), planned in plan_of(FedSheafHN, "server_cost").runs.items():
@@ -192,11 +192,11 @@ def server_seconds(by_clients: Mapping[int, Sequence[float]]) -> tuple[dict[str,
                 total = seconds * spec.protocol.rounds
                 database.add_run(spec, [50] * column.clients, seconds={"server": total})
     results = Results(database, {})
-    return {"server_cost": cells_in(FedSheafHN, "server_cost", results)}, results
+    return {"server_cost": cells_in(FedSheafHN, "server_cost", results)}
 
 
 def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None:
-    here, results = server_seconds({20: (0.1, 0.2), 100: (0.15, 0.2)})
+    here = server_seconds({20: (0.1, 0.2), 100: (0.15, 0.2)})
     claim = Claim(
         "",
         ("FedSheafHN",),
@@ -207,31 +207,29 @@ def test_other_numbers_of_clients_are_compared_seed_by_seed_in_percent() -> None
         second_clients=20,
         measure=SERVER_SECONDS,
     )
-    (ran,) = answer(FedSheafHN(), claim, here, results).measured_findings
+    (ran,) = answer(claim, here).measured_findings
     assert ran.differences.tolist() == pytest.approx([50.0, 0.0])
     assert np.isnan(ran.published)  # the paper has another graph
-    assert answer(FedSheafHN(), claim, *server_seconds({20: (0.1, 0.2)})).verdict == UNMEASURED
+    assert answer(claim, server_seconds({20: (0.1, 0.2)})).verdict == UNMEASURED
 
 
 def test_a_mean_over_places_is_taken_by_seed() -> None:
-    here, results = server_seconds({20: (1.0, 2.0), 50: (3.0, 3.0), 100: (5.0, 7.0)})
+    here = server_seconds({20: (1.0, 2.0), 50: (3.0, 3.0), 100: (5.0, 7.0)})
     lines = ("FedSheafHN",), (), ("server_cost",)
-    (ran,) = answer(
-        FedSheafHN(), Claim("", *lines, average=True, measure=SERVER_SECONDS), here, results
-    ).findings
+    (ran,) = answer(Claim("", *lines, average=True, measure=SERVER_SECONDS), here).findings
     assert ran.differences.tolist() == pytest.approx([3.0, 4.0])
 
 
 def test_without_a_second_side_the_first_lies_in_the_range_itself() -> None:
-    here, results = server_seconds({20: (1.0, 1.1)})
+    here = server_seconds({20: (1.0, 1.1)})
     for limits, expected in (((0.0, 3.0), HOLDS), ((3.0, 4.0), FAILS)):
         claim = Claim("", ("FedSheafHN",), (), ("server_cost",), range=limits, measure=SERVER_SECONDS)
-        assert answer(FedSheafHN(), claim, here, results).verdict == expected
+        assert answer(claim, here).verdict == expected
 
 
 def test_runs_of_the_whole_protocol_come_before_reduced_ones() -> None:
-    here, results = tables({"ditto": flat(60), "local": flat(50)}, WHOLE, ("cifar10", PLACE[1], "CNN"))
-    claim_answer = answer(FedAGHN(), above("Ditto", "Local"), here, results)
+    here = tables({"ditto": flat(60), "local": flat(50)}, WHOLE, ("cifar10", PLACE[1], "CNN"))
+    claim_answer = answer(above("Ditto", "Local"), here)
     assert not claim_answer.is_reduced
     assert {finding.table for finding in claim_answer.findings} == {WHOLE}
 
@@ -239,23 +237,23 @@ def test_runs_of_the_whole_protocol_come_before_reduced_ones() -> None:
 @pytest.mark.parametrize(("ditto", "expected"), [(5_000_000, HOLDS), (6_000_000, FAILS)])
 def test_numbers_without_spread_are_compared_as_they_are(ditto: int, expected: str) -> None:
     counts = {"ditto": flat(60), "local": flat(50)}
-    here, results = tables(counts, ditto=ditto, local=5_000_000)
+    here = tables(counts, ditto=ditto, local=5_000_000)
     claim = above("Local", "Ditto", exact=True, measure=TOTAL_MEGABYTES)
-    (ran,) = answer(FedAGHN(), claim, here, results).measured_findings
+    (ran,) = answer(claim, here).measured_findings
     assert ran.difference == pytest.approx((5_000_000 - ditto) / 1e6)
     assert ran.answer == expected
 
 
 def test_a_document_lists_every_claim_and_there_is_none_without_runs() -> None:
     listed = Claims("few", "few", (above("Ditto", "Local"), above("FedPAC", "Local")))
-    here, results = tables({"ditto": flat(60), "local": flat(50)})
-    document = claims(FedAGHN(), listed, tuple(here.values()), results)
+    here = tables({"ditto": flat(60), "local": flat(50)})
+    document = claims(FedAGHN(), listed, tuple(here.values()))
     assert document is not None
     (listing,), (places,) = document.views, document.details
     assert [entries[0].text for _, entries in listing.rows] == [HOLDS, UNMEASURED]
     assert [entries[0].text for _, entries in places.rows].count(HOLDS) == 1
-    here, results = tables({"ditto": flat(60)})
-    assert claims(FedAGHN(), listed, tuple(here.values()), results) is None
+    here = tables({"ditto": flat(60)})
+    assert claims(FedAGHN(), listed, tuple(here.values())) is None
 
 
 def test_a_claim_at_several_places_has_the_interval_of_one_of_them() -> None:
@@ -268,9 +266,7 @@ def test_a_claim_at_several_places_has_the_interval_of_one_of_them() -> None:
             database.add_run(spec_of(planned.hashes[0], REDUCED), scores)
     results = Results(database, {})
     here = {name: cells_in(FedAGHN, name, results) for name in (REDUCED, WHOLE)}
-    document = claims(
-        FedAGHN(), Claims("few", "few", (above("Ditto", "Local"),)), tuple(here.values()), results
-    )
+    document = claims(FedAGHN(), Claims("few", "few", (above("Ditto", "Local"),)), tuple(here.values()))
     assert document is not None
     ((_, (_, difference)),) = document.views[0].rows
     intervals = [entries[2].text for _, entries in document.details[0].rows if entries[0].text == HOLDS]
@@ -282,26 +278,26 @@ def test_a_claim_at_several_places_has_the_interval_of_one_of_them() -> None:
 
 def test_a_claim_without_runs_names_its_grid_and_one_of_another_table_is_left_out() -> None:
     listed = Claims("few", "few", (above("Ditto", "Local"), above("FedPAC", "Local")))
-    here, results = tables({"ditto": flat(60), "local": flat(50)})
-    document = claims(FedAGHN(), listed, (here[REDUCED],), results)
+    here = tables({"ditto": flat(60), "local": flat(50)})
+    document = claims(FedAGHN(), listed, (here[REDUCED],))
     assert document is not None
     (table,) = document.views
     assert "fedaghn_reduced" in " ".join(entry.text for entry in table.rows[1][1])
     elsewhere = Claims(
         "few", "few", (*listed.claims, replace(listed.claims[0], tables=("table2",), reduced=()))
     )
-    again = claims(FedAGHN(), elsewhere, (here[REDUCED],), results)
+    again = claims(FedAGHN(), elsewhere, (here[REDUCED],))
     assert again is not None
     assert len(again.views[0].rows) == 2
 
 
 def test_a_claim_about_methods_that_a_filter_leaves_out_is_not_answered_with_the_rest() -> None:
-    _, results = tables({"ditto": flat(60), "local": flat(50), "cfl": flat(90)})
+    results = tables({"ditto": flat(60), "local": flat(50), "cfl": flat(90)})[REDUCED].results
     best = Claim("", ("Ditto",), ("Local", "CFL"), (REDUCED,), each=True)
     listed = Claims("few", "few", (best, above("Ditto", "Local")))
     for methods, shown in ((("ditto", "local", "cfl"), 2), (("ditto", "local"), 1)):
         cells = cells_in(FedAGHN, REDUCED, results, Selection(methods=frozenset(methods)))
-        document = claims(FedAGHN(), listed, (cells,), results)
+        document = claims(FedAGHN(), listed, (cells,))
         assert document is not None
         assert len(document.views[0].rows) == shown
 

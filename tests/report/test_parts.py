@@ -71,7 +71,7 @@ def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[s
         database.add("local", seed, [70] * 10, clients=20)
         database.add("fedavg", seed, [60] * 10, clients=20)
     study, results = ToyStudy(), Results(database, {})
-    ranking = rank(study, main_tables(study, results, Selection()), results, Selection())
+    ranking = rank(study, main_tables(study, results, Selection()), Selection())
     assert ranking is not None
     sentence = " ".join(sentences(study, ranking, []))
     assert {text for text in ("FedAvg on", "Local on", "Flow on") if text in sentence} == named

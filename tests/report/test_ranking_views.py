@@ -31,7 +31,7 @@ from bench.studies.results import Results
 def document(database: MemoryStore) -> Document:
     study, ranking = ToyStudy(), ranking_of(database)
     assert ranking is not None
-    return ranking_document(study, ranking, Results(database, {}))
+    return ranking_document(study, ranking)
 
 
 def read(path: Path) -> list[dict[str, str]]:

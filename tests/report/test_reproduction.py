@@ -51,7 +51,7 @@ def filled() -> MemoryStore:
 
 def score(database: MemoryStore, selection: Selection = CORA) -> Document:
     study, results = ToyStudy(), Results(database, {})
-    found = reproduction(study, main_tables(study, results, selection), results, selection)
+    found = reproduction(study, main_tables(study, results, selection), selection)
     assert found is not None
     return found
 
@@ -189,7 +189,7 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     assert again["fedsheafhn_final"].verdict == "reproduced"
     assert (drawn["fedsheafhn_final"].column, drawn["fedsheafhn_final"].verdict) == (CORA_10, "below")
     study, results = FedSheafHN(), Results(database, {})
-    found = reproduction(study, _with_published(results), results, CORA)
+    found = reproduction(study, _with_published(results), CORA)
     assert found is not None
     (table,) = (view for view in found.printed if view.name == "clients")
     counts = {
@@ -216,7 +216,7 @@ def _local_10(database: MemoryStore, drawn: bool = False) -> dict[str, Cell]:
 
 def test_a_whole_report_counts_what_no_table_shows(cora: MemoryStore) -> None:
     study, results = FedSheafHN(), Results(cora, {})
-    found = reproduction(study, main_tables(study, results), results, Selection())
+    found = reproduction(study, main_tables(study, results), Selection())
     assert found is not None
     whole = column(found, PAPER)
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
@@ -252,7 +252,7 @@ def test_one_published_cell_has_no_score() -> None:
     database.add("local", 0, [70])
     one = Selection(datasets=frozenset({"citeseer"}), clients=frozenset({10}), methods=frozenset({"fedprox"}))
     study, results = FedSheafHN(), Results(database, {})
-    assert reproduction(study, main_tables(study, results, one), results, one) is None
+    assert reproduction(study, main_tables(study, results, one), one) is None
 
 
 def test_the_caption_says_what_was_counted(cora: MemoryStore) -> None:

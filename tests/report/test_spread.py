@@ -14,7 +14,7 @@ from bench.studies.results import Results
 
 def spread_of(database: MemoryStore) -> Document | None:
     study, results = ToyStudy(), Results(database, {})
-    return spread(main_tables(study, results, Selection())[0], results)
+    return spread(main_tables(study, results, Selection())[0])
 
 
 def test_spread_over_clients_and_seeds() -> None:

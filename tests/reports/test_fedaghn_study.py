@@ -104,7 +104,7 @@ def test_a_caption_of_many_measures_is_short_and_the_notes_say_what_they_are() -
     meanings = [measure.meaning for measure in cells.measures if not measure.is_extra]
     assert len(meanings) == 10
     assert not any(meaning in line for meaning in meanings for line in caption(cells))
-    notes = " ".join(fine_print(cells, results))
+    notes = " ".join(fine_print(cells))
     assert all(meaning in notes for meaning in meanings)
 
 

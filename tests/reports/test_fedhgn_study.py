@@ -138,7 +138,7 @@ def test_graph_methods_have_no_row_below_a_hypergraph() -> None:
     database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0), [60, 60, 60])
     database.add_run(spec("fedhgn_cost", "fedhgn_hc", 0, CORA), [50, 50, 50])
     database.add_run(spec("fedhgn_cost", "fedcog", 0, CORA), [40, 40, 40])
-    made = tables.document(out("cost", database), Results(database, {}))
+    made = tables.document(out("cost", database))
     graph, hypergraph = sorted(made.views[0].blocks(7), key=lambda block: block.groups)
     assert graph.groups[0][0] == "Cora, label-dirichlet, 3 clients"
     assert [label for label, _ in graph.rows] == ["FedHGN with HC", "FedCog"]
@@ -181,7 +181,7 @@ def test_convergence_counts_local_steps() -> None:
     made = spec("fedhgn_convergence", "fedhgn", 0, Column("coraca", "label-dirichlet", 6))
     curve = np.arange(600 * 6).reshape(600, 6) % 100
     database.add_run(made, curve.tolist())
-    (figure,) = figures(out("convergence", database), Results(database, {}))
+    (figure,) = figures(out("convergence", database))
     (panel,) = figure.panels
     np.testing.assert_array_equal(panel.data["local epochs"], np.arange(1, 601))
 
@@ -191,7 +191,7 @@ def test_a_model_of_all_data_is_drawn_beside_the_others_as_far_as_they_go() -> N
     for method, clients, rows in (("fedhgn", 6, 600), ("global_hgnn", 1, 1800)):
         made = spec("fedhgn_convergence", method, 0, Column("coraca", "label-dirichlet", clients))
         database.add_run(made, [[50] * clients] * rows)
-    (figure,) = figures(out("convergence", database), Results(database, {}))
+    (figure,) = figures(out("convergence", database))
     (panel,) = figure.panels
     assert panel.data.groupby("method").size().to_dict() == {"fedhgn": 600, "global_hgnn": 600}
 
@@ -203,7 +203,7 @@ def test_training_loss_is_drawn_by_round(tmp_path: Path) -> None:
     for seed, loss in ((0, fall), (1, fall + 0.2), (2, np.full(200, np.nan))):
         made = spec("fedhgn_convergence", "fedhgn", seed, column)
         database.add_run(made, [50] * 6, artefacts={"loss": loss})
-    _, figure = figures(out("convergence", database), Results(database, {}))
+    _, figure = figures(out("convergence", database))
     assert "mean over clients" in figure.caption
     assert {path.name for path in save(figure, tmp_path)} == {
         f"fedhgn_convergence_loss.{kind}" for kind in ("pdf", "png", "csv")
@@ -251,7 +251,7 @@ def test_table_3_has_the_baseline_under_the_methods_of_its_seeds_and_partitions(
         database.add_run(spec("fedhgn_simple", "fedhgn_hc", seed, column), [90, 70, 79])
     results = Results(database, usual_cells(STUDY.grids))
     (board,) = [board for board in main_tables(STUDY, results) if board.experiment.name == "table3"]
-    found = spread(board, results)
+    found = spread(board)
     assert found is not None
     numbers = found.records["numbers"]
     below = dict(zip(numbers["method"], numbers["below_local"], strict=True))

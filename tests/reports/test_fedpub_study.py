@@ -62,7 +62,7 @@ def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
         if run.spec and run.method in correct:
             database.add_run(run.spec, [99 if run.variant else correct[run.method]] * 10)
     study, results = FedPubProtocol(), Results(database, {})
-    ranking = rank(study, main_tables(study, results), results, Selection())
+    ranking = rank(study, main_tables(study, results), Selection())
     assert ranking is not None
     (task,) = [task for task in ranking.tasks if task.means]
     assert task.means == pytest.approx(correct)
@@ -183,7 +183,7 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
         assert cell.measured.values == pytest.approx((100 * (number - 1) / 94, 100 * number / 94))
     assert by_round["Round 40", "Trained"].measured is None  # the curve ends before
     cells_by_round = cells_in(FedPubProtocol, "committed_rounds", results)
-    (figure,) = figures(cells_by_round, results)
+    (figure,) = figures(cells_by_round)
     trained, _ = figure.panels
     markers = trained.data[trained.data["n"] == 0].groupby("method")["mean"].apply(list).to_dict()
     rounds = [27.7, 50.6, 65.1, 65.2, 64.7, 75.2, 79.2, 80.6, 81.2, 81.3]

@@ -316,7 +316,7 @@ def test_the_best_are_found_among_cells_with_the_same_seeds() -> None:
     add("majority", 0, 90)
     results = Results(database, {})
     cells = cells_in(FedSheafHN, "robust", results)
-    document = tables.document(cells, results)
+    document = tables.document(cells)
     entries = {name: row[0] for name, row in marks(document).items() if row[0][0] != "-"}
     assert entries == {
         "Local": ("80.00 ± 0.00", 1),
@@ -338,7 +338,7 @@ def test_attacks_of_unequal_seeds_say_so() -> None:
         if seed:
             database.add_run(spec("malicious", "fedpub", seed, attack=attack), [70])
     cells = out("malicious", database)
-    document = tables.document(cells, Results(database, {}))
+    document = tables.document(cells)
     entries = marks(document)
     assert entries["FedSheafHN (same, tau 5), 0.2"][0] == ("60.00 ± 0.00", 1)
     assert entries["FED-PUB (same, tau 5), 0.2"][0] == ("70.00 ± 0.00 (n=2)", 0)
