@@ -112,13 +112,13 @@ def compare(
         studies = {**STUDIES.all(), its_study.name: with_method}
         build(source, request, studies, out, comparison.expectations(its_study, runs))
     title = f"{METHODS.named(method).title} on {its_study.title_of(filters.dataset[0])}"
-    screen.print(rich_table(ranking_views.standings_table(its_study, standings, title)))
+    screen.print(rich_table(ranking_views.standings_table(ranks, standings, title)))
     if len(standings) <= TASKS_IN_FULL:
         for standing in standings:
-            screen.print(rich_table(ranking_views.others_table(its_study, ranks, method, standing)))
+            screen.print(rich_table(ranking_views.others_table(ranks, method, standing)))
     ranking = f"{its_study.name}/ranking"
     for line in (
-        *ranking_views.standing_sentences(its_study, ranks, method, standings),
+        *ranking_views.standing_sentences(ranks, method, standings),
         f"Report: {out / folder.INDEX}; {ranking}/pairs.csv has all pairs, {ranking}/table.md says how they "
         "were tested.",
     ):

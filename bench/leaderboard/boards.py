@@ -123,7 +123,7 @@ class StudyBoards:
         what came of them. What stands behind it is in the tables of ranks and of verdicts.
         """
         sentences = (
-            first_sentence(self.study, self.ranking),
+            first_sentence(self.ranking),
             published_sentence(scores(self.study, self.grades)),
         )
         return tuple(filter(None, sentences))
@@ -131,7 +131,7 @@ class StudyBoards:
     @property
     def leaders(self) -> str:
         """Who has the best mean rank on each data set, where that is not the same method on all."""
-        return leaders_sentence(self.study, self.ranking)
+        return leaders_sentence(self.ranking)
 
     @property
     def pairs(self) -> dict[tuple[str, str], list[Difference]]:

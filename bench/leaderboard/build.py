@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,10 +130,7 @@ class _Writer:
         library = charts.library()
         (self._site / "assets" / library.file).write_text(library.text, encoding="utf-8", newline="\n")
         templating.write_assets(self._site / "assets")
-        for asset in sorted(
-            files("bench.leaderboard").joinpath("assets").iterdir(), key=lambda file: file.name
-        ):
-            (self._site / "assets" / asset.name).write_bytes(asset.read_bytes())
+        templating.write_assets(self._site / "assets", "bench.leaderboard")
         ranking, card = self._boards.studies[0].ranking, self._site / "assets" / pictures.CARD
         pictures.draw_card(card, self._title, self._headlines[0][0], ranking)
         self._pages.globals["vega"] = library.file

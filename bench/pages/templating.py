@@ -41,7 +41,7 @@ def style_sheet() -> str:
     return files("bench.pages").joinpath("assets", "site.css").read_text(encoding="utf-8")
 
 
-def write_assets(folder: Path) -> None:
-    """Write ``site.css`` and ``logo.svg`` into a folder that exists."""
-    for asset in sorted(files("bench.pages").joinpath("assets").iterdir(), key=lambda file: file.name):
+def write_assets(folder: Path, package: str = "bench.pages") -> None:
+    """Write the assets of a package into a folder that exists: by default ``site.css`` and ``logo.svg``."""
+    for asset in sorted(files(package).joinpath("assets").iterdir(), key=lambda file: file.name):
         (folder / asset.name).write_bytes(asset.read_bytes())

@@ -26,8 +26,7 @@ MOST_NAMED_LEADERS = 3
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A study in a report, with the title of its baseline. ``ranking`` is None where no two methods can be
-    ranked.
+    """A study in a report. ``ranking`` is None where no two methods can be ranked.
 
     ``maps`` are the verdicts of the documents in which methods compete with each other, by their names.
     """
@@ -36,7 +35,6 @@ class Part:
     title: str
     sentences: tuple[str, ...]
     scores: tuple[Score, ...]
-    baseline: str
     ranking: Ranking | None
     maps: dict[str, Table]
     documents: Sequence[Document]
@@ -84,17 +82,17 @@ def scores(study: Study, by_paper: Mapping[str, Counter[str]]) -> tuple[Score, .
 
 
 def sentences(
-    study: Study, ranking: Ranking | None, all_scores: Iterable[Score], claims: Iterable[Document] = ()
+    ranking: Ranking | None, all_scores: Iterable[Score], claims: Iterable[Document] = ()
 ) -> tuple[str, ...]:
     """Who is first, as far as anybody is, and how the published values came out: a sentence each; then who
     leads on which data set, and which claims hold.
     """
     answers = (f"{claim.title.partition(': ')[2]}: {claim.summary}" for claim in claims)
-    headline = (first_sentence(study, ranking), published_sentence(all_scores))
-    return tuple(filter(None, (*headline, leaders_sentence(study, ranking), *answers)))
+    headline = (first_sentence(ranking), published_sentence(all_scores))
+    return tuple(filter(None, (*headline, leaders_sentence(ranking), *answers)))
 
 
-def first_sentence(study: Study, ranking: Ranking | None) -> str:
+def first_sentence(ranking: Ranking | None) -> str:
     """Who has the best mean rank, and who cannot be told apart from them."""
     if ranking is None:
         return "No two methods were measured on the same clients yet, so that nobody has a rank."
@@ -110,10 +108,10 @@ def first_sentence(study: Study, ranking: Ranking | None) -> str:
         mean_text = f"{ranking.tasks[0].means[best['method']]:.1f}\N{NO-BREAK SPACE}%"
         number, interval = f"the highest mean of {len(table)} methods on one federation, {mean_text}", ""
     leaders = table[table["group"] == 1]
-    return f"{best['title']} has {number}{interval}{_rivals(study, ranking, leaders, test_count)}."
+    return f"{best['title']} has {number}{interval}{_rivals(ranking, leaders, test_count)}."
 
 
-def _rivals(study: Study, ranking: Ranking, leaders: pd.DataFrame, test_count: int) -> str:
+def _rivals(ranking: Ranking, leaders: pd.DataFrame, test_count: int) -> str:
     """How the first sentence ends: who else may be first, of those that the tests put into group 1."""
     others = leaders.iloc[1:]
     if leaders.empty:
@@ -125,17 +123,17 @@ def _rivals(study: Study, ranking: Ranking, leaders: pd.DataFrame, test_count: i
     if len(leaders) <= MOST_NAMED_LEADERS:
         return f", but cannot be told apart from {' and '.join(others['title'])}"
     text = f", but {len(others)} others cannot be told apart from it"
-    has_baseline = ranking.baseline in set(others["method"])
-    return f"{text}, {study.title_of(ranking.baseline)} among them" if has_baseline else text
+    has_baseline = ranking.study.baseline in set(others["method"])
+    return f"{text}, {ranking.baseline_title} among them" if has_baseline else text
 
 
-def leaders_sentence(study: Study, ranking: Ranking | None) -> str:
+def leaders_sentence(ranking: Ranking | None) -> str:
     """Who has the best mean rank on each data set, where that is not the same method on all."""
     if ranking is None:
         return ""
     datasets: dict[str, list[str]] = {}
     for dataset, method in ranking.leaders.items():
-        datasets.setdefault(method, []).append(study.title_of(dataset))
+        datasets.setdefault(method, []).append(ranking.study.title_of(dataset))
     if len(datasets) < 2:
         return ""
     parts = [f"{ranking.titles[method]} on {_enumeration(titles)}" for method, titles in datasets.items()]

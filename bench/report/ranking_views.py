@@ -21,14 +21,13 @@ from bench.studies.cells import Cell
 from bench.studies.groups import Aggregate, Group
 from bench.studies.measures import BELOW_BASELINE
 from bench.studies.ranking import Ranking, Task, cell_groups
-from bench.studies.study import Study
 from bench.studies.wording import gap, interval, number, ranges, signed, with_std
 
 MARKS = {"better": ">", "worse": "<", "equivalent": "=", "undecided": "?", "no test": "-"}
 """Verdict on the row's method against the column's -> its mark."""
 
 
-def ranking_table(study: Study, ranking: Ranking) -> Table:
+def ranking_table(ranking: Ranking) -> Table:
     """Every method with numbers, in the order of the ranking."""
     rows = []
     for row in ranking.table.to_dict("records"):
@@ -38,15 +37,13 @@ def ranking_table(study: Study, ranking: Ranking) -> Table:
             "Mean rank": Entry(f"{row['rank']:.2f}", 1 if row["group"] == 1 else 0),
             "95 % interval": interval(row["low"], row["high"]),
             "Tasks": f"{row['tasks']}/{ranking.planned_tasks[row['method']]}",
-            f"Minus {study.title_of(study.baseline)}": "-"
-            if pd.isna(minus_baseline)
-            else gap(minus_baseline),
+            f"Minus {ranking.baseline_title}": "-" if pd.isna(minus_baseline) else gap(minus_baseline),
         }
         rows.append((row["title"], entries))
     return listing("ranking", "Ranking over tasks", "Method", rows)
 
 
-def _groups_table(study: Study, ranking: Ranking) -> Table:
+def _groups_table(ranking: Ranking) -> Table:
     groups = {id(task): cell_groups(task) for task in ranking.tasks}
     return pivot(
         "groups",
@@ -55,7 +52,7 @@ def _groups_table(study: Study, ranking: Ranking) -> Table:
         {method: ranking.titles[method] for method in ranking.methods},
         {
             id(task): (
-                study.title_of(task.column.dataset),
+                ranking.study.title_of(task.column.dataset),
                 (f"{task.column.scenario} {task.column.clients} {task.point}".strip(),),
             )
             for task in ranking.tasks
@@ -91,10 +88,10 @@ def _pairs_table(
     )
 
 
-def _task_pairs(study: Study, ranking: Ranking, task: Task) -> Table:
+def _task_pairs(ranking: Ranking, task: Task) -> Table:
     return _pairs_table(
         "_".join(map(str, filter(None, ("pairs", *astuple(task.column), task.point)))),
-        f"Row minus column in points, {task.label(study)}",
+        f"Row minus column in points, {task.label(ranking.study)}",
         ranking,
         list(task.means),
         task.comparisons,
@@ -110,19 +107,19 @@ def _tests(comparisons: Sequence[Comparison]) -> str:
     return f"{len(tests)} test{'s' if len(tests) > 1 else ''} over {units} {tests[0].unit}s"
 
 
-def tables(study: Study, ranking: Ranking) -> tuple[Table, ...]:
+def tables(ranking: Ranking) -> tuple[Table, ...]:
     """The ranking over tasks, and the groups of ties in each."""
-    return ranking_table(study, ranking), _groups_table(study, ranking)
+    return ranking_table(ranking), _groups_table(ranking)
 
 
-def pair_tables(study: Study, ranking: Ranking) -> tuple[Table, ...]:
+def pair_tables(ranking: Ranking) -> tuple[Table, ...]:
     """The paired tests over tasks and of each."""
     views = []
     if ranking.comparisons:
         tested_methods = [method for method in ranking.methods if method in ranking.groups]
         title = "Row minus column in points, over tasks"
         views.append(_pairs_table("pairs", title, ranking, tested_methods, ranking.comparisons))
-    return (*views, *(_task_pairs(study, ranking, task) for task in ranking.tasks))
+    return (*views, *(_task_pairs(ranking, task) for task in ranking.tasks))
 
 
 def _caption(ranking: Ranking) -> str:
@@ -137,12 +134,12 @@ def _caption(ranking: Ranking) -> str:
     )
 
 
-def _fine_print(study: Study, ranking: Ranking) -> tuple[str, ...]:
-    tests = "; ".join(f"{task.label(study)}: {_tests(task.comparisons)}" for task in ranking.tasks)
+def _fine_print(ranking: Ranking) -> tuple[str, ...]:
+    tests = "; ".join(f"{task.label(ranking.study)}: {_tests(task.comparisons)}" for task in ranking.tasks)
     return (
         "Every rank is over the tasks that the method has, among the methods measured there, ties sharing "
         "their mean; nothing is imputed. Tasks: ranked of planned; methods that lack some stand last. "
-        f"Interval: {DRAWS} draws, seed {SEED}. Minus {study.title_of(study.baseline)}: mean difference in "
+        f"Interval: {DRAWS} draws, seed {SEED}. Minus {ranking.baseline_title}: mean difference in "
         "points over the tasks of both.",
         "Paired t test, two-sided, of the difference of two methods with the same seeds and clients, fixed "
         "before looking at numbers. Its unit is the client (mean over seeds) where all runs of a task share "
@@ -158,7 +155,7 @@ def _fine_print(study: Study, ranking: Ranking) -> tuple[str, ...]:
     )
 
 
-def _notes(study: Study, ranking: Ranking) -> tuple[str, ...]:
+def _notes(ranking: Ranking) -> tuple[str, ...]:
     """Methods without numbers, and pairs without a test."""
     lines = []
     if ranking.unranked_titles:
@@ -170,7 +167,8 @@ def _notes(study: Study, ranking: Ranking) -> tuple[str, ...]:
                 reason = f"{pair.units} {pair.unit}" if pair.units else "no common seeds and partitions"
                 gaps[reason].append(f"{ranking.titles[pair.first]} and {ranking.titles[pair.second]}")
         lines += [
-            f"no test in {task.label(study)} ({reason}): {'; '.join(pairs)}" for reason, pairs in gaps.items()
+            f"no test in {task.label(ranking.study)} ({reason}): {'; '.join(pairs)}"
+            for reason, pairs in gaps.items()
         ]
     return tuple(lines)
 
@@ -200,8 +198,9 @@ def pairs_record(ranking: Ranking) -> pd.DataFrame:
     )
 
 
-def _figure(study: Study, ranking: Ranking) -> Figure | None:
+def _figure(ranking: Ranking) -> Figure | None:
     """Ranks with their intervals; None of a single task."""
+    study = ranking.study
     if len(ranking.tasks) < 2:
         return None
     columns = ["method", "mean_rank", "low", "high", "group", "tasks"]
@@ -220,23 +219,23 @@ def _figure(study: Study, ranking: Ranking) -> Figure | None:
     )
 
 
-def ranking_document(study: Study, ranking: Ranking) -> Document:
+def ranking_document(ranking: Ranking) -> Document:
     """The document of a study's ranking."""
-    views = tables(study, ranking)
-    figure = _figure(study, ranking)
+    views = tables(ranking)
+    figure = _figure(ranking)
     columns = ["method", "group", "rank", "low", "high", "tasks", "planned", "minus_baseline"]
     methods = ranking.table.assign(planned=ranking.table["method"].map(ranking.planned_tasks))[columns]
     return statistic(
-        study,
+        ranking.study,
         "ranking",
         "Ranking of methods",
         "Mean ranks with intervals, methods that cannot be told apart, and paired tests of any two.",
         [cell for task in ranking.tasks for cell in task.cells.values()],
         caption=(_caption(ranking),),
-        fine_print=_fine_print(study, ranking),
-        notes=_notes(study, ranking),
+        fine_print=_fine_print(ranking),
+        notes=_notes(ranking),
         views=views,
-        details=pair_tables(study, ranking),
+        details=pair_tables(ranking),
         printed=views[:1] if len(ranking.tasks) > 1 else views[1:],
         figures=(figure,) if figure else (),
         records={"methods": methods, "pairs": pairs_record(ranking)},
@@ -303,13 +302,13 @@ def standings(ranking: Ranking, method: str) -> list[Standing]:
     return all_standings
 
 
-def standings_table(study: Study, all_standings: list[Standing], title: str) -> Table:
+def standings_table(ranking: Ranking, all_standings: list[Standing], title: str) -> Table:
     """One row a task, in 80 columns.
 
     Better / worse count the methods that it is significantly better and worse than, of those it was tested
     against; Below the clients below the baseline; s and MB what a run takes and exchanges.
     """
-    below_heading = f"Below\n{study.title_of(study.baseline)}"
+    below_heading = f"Below\n{ranking.baseline_title}"
     rows = []
     for standing in all_standings:
         column, group = standing.task.column, standing.group
@@ -327,7 +326,7 @@ def standings_table(study: Study, all_standings: list[Standing], title: str) -> 
     return listing("standing", title, "Task", rows)
 
 
-def others_table(study: Study, ranking: Ranking, method: str, standing: Standing) -> Table:
+def others_table(ranking: Ranking, method: str, standing: Standing) -> Table:
     """The method among all others of a task, the best first, in 80 columns.
 
     Ahead by is what the method has over each of them on the seeds and clients of both, with its verdict.
@@ -344,19 +343,17 @@ def others_table(study: Study, ranking: Ranking, method: str, standing: Standing
             "Verdict": pair.verdict if pair else "-",
         }
         rows.append((ranking.titles[other_method], texts))
-    title = f"{standing.task.label(study)}: {ranking.titles[method]} among the others"
+    title = f"{standing.task.label(ranking.study)}: {ranking.titles[method]} among the others"
     return listing("others", title, "Method", rows)
 
 
-def standing_sentences(
-    study: Study, ranking: Ranking, method: str, all_standings: list[Standing]
-) -> list[str]:
+def standing_sentences(ranking: Ranking, method: str, all_standings: list[Standing]) -> list[str]:
     """What the method has over the best other one, and who it is significantly better and worse than, by
     task; and its place over several tasks.
     """
     lines = []
     for standing in all_standings:
-        place = standing.task.label(study)
+        place = standing.task.label(ranking.study)
         lines.append(f"{place}: {_against_best(standing, ranking)}.")
         verdicts: tuple[Verdict, ...] = ("better", "worse")
         for verdict in verdicts:

@@ -183,7 +183,7 @@ def _part(
     ]
     competing_tables = [cells for cells in experiments if cells.experiment.competes]
     ranks = rank(study, competing_tables, selection) if competing_tables else None
-    ranking = ranking_document(study, ranks) if ranks else None
+    ranking = ranking_document(ranks) if ranks else None
     claim_documents: list[Document | None] = []
     if not by_accuracy:
         documents.append(ranking and replace(ranking, figures=()))
@@ -207,9 +207,8 @@ def _part(
     return Part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
-        (*sentences(study, ranks, paper_scores, filter(None, claim_documents)), *gap_sentences),
+        (*sentences(ranks, paper_scores, filter(None, claim_documents)), *gap_sentences),
         paper_scores,
-        study.title_of(study.baseline),
         ranks,
         {f"{study.name}_{cells.experiment.name}": table for cells, table in maps if table},
         [document for document in documents if document],

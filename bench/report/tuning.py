@@ -105,7 +105,7 @@ def _ranking(study: Study, pairs: Pairs, cells: Mapping[Column, BySetting]) -> R
             tasks.append(Task.of(column, winners))
     titles = _titles(study, pairs)
     planned_tasks = {method: sum(bool(cells[column][method]) for column in pairs) for method in titles}
-    return Ranking(tuple(tasks), titles, planned_tasks, study.baseline) if tasks else None
+    return Ranking(tuple(tasks), titles, planned_tasks, study) if tasks else None
 
 
 def _titles(study: Study, pairs: Pairs) -> dict[str, str]:
@@ -259,7 +259,7 @@ def tuning(study: Study, boards: Sequence[Cells], selection: Selection) -> Docum
     pair_cells = [cell for _, _, pair in pair_rows for cell in dict.fromkeys((pair.default, pair.winner))]
     default_searches = [pair.search for _, _, pair in pair_rows if pair.default_won]
     ranking = _ranking(study, pairs, cells)
-    view, *views = [*tables(study, ranking), *pair_tables(study, ranking)] if ranking else [None]
+    view, *views = [*tables(ranking), *pair_tables(ranking)] if ranking else [None]
     table = _table(study, pairs)
     note = ", with the same budget for every method of a column" * all(map(_is_fair, pairs.values()))
     return statistic(

@@ -133,7 +133,7 @@ class Ranking:
     tasks: tuple[Task, ...]
     titles: dict[str, str]
     planned_tasks: dict[str, int]
-    baseline: str
+    study: Study
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -169,7 +169,7 @@ class Ranking:
         """
         methods = self._ranks.index
         scores = self.scores[methods]
-        baseline = self.scores.get(self.baseline, pd.Series(index=self.scores.index, dtype=float))
+        baseline = self.scores.get(self.study.baseline, pd.Series(index=self.scores.index, dtype=float))
         return (
             self._ranks.assign(
                 method=methods,
@@ -185,16 +185,21 @@ class Ranking:
     @cached_property
     def leaders(self) -> dict[str, str]:
         """Data set -> the method of the best mean rank over its tasks, of those that all of them have."""
-        by_dataset: dict[str, list[Task]] = {}
-        for task in self.tasks:
-            by_dataset.setdefault(task.column.dataset, []).append(task)
-        leaders = {}
-        for dataset, dataset_tasks in by_dataset.items():
-            means = pd.DataFrame([task.means for task in dataset_tasks]).dropna(axis=1)
-            means = means[[method for method in self.titles if method in means]]
-            if not means.empty:
-                leaders[dataset] = str(means.rank(axis=1, ascending=False).mean().idxmin())
-        return leaders
+        datasets = [task.column.dataset for task in self.tasks]
+        complete_scores = {
+            str(dataset): scores.dropna(axis=1)
+            for dataset, scores in self.scores.groupby(datasets, sort=False)
+        }
+        return {
+            dataset: str(scores.rank(axis=1, ascending=False).mean().idxmin())
+            for dataset, scores in complete_scores.items()
+            if not scores.empty
+        }
+
+    @property
+    def baseline_title(self) -> str:
+        """The baseline's name."""
+        return self.study.title_of(self.study.baseline)
 
     @property
     def methods(self) -> list[str]:
@@ -231,7 +236,7 @@ def rank(study: Study, boards: Sequence[Cells], selection: Selection) -> Ranking
         ranked_tasks,
         {method: study.line_title(line) for method, line in lines.items()},
         planned_tasks,
-        study.baseline,
+        study,
     )
 
 

@@ -224,17 +224,11 @@ def _cells_apart(own_results: pd.DataFrame, bundle_runs: Iterable[pd.DataFrame])
 
 def _environments(sources: Sequence[Source]) -> tuple[pd.DataFrame, list[dict[int, int]]]:
     """Every environment once, and for each source its ids -> the new ones."""
-    by_hash: dict[str, tuple[int, str]] = {}
-    numbers = []
-    for source in sources:
-        ids = {}
-        for number, digest, text in source.environments()[["id", "hash", "description"]].itertuples(
-            index=False
-        ):
-            ids[int(number)] = by_hash.setdefault(digest, (len(by_hash) + 1, text))[0]
-        numbers.append(ids)
-    rows = [{"id": number, "hash": digest, "description": text} for digest, (number, text) in by_hash.items()]
-    return pd.DataFrame(rows, columns=["id", "hash", "description"]), numbers
+    parts = [source.environments()[["id", "hash", "description"]] for source in sources]
+    rows = pd.concat(parts).drop_duplicates("hash", ignore_index=True)
+    rows["id"] = rows.index + 1
+    new_ids = dict(zip(rows["hash"], rows["id"], strict=True))
+    return rows, [dict(zip(part["id"], part["hash"].map(new_ids), strict=True)) for part in parts]
 
 
 def spec_by_cell(runs: pd.DataFrame) -> dict[str, RunSpec]:

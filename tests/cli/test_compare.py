@@ -67,14 +67,14 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     assert standing.against("worse") == []  # one client outweighs nine: the mean difference to FedAvg is +0.6
     assert standing.clients_below == 0
     assert (standing.group.seconds, standing.group.megabytes) == (2.5, 40)
-    assert standing_sentences(study, ranking, method, places) == [
+    assert standing_sentences(ranking, method, places) == [
         "Cora, non-overlapping, 10 clients: +0.55 points against FedAvg, the best other (95 % interval "
         "-12.00 to +13.10, p 0.92, corrected 0.92, 10 clients): undecided.",
         "Cora, non-overlapping, 10 clients: significantly better than Local.",
     ]
     # Seen from Local: 10 points less at nine clients, 11.5 less at one.
     local = standings(ranking, "local")
-    assert standing_sentences(study, ranking, "local", local)[0] == (
+    assert standing_sentences(ranking, "local", local)[0] == (
         "Cora, non-overlapping, 10 clients: -10.15 points against Clustered averaging, the best other (95 % "
         "interval -10.49 to -9.81, p 1.7e-13, corrected 5.1e-13, 10 clients): worse."
     )
@@ -91,7 +91,7 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
     ranking, places = compare(database, study, method, runs)
     (standing,) = places
     assert (standing.tests, standing.against("better"), standing.clients_below) == (0, [], None)
-    assert standing_sentences(study, ranking, method, places) == [
+    assert standing_sentences(ranking, method, places) == [
         "Cora, non-overlapping, 10 clients: no seeds and partitions in common with Local, the best other: "
         "no test."
     ]

@@ -31,8 +31,10 @@ def first_sentence(leaders: int, tested: bool = True) -> str:
             "group": pd.array([1 + (place >= leaders) if tested else pd.NA for place in places], "Int64"),
         }
     )
-    ranking = SimpleNamespace(table=table, tasks=[None] * 9, baseline="local", leaders={"cora": "flow"})
-    (sentence,) = sentences(ToyStudy(), cast(Ranking, ranking), [])
+    ranking = SimpleNamespace(
+        table=table, tasks=[None] * 9, study=ToyStudy(), baseline_title="Local", leaders={"cora": "flow"}
+    )
+    (sentence,) = sentences(cast(Ranking, ranking), [])
     return sentence
 
 
@@ -73,7 +75,7 @@ def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[s
     study, results = ToyStudy(), Results(database, {})
     ranking = rank(study, main_tables(study, results, Selection()), Selection())
     assert ranking is not None
-    sentence = " ".join(sentences(study, ranking, []))
+    sentence = " ".join(sentences(ranking, []))
     assert {text for text in ("FedAvg on", "Local on", "Flow on") if text in sentence} == named
     # Ranks of Cora's two tasks: Local 2 and 1, Flow 1 and 3.
     assert ranking.leaders["cora"] == "local"
@@ -103,4 +105,4 @@ def test_published_values_are_counted_in_one_sentence(
     """The papers of a study are counted together."""
     pairs = tuple(counts.items())
     papers = [Score("first", pairs[:-1], published - 1), Score("second", pairs[-1:], 1)]
-    assert sentences(ToyStudy(), None, papers)[1] == sentence
+    assert sentences(None, papers)[1] == sentence

@@ -16,7 +16,6 @@ from ranked_runs import CORA_TASKS, LEVELS, NON, filled, ranking_of
 from rich.console import Console
 from stored_runs import CORA, MemoryStore
 from study_cells import report_of
-from toy_study import ToyStudy
 
 from bench.figures.plots import Ranks
 from bench.report.captions import Document
@@ -25,13 +24,12 @@ from bench.report.report import Report, printed_document
 from bench.report.request import Request
 from bench.report.terminal import show
 from bench.studies.ranking import Ranking
-from bench.studies.results import Results
 
 
 def document(database: MemoryStore) -> Document:
-    study, ranking = ToyStudy(), ranking_of(database)
+    ranking = ranking_of(database)
     assert ranking is not None
-    return ranking_document(study, ranking)
+    return ranking_document(ranking)
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -175,7 +175,5 @@ def test_a_column_in_two_boards_is_one_task() -> None:
     study, results = ToyStudy(), Results(filled(), {})
     boards = main_tables(study, results, Selection())
     lines = competitors(study, boards, Selection())
-    once = tasks(study, boards, lines, results)
-    assert [task.column for task in tasks(study, [*boards, boards[0]], lines, results)] == [
-        task.column for task in once
-    ]
+    once = tasks(boards, lines)
+    assert [task.column for task in tasks([*boards, boards[0]], lines)] == [task.column for task in once]
