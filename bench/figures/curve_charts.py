@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -26,7 +26,7 @@ from bench.figures.curves import Curves, Numbers
 from bench.figures.layout import ACCURACY, Figure, Mark
 from bench.grids.experiment import Line
 from bench.statistics.summary import with_intervals
-from bench.studies.cells import Cells
+from bench.studies.cells import Cell, Cells
 from bench.studies.measures import Measure
 from bench.studies.settings import Column, epochs_at
 from bench.studies.wording import AVERAGES, STAGES
@@ -44,11 +44,11 @@ BAND = (
 OUTLIERS = "The axis need not show first rounds, nor curves far from the others, which are named below it."
 
 
-Values = Callable[[LineRuns], tuple[Numbers, Numbers] | None]
+CurveOfLine = Callable[[LineRuns], tuple[Numbers, Numbers] | None]
 """From a line to its x and its values ``[seeds, points]``, None for none."""
 
 
-def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -> list[Curves]:
+def _curves(cells: Cells, axis: str, values: CurveOfLine, up_label: str = ACCURACY) -> list[Curves]:
     """A panel a column of curves over rounds or epochs.
 
     Lines that compete with none and have but one client, such as a model of all data, are drawn beside the
@@ -82,7 +82,7 @@ def _curves(cells: Cells, axis: str, values: Values, up_label: str = ACCURACY) -
     return [panel for panel in panels if panel is not None]
 
 
-def _by_round(stage: str = "") -> Values:
+def _by_round(stage: str = "") -> CurveOfLine:
     """Curves by round of a stage, or without one of that at which the line is read."""
 
     def values(line: LineRuns) -> tuple[Numbers, Numbers] | None:
@@ -175,47 +175,43 @@ def _along(cells: Cells, column: Column, measure: Measure, with_published: bool 
     """A measure along the experiment's points, of lines with two of them or more; ``with_published`` adds the
     published values, dotted.
     """
-    places = [point for point in cells.experiment.points if point.x is not None]
+    axis = cells.experiment.axis
     parts: list[pd.DataFrame] = []
     measured_marks, published_marks = [], []
     for line, mark in marks_of(cells).items():
-        point_cells = [(point.x, cells.at(column, line, point, measure)) for point in places]
-        numbers = [(x, cell.measured) for x, cell in point_cells if cell and cell.measured]
-        if len(numbers) > 1:
-            rows = [(x, number.n, number.mean, number.std) for x, number in numbers]
-            parts.append(mean_rows(column, mark.method, cells.experiment.axis, rows))
+        numbers = [(x, cell.measured) for x, cell in _cells_along(cells, column, line, measure)]
+        rows = [(x, number.n, number.mean, number.std) for x, number in numbers if number]
+        if len(rows) > 1:
+            parts.append(mean_rows(column, mark.method, axis, rows))
             measured_marks.append(mark)
         published_rows = _published_rows(cells, column, line, measure) if with_published else []
         if len(published_rows) > 1:
             name, look = f"{mark.method} (published)", replace(mark.look, dashes=style.DASHES[-1])
-            parts.append(mean_rows(column, name, cells.experiment.axis, published_rows))
+            parts.append(mean_rows(column, name, axis, published_rows))
             published_marks.append(Mark(name, f"{mark.label}, published", look))
     if not measured_marks:
         return None
     data = with_intervals(pd.concat(parts, ignore_index=True))
-    axis = cells.experiment.axis
-    return Curves(
-        cells.study.column_title(column),
-        data,
-        (*measured_marks, *published_marks),
-        axis,
-        across_label=axis.capitalize(),
-    )
+    marks = (*measured_marks, *published_marks)
+    return Curves(cells.study.column_title(column), data, marks, axis, across_label=axis.capitalize())
+
+
+def _cells_along(cells: Cells, column: Column, line: Line, measure: Measure) -> Iterator[tuple[float, Cell]]:
+    """A line's cells at those of the experiment's points that have a place x on its axis."""
+    for point in cells.experiment.points:
+        cell = cells.at(column, line, point, measure)
+        if point.x is not None and cell is not None:
+            yield point.x, cell
 
 
 def _published_rows(
     cells: Cells, column: Column, line: Line, measure: Measure
 ) -> list[tuple[float, int, float, None]]:
     """What is published of a line along the experiment's points: x, no run, mean, no deviation."""
-    point_cells = [
-        (point.x, cells.at(column, line, point, measure))
-        for point in cells.experiment.points
-        if point.x is not None
-    ]
     return [
         (x, 0, cell.target.mean, None)
-        for x, cell in point_cells
-        if cell and cell.target and cell.target.mean is not None
+        for x, cell in _cells_along(cells, column, line, measure)
+        if cell.target and cell.target.mean is not None
     ]
 
 

@@ -19,13 +19,12 @@ from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
 from bench.report.parts import first_sentence, leaders_sentence, published_sentence, scores, verdict_counts
 from bench.report.spread import MEASURES
-from bench.statistics.paired import Comparison, Scores, side_by_side
+from bench.statistics.paired import PairedTest, Scores, side_by_side
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
-from bench.studies.ranking import Ranking, Task, cell_groups, rank
-from bench.studies.ranking import scores as client_scores
+from bench.studies.ranking import Ranking, Task, cell_groups, client_scores, rank
 from bench.studies.results import Results
 from bench.studies.settings import is_special
 from bench.studies.source import Runs, Source
@@ -67,7 +66,7 @@ class Difference:
 
     task: str
     dataset: str
-    test: Comparison
+    test: PairedTest
     clients: NDArray[np.float64]
     runs: NDArray[np.float64]
 
@@ -341,7 +340,7 @@ def _order(cell: Cell) -> tuple[int, bool, float]:
     return kind, cell.measured is None, -cell.measured.mean if cell.measured else 0.0
 
 
-def _difference(task: Task, test: Comparison, table: Scores) -> Difference:
+def _difference(task: Task, test: PairedTest, table: Scores) -> Difference:
     difference = table.values[test.first] - table.values[test.second]
     is_shared = ~np.isnan(difference)
     runs, clients = is_shared.any(axis=1), is_shared.any(axis=0)

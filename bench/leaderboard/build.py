@@ -281,7 +281,7 @@ class _Writer:
         return pages
 
 
-class Part(NamedTuple):
+class TaskRows(NamedTuple):
     """A ranking of a board: the rows of one task in one kind of settings. Tasks share an axis of accuracy
     and one of differences.
     """
@@ -302,7 +302,7 @@ def _task(row: Row) -> tuple[Any, ...]:
     return row["heading"], row["scenario"], row["clients"], row["point"]
 
 
-def _parts(rows: Sequence[Row]) -> list[Part]:
+def _parts(rows: Sequence[Row]) -> list[TaskRows]:
     """The rankings of a board, whose axes leave out what lies far from most of a task's values."""
     parts = []
     for _, task in groupby(rows, _task):
@@ -319,7 +319,7 @@ def _parts(rows: Sequence[Row]) -> list[Part]:
         gaps = usual(("difference",), "low_difference", "high_difference")
         reach = max([1.0, *map(abs, gaps)])
         parts += [
-            Part(axis, Scale(-reach, reach), list(part))
+            TaskRows(axis, Scale(-reach, reach), list(part))
             for _, part in groupby(task_rows, lambda row: row["tuning"])
         ]
     return parts

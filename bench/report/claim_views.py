@@ -19,7 +19,7 @@ from bench.statistics.summary import Interval, t_interval
 from bench.studies.cells import Cell, Cells
 from bench.studies.claims import Claim, Claims
 from bench.studies.measures import TEST
-from bench.studies.ranking import scores
+from bench.studies.ranking import client_scores
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import label, signed
@@ -215,7 +215,7 @@ def _published_mean(side: Side) -> float:
 
 def _scores(side: Side) -> pd.DataFrame:
     """The mean over cells of every client's score in every run that all of them have."""
-    first_scores, *other_scores = map(scores, side)
+    first_scores, *other_scores = map(client_scores, side)
     if not other_scores:
         return first_scores.sort_values(KEYS)
     all_scores = pd.concat([first_scores, *other_scores])

@@ -15,7 +15,7 @@ from bench.figures.layout import Figure, Mark
 from bench.figures.plots import Ranks
 from bench.report.captions import Document, statistic
 from bench.report.table import Entry, Table, listing, pivot
-from bench.statistics.paired import ALPHA, REGION, Comparison, Verdict
+from bench.statistics.paired import ALPHA, REGION, PairedTest, Verdict
 from bench.statistics.summary import DRAWS, LEAST, SEED
 from bench.studies.cells import Cell
 from bench.studies.groups import Aggregate, Group
@@ -67,7 +67,7 @@ def _groups_table(ranking: Ranking) -> Table:
 
 
 def _pairs_table(
-    name: str, title: str, ranking: Ranking, methods: Sequence[str], comparisons: Sequence[Comparison]
+    name: str, title: str, ranking: Ranking, methods: Sequence[str], comparisons: Sequence[PairedTest]
 ) -> Table:
     """Every method of a task, or over tasks, against every other."""
     titles = {method: ranking.titles[method] for method in methods}
@@ -98,7 +98,7 @@ def _task_pairs(ranking: Ranking, task: Task) -> Table:
     )
 
 
-def _tests(comparisons: Sequence[Comparison]) -> str:
+def _tests(comparisons: Sequence[PairedTest]) -> str:
     """``55 tests over 10 clients``; the most units where pairs differ in them."""
     tests = [pair for pair in comparisons if pair.p is not None]
     if not tests:
@@ -253,7 +253,7 @@ class Standing:
     cell: Cell
     accuracy: Aggregate
     group: Group
-    pairs: dict[str, Comparison]
+    pairs: dict[str, PairedTest]
     clients_below: float | None
 
     @property

@@ -13,10 +13,10 @@ from bench.report.captions import Document, statistic
 from bench.report.ranking_views import MARKS, pair_tables, tables
 from bench.report.table import Entry, Table, listing, pivot
 from bench.report.tables import places
-from bench.statistics.paired import ALPHA, REGION, Comparison, compare
+from bench.statistics.paired import ALPHA, REGION, PairedTest, compare
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.published_spaces import published_settings, searched_values, winner
-from bench.studies.ranking import Ranking, Task, competitors, scores
+from bench.studies.ranking import Ranking, Task, client_scores, competitors
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary
@@ -33,7 +33,7 @@ class Pair:
     default: Cell
     winner: Cell
     search: SearchSummary
-    test: Comparison | None = None
+    test: PairedTest | None = None
 
     @property
     def default_won(self) -> bool:
@@ -87,7 +87,7 @@ def _pairs(cells: BySetting) -> dict[str, Pair]:
                 pairs[method] = max(options, key=lambda pair: pair.search.is_own)
     tuned_methods = [method for method, pair in pairs.items() if not pair.default_won]
     values = {
-        f"{method} {kind}": scores(cell)
+        f"{method} {kind}": client_scores(cell)
         for method in tuned_methods
         for kind, cell in (("tuned", pairs[method].winner), ("default", pairs[method].default))
     }

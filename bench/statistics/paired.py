@@ -42,7 +42,7 @@ Verdict = Literal["better", "worse", "equivalent", "undecided", "no test"]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedTest:
     """Method ``first`` against method ``second``: the mean over units of first minus second, in points.
 
     ``difference`` is None without common seeds; ``interval`` (95 %, uncorrected) and the p values are
@@ -76,7 +76,7 @@ class Comparison:
             return "better" if self.difference > 0 else "worse"
         return "undecided"
 
-    def opposite(self) -> Comparison:
+    def opposite(self) -> PairedTest:
         """The second method against the first."""
         return replace(
             self,
@@ -177,7 +177,7 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def compare(
     scores: Mapping[str, pd.DataFrame], pairs: Collection[tuple[str, str]] | None = None
-) -> list[Comparison]:
+) -> list[PairedTest]:
     """Pairs of the methods of one cell, all of them in their order or those named, with Holm's correction
     over these pairs.
 
@@ -190,7 +190,7 @@ def compare(
     return _comparisons({pair: table.differences(*pair) for pair in pairs}, table.unit)
 
 
-def compare_tasks(scores: pd.DataFrame) -> list[Comparison]:
+def compare_tasks(scores: pd.DataFrame) -> list[PairedTest]:
     """All pairs of the methods of ``scores`` [tasks, methods] in percent, over the tasks that both have, with
     Holm's correction over all pairs.
 
@@ -204,13 +204,13 @@ def compare_tasks(scores: pd.DataFrame) -> list[Comparison]:
     return _comparisons(values, "task")
 
 
-def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[Comparison]:
+def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Unit) -> list[PairedTest]:
     """The comparison of each pair from its differences ``[units]``."""
     p_values = {pair: p_value(units) for pair, units in values.items() if len(units) > 1}
     corrected = holm(np.array(list(p_values.values()), np.float64)).tolist()
     corrections = dict(zip(p_values, corrected, strict=True))
     return [
-        Comparison(
+        PairedTest(
             *pair,
             unit=unit,
             units=len(units),
@@ -223,7 +223,7 @@ def _comparisons(values: Mapping[tuple[str, str], NDArray[np.float64]], unit: Un
     ]
 
 
-def worse_than(leader: str, others: Collection[str], comparisons: Iterable[Comparison]) -> set[str]:
+def worse_than(leader: str, others: Collection[str], comparisons: Iterable[PairedTest]) -> set[str]:
     """The methods among ``others`` that are significantly worse than ``leader``, with Holm's correction over
     their comparisons with it alone.
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from bench.federation.scenarios import parse
 from bench.grids.experiment import Line
-from bench.statistics.paired import COLUMNS, Comparison, compare, compare_tasks, worse_than
+from bench.statistics.paired import COLUMNS, PairedTest, compare, compare_tasks, worse_than
 from bench.statistics.summary import LEAST, rank_intervals, tie_groups
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.settings import Column
@@ -57,14 +57,14 @@ class Task:
 
     column: Column
     cells: dict[str, Cell]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[PairedTest, ...]
     point: str = ""
 
     @classmethod
     def of(cls, column: Column, cells: dict[str, Cell], point: str = "") -> Task:
         """The task of these cells, with the paired tests of those that are measured."""
-        client_scores = {method: scores(cell) for method, cell in cells.items() if cell.measured}
-        return cls(column, cells, tuple(compare(client_scores)), point)
+        scores = {method: client_scores(cell) for method, cell in cells.items() if cell.measured}
+        return cls(column, cells, tuple(compare(scores)), point)
 
     def label(self, study: Study) -> str:
         """``Cora, non-overlapping, 10 clients``, with the point."""
@@ -107,7 +107,7 @@ def tasks(boards: Sequence[Cells], lines: dict[str, Line]) -> tuple[Task, ...]:
     return tuple(by_place.values())
 
 
-def scores(cell: Cell) -> pd.DataFrame:
+def client_scores(cell: Cell) -> pd.DataFrame:
     """A measured cell's test results with the columns ``bench.statistics.paired.COLUMNS``.
 
     Runs whose partition is not known cannot be paired and are left out.
@@ -142,7 +142,7 @@ class Ranking:
         return frame[[method for method in self.titles if method in frame]]
 
     @cached_property
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[PairedTest]:
         """Paired tests over tasks, of the methods that have all of them; none for fewer tasks than
         ``LEAST``.
         """
@@ -246,5 +246,5 @@ def cell_groups(task: Task) -> dict[str, int]:
     return _groups(sorted(means, key=lambda name: -means[name]), task.comparisons)
 
 
-def _groups(order: Sequence[str], comparisons: Sequence[Comparison]) -> dict[str, int]:
+def _groups(order: Sequence[str], comparisons: Sequence[PairedTest]) -> dict[str, int]:
     return tie_groups(order, lambda leader, others: worse_than(leader, others, comparisons))

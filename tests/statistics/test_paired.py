@@ -9,7 +9,7 @@ from scipy import stats
 
 from bench.statistics.paired import (
     COLUMNS,
-    Comparison,
+    PairedTest,
     compare,
     compare_tasks,
     p_value,
@@ -140,7 +140,7 @@ def test_all_pairs_are_corrected_together_and_mirror_each_other(
 
 def judged(difference: float, half: float, corrected: float) -> str:
     interval = (difference - half, difference + half)
-    return Comparison("a", "b", "client", 9, difference, interval, corrected, corrected).verdict
+    return PairedTest("a", "b", "client", 9, difference, interval, corrected, corrected).verdict
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_tasks_are_the_units_with_holms_correction_over_all_pairs() -> None:
 
 
 def test_turned_is_the_other_method_against_the_one() -> None:
-    pair = Comparison("a", "b", "client", 9, 3.0, (2.0, 4.0), 0.001, 0.002)
+    pair = PairedTest("a", "b", "client", 9, 3.0, (2.0, 4.0), 0.001, 0.002)
     turned = pair.opposite()
     assert (turned.first, turned.second, turned.difference, turned.interval) == ("b", "a", -3.0, (-4.0, -2.0))
     assert (pair.verdict, turned.verdict) == ("better", "worse")
@@ -204,7 +204,7 @@ def test_turned_is_the_other_method_against_the_one() -> None:
 
 def test_worse_than_the_leader_is_corrected_for_the_comparisons_with_it_alone() -> None:
     p_values = {"ab": 0.02, "ac": 0.03, "ad": 0.012, "bc": 0.04, "bd": 0.9, "cd": 0.9}
-    pairs = [Comparison(*names, "task", 9, 3.0, (0.1, 5.9), p, 1.0) for names, p in p_values.items()]
+    pairs = [PairedTest(*names, "task", 9, 3.0, (0.1, 5.9), p, 1.0) for names, p in p_values.items()]
     # Holm over three: 0.012 x 3 = 0.036, then 0.02 x 2 = 0.04, then 0.03; over all six none would hold.
     assert worse_than("a", ["b", "c", "d"], pairs) == {"b", "c", "d"}
     # Over two: 0.04 x 2 = 0.08; alone 0.04.
@@ -214,9 +214,9 @@ def test_worse_than_the_leader_is_corrected_for_the_comparisons_with_it_alone() 
 
 def test_a_small_difference_and_a_pair_without_a_test_are_not_worse() -> None:
     pairs = [
-        Comparison("a", "b", "task", 9, 0.5, (0.1, 0.9), 0.001, 0.001),  # not more than half a point
-        Comparison("a", "c", "task", 1, 9.0, None, None, None),
-        Comparison("a", "d", "task", 9, 0.6, (0.1, 1.1), 0.04, 0.04),
+        PairedTest("a", "b", "task", 9, 0.5, (0.1, 0.9), 0.001, 0.001),  # not more than half a point
+        PairedTest("a", "c", "task", 1, 9.0, None, None, None),
+        PairedTest("a", "d", "task", 9, 0.6, (0.1, 1.1), 0.04, 0.04),
     ]
     # Holm over b and d: d's p value is the larger one and stays as it is.
     assert worse_than("a", ["b", "c", "d"], pairs) == {"d"}
