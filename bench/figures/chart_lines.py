@@ -140,7 +140,7 @@ def marks_of(cells: Cells) -> dict[Line, Mark]:
     counts = Counter(line.method for line in cells.lines if not line.setting)
     marks = {}
     for line, look in style.looks_of(cells.study, cells.lines).items():
-        title = cells.title(line)
+        title = cells.study.line_title(line)
         is_alone = counts[line.method] == 1 and not line.setting
         marks[line] = Mark(line.method if is_alone else title, title, look)
     return {line: marks[line] for line in cells.lines}

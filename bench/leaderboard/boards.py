@@ -20,7 +20,7 @@ from bench.report.captions import protocol_of, protocol_text
 from bench.report.parts import first_sentence, leaders_sentence, published_sentence, scores, verdict_counts
 from bench.report.spread import MEASURES
 from bench.statistics.paired import PairedTest, Scores, side_by_side
-from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, reading_of_line
+from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, groups_of, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
 from bench.studies.groups import Aggregate
@@ -319,7 +319,7 @@ def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tu
     own_methods = {line.method for line in study.lines} | set(suite)
     trust: dict[str, bool] = {}
     for table in tables:
-        for group in table.groups:
+        for group in groups_of(table):
             if group.method not in own_methods:
                 states = set(group.runs["bundle_state"])
                 trust[group.method] = trust.get(group.method, True) and states <= set(TRUSTED)

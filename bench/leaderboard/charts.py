@@ -98,11 +98,6 @@ def script_json(value: Any) -> str:
     return text
 
 
-def call(function: str, *arguments: Any) -> str:
-    """A script that calls a function of ``assets/board.js``."""
-    return f"{function}({','.join(map(script_json, arguments))});\n"
-
-
 def symbol(marker: str) -> str:
     """A marker of Matplotlib as a symbol of Vega: a name, or an SVG path between -1 and 1."""
     if marker in SYMBOLS:
@@ -158,7 +153,8 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
             tables["curves"].append(pd.DataFrame({**task, **means}))
     if not tasks:
         return False
-    (folder / f"{name}.js").write_text(call("benchCharts", tasks), encoding="ascii", newline="\n")
+    script = f"benchCharts({script_json(tasks)});\n"  # a function of assets/board.js
+    (folder / f"{name}.js").write_text(script, encoding="ascii", newline="\n")
     for kind, parts in tables.items():
         frame.write(
             folder / f"{name}-{kind}.csv", pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()

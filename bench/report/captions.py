@@ -124,7 +124,7 @@ def caption(cells: Cells) -> tuple[str, ...]:
     return (
         f"{text[:1].upper()}{text[1:]}{note}; {AVERAGES[study.average]}, ± standard deviation over seeds.",
         *([PLACES] if has_places else []),
-        *conditions(study, cells.groups),
+        *conditions(study, groups_of(cells)),
     )
 
 
@@ -139,7 +139,7 @@ def fine_print(cells: Cells) -> tuple[str, ...]:
         margins = sorted({cell.evidence.margin for cell in cells.primary_cells if cell.evidence})
         lines += [f"{LEGEND} Margin: {_either(margins)} points." if margins else LEGEND]
         lines += [tolerances(study, cells.primary_cells)]
-    return (*lines, *origins(study, cells.groups, cells.results))
+    return (*lines, *origins(study, groups_of(cells), cells.results))
 
 
 def _meanings(measures: Sequence[Measure]) -> str:
@@ -349,14 +349,14 @@ def notes(cells: Cells) -> tuple[str, ...]:
     has_others = not all(group.is_own for group in groups)
     for cell in cells.primary_cells:
         if cell.column in run_columns and cell.comparison is cells.experiment.comparisons[0]:
-            title, place = cells.title(cell.line), name(cell.column, cell.point)
+            title, place = cell.title, name(cell.column, cell.point)
             if cell.target and not cell.line.setting:
                 published_at[place].add(title)
             for head in _remarkable(cell):
                 remarks[head].add((title, place))
             if has_others and cell.group and cell.group.own_seeds:
                 remarks[_own_runs(cell.group)].add((title, place))
-    titles = list(dict.fromkeys(map(cells.title, cells.lines)))
+    titles = list(dict.fromkeys(map(cells.study.line_title, cells.lines)))
     lines = [
         f"{head}: {_where([pair for pair in product(titles, names) if pair in pairs], names, published_at)}"
         for head, pairs in sorted(remarks.items())

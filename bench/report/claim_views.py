@@ -160,7 +160,7 @@ def _findings(claim: Claim, cells: Cells) -> Iterator[Finding]:
 
 def _side(claim: Claim, cells: Cells, titles: Sequence[str], column: Column, point: Point) -> Side:
     """The cells of the lines of these titles, as far as they are planned there."""
-    lines = {cells.title(line): line for line in cells.lines}
+    lines = {cells.study.line_title(line): line for line in cells.lines}
     measure = claim.measure if claim.measure in cells.measures else None
     candidates = (cells.at(column, lines[title], point, measure) for title in titles if title in lines)
     return tuple(cell for cell in candidates if cell is not None)
@@ -321,7 +321,7 @@ def claims(study: Study, group: Claims, experiments: Sequence[Cells]) -> Documen
     tables or lines that the report leaves out are left out, too.
     """
     tables = {cells.experiment.name: cells for cells in experiments}
-    titles = {name: {cells.title(line) for line in cells.lines} for name, cells in tables.items()}
+    titles = {name: set(map(study.line_title, cells.lines)) for name, cells in tables.items()}
     answers = [
         answer(claim, tables)
         for claim in group.claims

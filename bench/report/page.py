@@ -82,9 +82,9 @@ def _kinds(document: Document) -> list[tuple[str, list[Figure]]]:
     return [(caption, list(part)) for caption, part in groupby(document.figures, lambda each: each.caption)]
 
 
-def pages(parts: Sequence[Part], folder: Path) -> Iterator[tuple[PurePosixPath, str]]:
-    """The pages by their places in the report, the front page first; sizes of the figures' PNGs are read from
-    ``folder``. Equal parts give equal text.
+def save(parts: Sequence[Part], folder: Path) -> None:
+    """Write the front page and the documents' beside the figures, whose PNGs tell their sizes; equal parts
+    give equal text.
     """
     templates = environment("bench.report")
     words = {**GRADES, **ANSWERS}
@@ -99,11 +99,12 @@ def pages(parts: Sequence[Part], folder: Path) -> Iterator[tuple[PurePosixPath, 
         style=style_sheet(),
     )
 
-    def text(template: str, **values: Any) -> str:
+    def write(place: PurePosixPath, template: str, **values: Any) -> None:
         page = templates.get_template(template).render(**values).lstrip()
-        return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
+        text = re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
+        (folder / place).write_text(text, encoding="utf-8", newline="\n")
 
-    yield PurePosixPath(INDEX), text("front.html.j2", parts=parts, legend=LEGEND, root="")
+    write(PurePosixPath(INDEX), "front.html.j2", parts=parts, legend=LEGEND, root="")
     for part in parts:
         neighbours = zip(part.documents, [None, *part.documents], [*part.documents[1:], None], strict=False)
         for document, previous, following in neighbours:
@@ -111,21 +112,13 @@ def pages(parts: Sequence[Part], folder: Path) -> Iterator[tuple[PurePosixPath, 
                 figure: _image(folder / f"{part.file(document, figure.name)}.png")
                 for figure in document.figures
             }
-            yield (
+            write(
                 part.folder(document) / INDEX,
-                text(
-                    "document.html.j2",
-                    part=part,
-                    document=document,
-                    previous=previous,
-                    following=following,
-                    images=images,
-                    root="../../",
-                ),
+                "document.html.j2",
+                part=part,
+                document=document,
+                previous=previous,
+                following=following,
+                images=images,
+                root="../../",
             )
-
-
-def save(parts: Sequence[Part], folder: Path) -> None:
-    """Write the pages beside the figures."""
-    for place, text in pages(parts, folder):
-        (folder / place).write_text(text, encoding="utf-8", newline="\n")

@@ -129,7 +129,7 @@ def _table(
             for column, point, measure in head_columns
         )
         if any(entry is not NOWHERE for entry in row):
-            title_of = cells.title(line)
+            title_of = cells.study.line_title(line)
             rows.append((f"{title_of}, {row_point.label}" if row_point else title_of, row))
     stub = "Method" if cells.by_method or cells.experiment.main else "Variant"
     return Table(
@@ -138,7 +138,7 @@ def _table(
         f"{stub}, {cells.experiment.axis}" if by_point and cells.experiment.axis else stub,
         *_headings(cells, head_columns),
         tuple(rows),
-        frozenset(cells.title(line) for line in shown_lines if _is_reference(cells, line)),
+        frozenset(cells.study.line_title(line) for line in shown_lines if _is_reference(cells, line)),
         len(points) if by_point else 0,
     )
 

@@ -188,11 +188,6 @@ class Cells:
         return [measure for measure in self.measures if not measure.is_extra]
 
     @property
-    def groups(self) -> list[Group]:
-        """The groups of runs behind the cells, each once."""
-        return groups_of(self)
-
-    @property
     def run_columns(self) -> tuple[Column, ...]:
         """Columns where anything of the experiment's own was run."""
         run_columns = {cell.column for cell in self.own_cells if cell.group}
@@ -202,10 +197,6 @@ class Cells:
     def by_method(self) -> bool:
         """Whether every line is another method."""
         return len({line.method for line in self.lines}) == len(self.lines)
-
-    def title(self, line: Line) -> str:
-        """A line's name."""
-        return self.study.line_title(line)
 
 
 def groups_of(cells: Iterable[Cell]) -> list[Group]:

@@ -128,7 +128,7 @@ class Results:
 
         In a column without a grid: the method's defaults there, and the most frequent protocol.
         """
-        planned_cell = self.usual_cell(column, method)
+        planned_cell = self._usual_cells.get((column, method))
         if planned_cell and planned_cell.settings:
             return planned_cell.settings
         kind, data = METHODS.all().get(method), DATASETS.all().get(column.dataset)
@@ -142,7 +142,7 @@ class Results:
     def _group_of(self, column: Column, method: str, reference: Settings, runs: Runs) -> Group:
         settings = runs["settings"][0]
         setting = difference_text(settings, reference)
-        usual_cell = None if setting else self.usual_cell(column, method)
+        usual_cell = None if setting else self._usual_cells.get((column, method))
         planned_cell = usual_cell or self._asked_cell(column, method, settings)
         runs = _planned_runs(runs, planned_cell.seeds if planned_cell else ())
         if not setting:
@@ -156,10 +156,6 @@ class Results:
             )
         return Group(column, method, settings, setting, runs, search)
 
-    def usual_cell(self, column: Column, method: str) -> PlannedCell | None:
-        """What the grids plan for a cell; None where they do not name it."""
-        return self._usual_cells.get((column, method))
-
     def _asked_cell(self, column: Column, method: str, settings: Settings) -> PlannedCell | None:
         """What the grid that is asked for plans with these settings; None where it does not."""
         cells = self._asked_cells.get((column, method), ())
@@ -167,7 +163,7 @@ class Results:
 
     def planned_cells(self, column: Column, method: str) -> dict[str, PlannedCell]:
         """What is planned for the lines of a main table, by the setting that names the line there."""
-        usual_cell = self.usual_cell(column, method)
+        usual_cell = self._usual_cells.get((column, method))
         cells = {"": usual_cell} if usual_cell else {}
         for cell in self._asked_cells.get((column, method), ()):
             settings = [

@@ -49,9 +49,7 @@ def out(name: str, database: MemoryStore) -> Cells:
 
 
 def cells(found: Cells, title: str, column: Column = CORACA) -> dict[str, Cell]:
-    return {
-        each.measure.name: each for each in found if each.column == column and found.title(each.line) == title
-    }
+    return {each.measure.name: each for each in found if each.column == column and each.title == title}
 
 
 def mean(cell: Cell) -> float:

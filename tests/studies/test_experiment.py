@@ -62,7 +62,7 @@ def cell(cells: Cells, title: str, column: Column = CORA_20, point: str = "", me
     (only,) = [
         entry
         for entry in cells
-        if (entry.column, cells.title(entry.line), entry.point.label) == (column, title, point)
+        if (entry.column, entry.title, entry.point.label) == (column, title, point)
         and entry.measure.name == (measure or cells.measures[0].name)
     ]
     return only
