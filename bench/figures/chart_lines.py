@@ -21,7 +21,7 @@ from bench.studies.groups import Aggregate, Group
 from bench.studies.measures import CellReading, Measure
 from bench.studies.settings import Column
 from bench.studies.study import Study
-from bench.studies.wording import AVERAGES, RULES, STAGES, ranges
+from bench.studies.wording import AVERAGES, ranges, reading_text
 
 PAGE = 6
 """Panels of a figure; of more there is a figure a data set."""
@@ -148,8 +148,7 @@ def marks_of(cells: Cells) -> dict[Line, Mark]:
 
 def reading_of(study: Study, measure: Measure | None = None, average: bool = True) -> str:
     """Stage and rule of a measure, or of the primary comparison, and how clients are averaged."""
-    reading = (measure and measure.reading) or study.primary
-    text = f"{STAGES[reading.stage]}, {RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})"
+    text = reading_text((measure and measure.reading) or study.primary)
     return f"{text}, {AVERAGES[study.average]}" if average else text
 
 

@@ -25,7 +25,7 @@ from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary, budget, mark
 from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED, STATES
-from bench.studies.wording import AVERAGES, RULES, STAGES, ranges, read_as
+from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, read_as
 
 LEGEND = (
     f"A verdict is 'reproduced' where the {100 * EQUIVALENCE_LEVEL:g} % interval of measured minus published "
@@ -235,10 +235,8 @@ def protocol_text(protocols: Collection[Protocol]) -> str:
 
 def _either(values: Sequence[float | str]) -> str:
     """``1, 2 or 3``; of many ``1 to 20``."""
-    *first_texts, last_text = [value if isinstance(value, str) else f"{value:g}" for value in values]
-    if len(values) > SIDE_BY_SIDE:
-        return f"{first_texts[0]} to {last_text}"
-    return f"{', '.join(first_texts)} or {last_text}" if first_texts else last_text
+    texts = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    return f"{texts[0]} to {texts[-1]}" if len(texts) > SIDE_BY_SIDE else enumeration(texts, "or")
 
 
 def _protocols(study: Study, groups: Iterable[Group]) -> list[str]:

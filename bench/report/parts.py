@@ -19,6 +19,7 @@ from bench.studies.published import published
 from bench.studies.ranking import Ranking
 from bench.studies.study import Study
 from bench.studies.verdicts import STATES
+from bench.studies.wording import enumeration
 
 MOST_NAMED_LEADERS = 3
 """Methods that are first together and are named; more are counted."""
@@ -136,7 +137,7 @@ def leaders_sentence(ranking: Ranking | None) -> str:
         datasets.setdefault(method, []).append(ranking.study.title_of(dataset))
     if len(datasets) < 2:
         return ""
-    parts = [f"{ranking.titles[method]} on {_enumeration(titles)}" for method, titles in datasets.items()]
+    parts = [f"{ranking.titles[method]} on {enumeration(titles)}" for method, titles in datasets.items()]
     return f"By data set the best mean rank is that of {'; '.join(parts)}."
 
 
@@ -164,9 +165,4 @@ def published_sentence(all_scores: Iterable[Score]) -> str:
     subject = f"Of {published_count:,} published values {measured_count:,} {verb}"
     if measured_count == published_count:
         subject = f"All {published_count:,} published values are"
-    return f"{subject} measured, of which {_enumeration(parts)}."
-
-
-def _enumeration(texts: Sequence[str]) -> str:
-    """``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    return f"{subject} measured, of which {enumeration(parts)}."

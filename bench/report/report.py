@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -130,10 +130,6 @@ def select(
     return selection
 
 
-def _has(study: Study, is_wanted: Callable[[Column], bool]) -> bool:
-    return any(map(is_wanted, study.columns))
-
-
 def _columns_outside_tables(results: Results, plans: Plans) -> tuple[str, ...]:
     """Columns with runs that no table of any study has."""
     table_columns: set[Column] = {
@@ -257,7 +253,7 @@ def compose(
     shown_studies = [
         study
         for study in chosen_studies
-        if request.studies or asked_plans or _has(study, results.columns.__contains__)
+        if request.studies or asked_plans or results.columns.intersection(study.columns)
     ] or chosen_studies
     parts, unrun_names = [], []
     for study in shown_studies:
@@ -276,7 +272,7 @@ def compose(
     omitted_names = (
         study.name
         for study in chosen_studies
-        if study not in shown_studies and _has(study, selection.has_column)
+        if study not in shown_studies and any(map(selection.has_column, study.columns))
     )
     # What was measured most comes first: a reader's first screen is not of a study that has just begun.
     full_parts = tuple(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -62,12 +62,19 @@ def label(study: Study, column: Column) -> str:
     return f"{study.title_of(column.dataset)} {column.clients}"
 
 
+def reading_text(reading: Reading) -> str:
+    """Stage and rule in words and by their names."""
+    return f"{STAGES[reading.stage]}, {RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})"
+
+
 def read_as(study: Study, reading: Reading) -> str:
     """What an accuracy of a statistic is, for captions."""
-    return (
-        f"Test accuracy in percent, {AVERAGES[study.average]}; {STAGES[reading.stage]}, "
-        f"{RULES[reading.rule]} (stage {reading.stage}, rule {reading.rule})."
-    )
+    return f"Test accuracy in percent, {AVERAGES[study.average]}; {reading_text(reading)}."
+
+
+def enumeration(texts: Sequence[str], word: str = "and") -> str:
+    """``a, b and c``."""
+    return f" {word} ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def ranges(numbers: Iterable[int]) -> str:
