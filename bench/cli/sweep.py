@@ -84,8 +84,8 @@ def sweep(
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
     from bench.resolve import check_specs, parse_overrides
+    from bench.store.bundle import SHIPPED, read_timings
     from bench.store.store import stored_runs
-    from bench.studies import shipped
     from bench.studies.study import check_study
     from bench.sweep import show
     from bench.sweep.execution import execute
@@ -117,7 +117,7 @@ def sweep(
             measured = run_probe(plan, roots, slots, reporter(console(errors=True)))
             plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
-            timings = shipped.timings() if plan.ready else {}
+            timings = read_timings(SHIPPED) if plan.ready else {}
             count = sum(step.spec.hash in timings for step in plan.ready)
             whole_plan = plan.timed(plan.history, slots.sort, timings.values())
             borrowed = plan.unknown_times - whole_plan.unknown_times

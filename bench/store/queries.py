@@ -92,6 +92,9 @@ class Timing(NamedTuple):
         return self[:4]
 
 
+TIMED = ("dataset", "scenario", "clients", "method", "spec", "seconds_total", "device", "peak_memory")
+"""The columns of a run that a ``Timing`` is made of, in its order."""
+
 STORED = tuple(Run.__table__.columns[name] for name in Stored._fields)
 
 
@@ -190,18 +193,8 @@ class Queries:
 
     def history(self) -> list[Timing]:
         """What every run that was taken to its end took, for estimates; raises as ``runs``."""
-        statement = select(
-            Run.id,
-            Run.spec_hash,
-            Run.dataset,
-            Run.scenario,
-            Run.clients,
-            Run.method,
-            Run.spec,
-            Run.seconds_total,
-            Run.device,
-            Run.peak_memory,
-        ).where(Run.state.in_(COMPLETE))
+        columns = [Run.__table__.columns[name] for name in TIMED]
+        statement = select(Run.id, Run.spec_hash, *columns).where(Run.state.in_(COMPLETE))
         with self._engine.connect() as connection:
             rows: Sequence[Any] = connection.execute(statement).all()
         self._check_specs((row.id, row.spec, row.spec_hash) for row in rows)

@@ -11,7 +11,6 @@ from bench import paths
 from bench.errors import RequestError
 from bench.store import connect, open_store
 from bench.store.bundle import SHIPPED, read_bundles
-from bench.store.queries import Timing
 from bench.studies.source import MergedSource, Source
 
 
@@ -50,11 +49,3 @@ def opened_results(
                 "another one"
             )
         yield MergedSource(store, named_bundles)
-
-
-def timings(folder: Path = SHIPPED) -> dict[str, Timing]:
-    """What the shipped runs that were taken to their end took, by spec hash, on whatever machine that was;
-    damaged bundles are left out.
-    """
-    bundles, _ = read_bundles(folder, trusted=True)
-    return {spec_hash: timing for bundle in bundles for spec_hash, timing in bundle.timings().items()}

@@ -70,7 +70,8 @@ LONG: set[Rule] = {
 """Rules that take longest: a fast run checks one method on images by them, and no variant of another."""
 
 VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
-"""Methods that differ from another in a setting or a line."""
+VARIANTS -= {"fedsage_plus", "local_hgnn"}
+"""Methods that differ from another in a setting or a line; two are only called so."""
 
 
 def case(rule: Rule, method: str, family: Family) -> ParameterSet:

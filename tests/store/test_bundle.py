@@ -1,5 +1,6 @@
 """Bundles: what the database says comes back, always in the same bytes."""
 
+import hashlib
 import json
 import sqlite3
 from dataclasses import replace
@@ -16,7 +17,7 @@ from stored_runs import SPLITS, change_manifest, context_of, database, done, ope
 from bench.engine.result import RunResult
 from bench.errors import RequestError
 from bench.store import open_store
-from bench.store.bundle import SHIPPED, Bundle, read_bundles, write_bundle
+from bench.store.bundle import SHIPPED, Bundle, read_bundles, read_timings, write_bundle
 from bench.studies import shipped
 
 FILES = {
@@ -153,6 +154,25 @@ def test_a_damaged_shipped_bundle_is_left_out(
     assert warning.startswith("bench: warning: left out: bundle ")
     assert "first: curves.parquet: " in warning
     assert warning.count("\n") == 1
+
+
+def test_times_of_done_runs_are_read_and_damaged_bundles_left_out(tmp_path: Path) -> None:
+    timed = replace(done(), seconds={"total": 7.5}, peak_memory=2**30)
+    measured = tmp_path / "measured"
+    for name, result in (("a", timed), ("b", RunResult("diverged")), ("cut", timed), ("text", timed)):
+        seed = ord(name[0])
+        with opened(tmp_path / f"{name}.db", [(spec_of(seed=seed), result)]) as store:
+            write_bundle(store, store.runs(), measured / name)
+    (measured / "cut" / "runs.parquet").write_bytes(b"")
+    (measured / "text" / "runs.parquet").write_bytes(b"no Parquet")
+    digest = hashlib.sha256(b"no Parquet").hexdigest()  # as stated, but not to be read
+    change_manifest(
+        measured / "text", lambda tree: tree["files"]["runs.parquet"].update(sha256=digest, bytes=10)
+    )
+    spec = spec_of(seed=ord("a"))
+    names = (spec.dataset, spec.scenario, spec.clients, spec.method)
+    assert read_timings(measured) == {spec.hash: (*names, spec.canonical(), 7.5, "cpu", 2**30)}
+    assert read_timings(tmp_path / "nowhere") == {}
 
 
 def test_a_bundle_of_before_has_no_counts_by_class(tmp_path: Path) -> None:
