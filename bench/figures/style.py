@@ -7,9 +7,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -191,7 +191,8 @@ def look_of(method: str, study: Study | None = None) -> Look:
     return free_looks[int.from_bytes(digest, "little") % len(free_looks)]
 
 
-def looks_of(study: Study, lines: Sequence[Line]) -> dict[Line, Look]:
+@lru_cache(maxsize=64)  # every figure of an experiment asks for those of the same lines
+def looks_of(study: Study, lines: tuple[Line, ...]) -> Mapping[Line, Look]:
     """The looks of lines that are compared, no two alike. Of the lines of one method that with the fewest
     settings of its own has the method's look; every further one has another colour, in a look of its own.
     """

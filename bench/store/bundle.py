@@ -389,18 +389,21 @@ def _frame(model: type[_Part], parts: Sequence[_Part]) -> pd.DataFrame:
 
 def _runs(runs: pd.DataFrame, environments: pd.DataFrame) -> pd.DataFrame:
     numbers = dict(zip(environments["hash"], environments["id"], strict=True))
-    whole_numbers = runs.select_dtypes("integer").columns
-    frame = runs.astype(dict.fromkeys(whole_numbers, np.int64)).assign(
-        id=np.arange(1, len(runs) + 1),
-        cell=[cell_of(spec) for spec in runs["spec"]],
-        traceback="",
-        bundle="",
-        bundle_state="",
-        bundle_checked=pd.Series(pd.NaT, runs.index),
-        bundle_sampled=False,
-        environment_id=runs["environment"].map(numbers).astype(np.int64),
-    )
-    return frame[list(RUN_COLUMNS)]
+    columns: dict[str, Any] = {
+        str(name): values.astype(np.int64) if values.dtype.kind == "i" else values
+        for name, values in runs.items()
+    }
+    columns |= {
+        "id": np.arange(1, len(runs) + 1),
+        "cell": [cell_of(spec) for spec in runs["spec"]],
+        "traceback": "",
+        "bundle": "",
+        "bundle_state": "",
+        "bundle_checked": pd.NaT,
+        "bundle_sampled": False,
+        "environment_id": runs["environment"].map(numbers).astype(np.int64),
+    }
+    return pd.DataFrame({name: columns[name] for name in RUN_COLUMNS}, runs.index)
 
 
 def _with_texts(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:

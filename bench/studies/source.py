@@ -182,8 +182,13 @@ def _first_of_each(
     """The runs of each bundle whose spec is not taken, by one before it or already, nor their cell apart."""
     all_taken, all_apart, chosen_runs = set(taken_specs), set(apart_cells), []
     for runs in bundle_runs:
-        chosen_runs.append(runs[~(runs["spec"].isin(all_taken) | runs["cell"].isin(all_apart))])
-        all_taken.update(chosen_runs[-1]["spec"])
+        specs, cells = runs["spec"].tolist(), runs["cell"].tolist()
+        # Not ``isin``, which would read all that is taken anew for each bundle.
+        is_free = [
+            spec not in all_taken and cell not in all_apart for spec, cell in zip(specs, cells, strict=True)
+        ]
+        chosen_runs.append(runs[is_free])
+        all_taken.update(compress(specs, is_free))
     return chosen_runs
 
 

@@ -48,7 +48,7 @@ def test_of_lines_of_one_method_the_plainest_has_its_look_and_every_other_one_of
         *(Line(method) for method in ("local", "fedavg", "fedsheafhn")),
         *(Line("fedavg", f"FedAvg {number}", {"client.hidden": number}) for number in range(40)),
     ]
-    looks = style.looks_of(own, lines)
+    looks = style.looks_of(own, tuple(lines))
     for place, method in enumerate(("local", "fedavg", "fedsheafhn"), start=1):
         assert looks[lines[place]] == style.look_of(method, own)
     assert looks[lines[1]].colour == style.BASELINE
