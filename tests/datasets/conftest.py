@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 UNPACK = Path(__file__).resolve().parents[3] / "shared" / "data" / "unpack.py"
 
@@ -18,8 +19,13 @@ def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(named)
     if not UNPACK.exists():
         pytest.skip("no raw files at hand: BENCH_DATA is not set")
-    root = tmp_path_factory.mktemp("raw")
-    subprocess.run([sys.executable, UNPACK, root], check=True, capture_output=True)
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "raw"  # one for all workers
+    with FileLock(f"{root}.lock"):
+        if not root.exists():
+            part = root.with_name("raw.part")
+            subprocess.run([sys.executable, UNPACK, part], check=True, capture_output=True)
+            part.rename(root)
     return root
 
 

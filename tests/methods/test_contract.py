@@ -67,17 +67,17 @@ LONG: set[Rule] = {
     block_size_changes_nothing,
     order_of_clients_changes_nothing,
 }
-"""Rules that take longest: a fast run checks one method on images by them, and no variant of another."""
+"""Rules that take longest: a fast run checks one method on images by them."""
 
 VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
 VARIANTS -= {"fedsage_plus", "local_hgnn"}
-"""Methods that differ from another in a setting or a line; two are only called so."""
+"""Methods that differ from another in a setting or a line: fast runs leave them out. Two are only called so."""
 
 
 def case(rule: Rule, method: str, family: Family) -> ParameterSet:
-    """A rule for a method on a family of data, marked where it is long."""
-    is_long = rule in LONG and (method in VARIANTS or (family == "images" and method != "fedavg"))
-    marks = [pytest.mark.slow] if is_long else []
+    """A rule for a method on a family of data, marked where fast runs leave it out."""
+    is_slow = method in VARIANTS or (rule in LONG and family == "images" and method != "fedavg")
+    marks = [pytest.mark.slow] if is_slow else []
     return pytest.param(rule, method, family, marks=marks, id=f"{rule.__name__}-{method}-{family}")
 
 
