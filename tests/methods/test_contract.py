@@ -71,7 +71,7 @@ LONG: set[Rule] = {
 
 VARIANTS = {name for name in CHECKED if any(name.startswith(f"{other}_") for other in CHECKED)}
 VARIANTS -= {"fedsage_plus", "local_hgnn"}
-"""Methods that differ from another in a setting or a line: fast runs leave them out. Two are only called so."""
+"""Methods that differ from another in a setting or a line, left out by fast runs; two are only called so."""
 
 
 def case(rule: Rule, method: str, family: Family) -> ParameterSet:
