@@ -24,7 +24,6 @@ ELSEWHERE = {
     "store/test_bundle_mutations.py": "a thousand damaged bundles, through check and import",
     "store/test_servers.py": "the store, claims and sweeps on a server",
     "sweep/test_faults.py": "a sweep's processes, killed at every place",
-    "sweep/test_schedule.py": "the scheduler of run.py: what starts when and where, and what is tried again",
 }
 """A file that checks something across modules -> what."""
 
