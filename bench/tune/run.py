@@ -119,7 +119,7 @@ def tune(
     ``database``.
 
     Raises:
-        RequestError: as ``opened``; a federation cannot be what was asked for, no data set is to be had;
+        RequestError: as ``opened_searches``; a federation cannot be what was asked for, no data set is to be had;
             nothing is run then. Or the database or a record cannot be written: the same request goes on.
         KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
     """
