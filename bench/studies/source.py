@@ -187,7 +187,7 @@ def _first_of_each(
         is_free = [
             spec not in all_taken and cell not in all_apart for spec, cell in zip(specs, cells, strict=True)
         ]
-        chosen_runs.append(runs[is_free])
+        chosen_runs.append(runs[np.array(is_free, bool)])
         all_taken.update(compress(specs, is_free))
     return chosen_runs
 
