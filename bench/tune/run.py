@@ -119,8 +119,8 @@ def tune(
     ``database``.
 
     Raises:
-        RequestError: as ``opened_searches``; a federation cannot be what was asked for, no data set is to be had;
-            nothing is run then. Or the database or a record cannot be written: the same request goes on.
+        RequestError: as ``opened_searches``; a federation cannot be what was asked for, no data set is to be
+            had; nothing is run then. Or the database or a record cannot be written: the same request goes on.
         KeyboardInterrupt: as ``bench.sweep.run.sweep``. The same request goes on.
     """
     build_once = cache(build)
