@@ -127,7 +127,7 @@ def closing(printout: Printout, out: Path, console: Console) -> None:
     console.print(f"Report: {out / INDEX}", markup=False, highlight=False, soft_wrap=True)
     names = [name for study in printout.studies.values() for name in study.documents]
     contents_text = f"Beside it: {len(names)} tables, {printout.figures} figures, cells.csv"
-    _line(console, f"{contents_text}; --print {names[0]} prints a table")
+    _line(console, f"{contents_text}; --print {names[0]} prints one")
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -61,6 +61,17 @@ EXCEPTIONS: dict[Rule, set[tuple[str, Family]]] = {
     learns_a_toy_task: set(NOT_EXPECTED_TO_LEARN),
 }
 
+ROUNDING_DECIDES = {
+    "cufl_released": "of edges alike but for a rounding some lie below its quantile and are dropped, since "
+    "its tolerance is 0: on some processors these rules are kept, on others not",
+}
+REGROUPING = {
+    absent_clients_keep_what_they_have,
+    block_size_changes_nothing,
+    order_of_clients_changes_nothing,
+}
+"""Rules by which clients that are trained in other company have the same numbers up to rounding."""
+
 LONG: set[Rule] = {
     learns_a_toy_task,
     absent_clients_keep_what_they_have,
@@ -92,7 +103,7 @@ def clients() -> Federation:
 def test_the_tables_name_methods_that_exist() -> None:
     assert {"fedavg", "fedsheafhn", "fedsheafhn_released", "local", "majority", "pfedhn"} <= CHECKED
     assert {"fedhgn_hc", "fedcog"} <= CHECKED
-    assert set(BOUND_TO_ORDER) <= CHECKED
+    assert {*BOUND_TO_ORDER, *ROUNDING_DECIDES} <= CHECKED
     assert set(NOT_EXPECTED_TO_LEARN) <= set(CASES)
 
 
@@ -102,7 +113,13 @@ def test_methods_of_one_client_are_not_applicable_to_several(method: str, client
 
 
 @pytest.mark.parametrize(
-    ("rule", "method", "family"), [case(rule, *each) for rule in RULES for each in CASES]
+    ("rule", "method", "family"),
+    [
+        case(rule, method, family)
+        for rule in RULES
+        for method, family in CASES
+        if not (rule in REGROUPING and method in ROUNDING_DECIDES)
+    ],
 )
 def test_the_contract(rule: Rule, method: str, family: Family) -> None:
     if (method, family) in EXCEPTIONS.get(rule, set()):
