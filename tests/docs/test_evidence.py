@@ -27,8 +27,18 @@ def printed(
 
 
 @pytest.mark.slow
+def test_what_fed_pubs_settings_are_worth_is_that_of_the_text(printed: Callable[[int], str]) -> None:
+    differences = re.findall(r": ([+-].*)\n", printed(0))
+    rows = ("2 local epochs", "200 rounds", "no weight decay")
+    cells = [re.search(rf"\| {row} \|(.*)", TEXT) for row in rows]
+    texts = [text.strip() for row in cells if row for text in row[1].split("|")[1:4:2]]
+    assert len(differences) == 6
+    assert texts == differences
+
+
+@pytest.mark.slow
 def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callable[[int], str]) -> None:
-    found = re.fullmatch(r"10 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed(0))
+    found = re.fullmatch(r"10 methods: tau (0\.\d\d)\n25 methods: tau (0\.\d\d)\n", printed(1))
     assert found is not None
     assert (
         f"Kendall's tau of the two orders is {found[1]}. With 0.001 it is {found[2]} over the board's 25"
@@ -38,7 +48,7 @@ def test_orders_of_methods_by_two_metrics_are_those_of_the_text(printed: Callabl
 
 @pytest.mark.slow
 def test_pairs_and_generated_neighbours_are_those_of_the_text(printed: Callable[[int], str]) -> None:
-    found = re.fullmatch(r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed(1))
+    found = re.fullmatch(r"-(0\.\d)\d \(p (0\.\d\d)\); (\d+) neighbours\n", printed(2))
     assert found is not None
     difference, p, neighbours = found.groups()
     assert f"lower by 0.2 to {difference} points (p {p} to" in PROSE

@@ -63,7 +63,7 @@ EXCEPTIONS: dict[Rule, set[tuple[str, Family]]] = {
 
 ROUNDING_DECIDES = {
     "cufl_released": "of edges alike but for a rounding some lie below its quantile and are dropped, since "
-    "its tolerance is 0: on some processors these rules are kept, on others not",
+    "its tolerance is 0: on some processors these rules are kept, on others not, with 1e-5 they are",
 }
 REGROUPING = {
     absent_clients_keep_what_they_have,
