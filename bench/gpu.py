@@ -6,6 +6,7 @@ Every part is a function of a device, so that all of them run on a CPU, too, whe
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -37,6 +38,8 @@ from bench.sweep.policy import Attempt, after_memory, noted
 
 TOLERANCE = 1e-5
 """Largest difference of two models' parameters after an epoch that orders of summation may make."""
+SPREAD = 4
+"""A device may be so many times as far from the CPU as two implementations are from each other there."""
 BATCH = 64
 
 
@@ -100,15 +103,28 @@ def image_run(model: str, sizes: Sizes, rounds: int, local_epochs: int) -> tuple
 
 
 def stacked_equals_sequential(model: str, device: str) -> Finding:
-    """All clients at once on the device against one after the other there, and on the CPU."""
+    """All clients at once on the device against one after the other there, and on the CPU.
+
+    Where batches are normalised, an epoch carries the last digit of a convolution far: on a CPU, too, from
+    one implementation of convolutions to another. By that the distance from the CPU is judged.
+    """
     spec, federation = toy(model)
     with exact():
         stacked_run = play(spec, federation, device=device, block_size=len(federation))
         sequential_run = play(spec, federation, device=device, block_size=1)
         cpu_run = play(spec, federation, block_size=1)
-    distances = [distance(stacked_run, loop) for loop in (sequential_run, cpu_run)]
-    text = f"{distances[0]:.1e} from one client at a time, {distances[1]:.1e} from the CPU"
-    return Finding("stacked is sequential", model, text, max(distances) < TOLERANCE)
+    with warnings.catch_warnings(), torch.backends.mkldnn.flags(enabled=False):
+        warnings.simplefilter("ignore")  # of what mkldnn does on other hardware
+        other_run = play(spec, federation, block_size=1)
+    gap, cpu_gap, cpu_spread = (
+        distance(*pair)
+        for pair in ((stacked_run, sequential_run), (stacked_run, cpu_run), (cpu_run, other_run))
+    )
+    text = f"{gap:.1e} from one client at a time, {cpu_gap:.1e} from the CPU"
+    if cpu_spread > TOLERANCE:
+        text += f", where roundings make {cpu_spread:.1e}"
+    well = gap < TOLERANCE and cpu_gap < max(TOLERANCE, SPREAD * cpu_spread)
+    return Finding("stacked is sequential", model, text, well)
 
 
 def round_on_graphs(
@@ -198,10 +214,12 @@ def until_it_fits(execute: Execute, clients: int) -> tuple[RunResult, Attempt]:
 
 @contextmanager
 def limited(device: str, share: float) -> Iterator[None]:
-    """Let this process have that share of the memory that it has reached on the device."""
+    """Let this process have that share of the most memory that its tensors have taken on the device."""
     torch_device = torch.device(device)
+    if torch_device.index is None:  # a limit is for a GPU by its number
+        torch_device = torch.device("cuda", torch.cuda.current_device())
     total_memory = torch.cuda.get_device_properties(torch_device).total_memory
-    peak = torch.cuda.max_memory_reserved(torch_device)
+    peak = torch.cuda.max_memory_allocated(torch_device)
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction(share * peak / total_memory, torch_device)
     try:
@@ -212,7 +230,7 @@ def limited(device: str, share: float) -> Iterator[None]:
 
 
 def memory_runs_out(device: str, sizes: Sizes) -> Finding:
-    """A run with half of the memory that it takes with all clients in a block."""
+    """A run with three quarters of the memory that it takes with all clients in a block."""
     part, subject = "out of memory", "cnn"
     if torch.device(device).type != "cuda":
         return Finding(part, subject, "memory can be limited on an accelerator alone", None)
@@ -224,7 +242,7 @@ def memory_runs_out(device: str, sizes: Sizes) -> Finding:
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(torch.device(device))
     usual_result = execute(len(federation))
-    with limited(device, 0.5):
+    with limited(device, 0.75):
         result, attempt = until_it_fits(execute, len(federation))
     problems = ", ".join(attempt.tried) or "nothing went wrong"
     is_expected = usual_result.state == "done" and result.state == "done" and bool(attempt.tried)

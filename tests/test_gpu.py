@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -96,6 +97,35 @@ def test_a_checkpoint_and_a_loss_without_bound() -> None:
 @pytest.mark.slow
 def test_two_runs_share_a_device() -> None:
     assert gpu.packed("cpu").well is True
+
+
+def test_another_result_than_the_cpus_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device whose runs agree among themselves, and are further from the CPU than roundings make."""
+    step, devices = Run.step, iter(["device", "device", "cpu", "cpu"])
+    on_device: dict[int, bool] = {}
+
+    def wrong(run: Run, round: int) -> None:
+        step(run, round)
+        if on_device.setdefault(id(run), next(devices) == "device"):
+            run.own = {name: value + 2e-2 for name, value in run.own.items()}
+
+    monkeypatch.setattr(Run, "step", wrong)
+    assert gpu.stacked_equals_sequential("cnn", "cpu").well is False
+
+
+def test_memory_is_limited_on_the_current_gpu_and_freed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+    total = SimpleNamespace(total_memory=8000)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: total)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 1000)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(
+        torch.cuda, "set_per_process_memory_fraction", lambda share, device: limits.append((share, device))
+    )
+    with gpu.limited("cuda", 0.5):
+        pass
+    assert limits == [(1000 / 2 / 8000, torch.device("cuda:3")), (1.0, torch.device("cuda:3"))]
 
 
 def test_parts_come_in_order_and_cover_every_model() -> None:

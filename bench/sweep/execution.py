@@ -58,6 +58,9 @@ def execute(
     if parent_process() is not None:  # elsewhere the process is not the worker's own
         _set_aside()
     torch.set_num_threads(order.threads)
+    if order.device != "cpu":
+        torch.cuda.init()  # a run begins by resetting the device's peak memory, which has none before
+        torch.backends.cudnn.allow_tf32 = False  # convolutions in float32, as all other products are
     spec = order.spec
     code = fingerprint.code(spec.method, spec.client.model)
     if order.source and code.source != order.source:

@@ -6,9 +6,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from fake_runs import grid
 
 from bench.engine.execute import run
+from bench.engine.result import RunResult
 from bench.errors import NoDataError, NotApplicableError
 from bench.federation.build import build
 from bench.grids import expand
@@ -42,6 +44,25 @@ def test_a_checkpoint_is_of_one_kind_of_device_and_so_many_threads(tmp_path: Pat
 
     assert identity("cuda:0", 1) == identity("cuda:1", 1), "one GPU or the other"
     assert len({identity("cpu", 1), identity("cpu", 2), identity("cuda:0", 1)}) == 3
+
+
+def test_a_gpu_is_ready_before_its_run_and_multiplies_whole_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run begins by resetting the memory statistics of its GPU, which an unused one has not; TF32 cuts
+    the factors of convolutions to ten bits.
+    """
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
+    is_ready = []
+    monkeypatch.setattr(torch.cuda, "init", lambda: is_ready.append(True))
+
+    def run(*_: object) -> RunResult:
+        assert is_ready
+        assert not torch.backends.cudnn.allow_tf32
+        return RunResult("done")
+
+    assert execute(Order(majority(), (), "cuda:0", 1), run=run).state == "done"
+    is_ready.clear()
+    result = execute(Order(majority(), (), "cpu", 1), run=lambda *_: RunResult("done"))
+    assert (result.state, is_ready) == ("done", [])
 
 
 @pytest.mark.parametrize(
