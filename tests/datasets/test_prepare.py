@@ -86,6 +86,14 @@ def test_normalise_by_hand() -> None:
     assert rows.toarray()[0].tolist() == [2, 6, 0]  # the argument is left alone
 
 
+def test_sums_are_in_single_precision_whatever_scipy_adds_in() -> None:
+    """1 + (2^-24 + 2^-49): the small ones make 2^-24 in single precision, half of what 1 can take up, which
+    rounds to even. In double precision the sum is above that half, and rounds to 1 + 2^-23.
+    """
+    rows = sparse.csr_matrix(np.array([[1, 2**-24, 2**-49], [0, 0, 0], [3, 1, 0]], np.float32))
+    assert normalise_rows(rows).toarray().tolist() == [[1, 2**-24, 2**-49], [0, 0, 0], [0.75, 0.25, 0]]
+
+
 def test_the_smallest_entry_is_subtracted() -> None:
     rows = sparse.csr_matrix(np.array([[-1, 1], [0, 2]], np.float32))
     assert normalise_rows(rows).toarray().tolist() == [[0, 1], [0.25, 0.75]]
