@@ -96,10 +96,12 @@ def check_gpu(*, devices: str = "cuda") -> int:
     if devices not in names:
         raise unknown("device", devices, names)
     rows, count = [], 0
-    for finding, seconds in examine(devices, data_roots(), Sizes()):
-        count += finding.well is False
-        state = {True: "ok", False: "not ok", None: "-"}[finding.well]
-        rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
+    with console(errors=True).status("starting") as progress:
+        for finding, seconds in examine(devices, data_roots(), Sizes()):
+            count += finding.well is False
+            state = {True: "ok", False: "not ok", None: "-"}[finding.well]
+            rows.append((finding.part, finding.subject, finding.text, state, f"{seconds:.1f}"))
+            progress.update(f"{len(rows)} checked, the last: {finding.part}, {finding.subject}: {state}")
     say(f"{torch.cuda.get_device_name(devices)}, torch {torch.__version__}")
     console().print(table(("part", "of", "what was seen", "", "seconds"), rows, right={"seconds"}))
     return 1 if count else 0

@@ -21,7 +21,7 @@ from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.federations import Build
 from bench.sweep.order import Execute
-from bench.sweep.policy import SETTLED, Slots
+from bench.sweep.policy import SETTLED, Slots, sort_of
 from bench.sweep.reporters import Reporter
 from bench.sweep.run import temporary_runs
 
@@ -114,7 +114,9 @@ def make_again(
         part = sample[sample["spec_hash"].isin(rows.index)]
         pairs = zip(outcomes(bundle, part), outcomes(store, rows.loc[part["spec_hash"]]), strict=True)
         findings = {
-            run["spec_hash"]: compare(bundle_outcome, new_outcome, str(new_run["reason"]))
+            run["spec_hash"]: compare(
+                bundle_outcome, new_outcome, str(new_run["reason"]), (run["device"], new_run["device"])
+            )
             for (run, bundle_outcome), (new_run, new_outcome) in pairs
         }
     return [
@@ -123,16 +125,23 @@ def make_again(
     ]
 
 
-def compare(bundle_outcome: Outcome, new_outcome: Outcome, reason: str = "") -> tuple[Finding | None, str]:
+def compare(
+    bundle_outcome: Outcome, new_outcome: Outcome, reason: str = "", devices: tuple[str, str] = ("", "")
+) -> tuple[Finding | None, str]:
     """How a run that was made again (and why it ended, if it did) compares with what a bundle states.
 
     ``equal``: every count is the same. ``close``: for every stage and rule the pooled test accuracy is
-    within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other.
+    within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other. What is
+    further apart, or ended otherwise, ``differs`` if it was made on the same sort of device, which the two
+    ``devices`` name; else nothing can be told: between a GPU and a CPU roundings alone go as far.
     """
     if new_outcome.state not in SETTLED:  # that says something about this machine
         return None, f"it ended here as {new_outcome.state}: {reason}"
+    sorts = [sort_of(device) for device in devices]
+    difference: Finding | None = "differs" if sorts[0] == sorts[1] else None
+    suffix = "" if difference else f"; made on {sorts[0]} and here on {sorts[1]}, which can do that"
     if new_outcome.state != bundle_outcome.state:
-        return "differs", f"it ended here as {new_outcome.state}: {reason}"
+        return difference, f"it ended here as {new_outcome.state}: {reason}{suffix}"
     if new_outcome.partition_hash != bundle_outcome.partition_hash:
         hashes = f"partition {bundle_outcome.partition_hash[:12]}, here {new_outcome.partition_hash[:12]}"
         return "differs", f"other clients: {hashes}"
@@ -145,7 +154,9 @@ def compare(bundle_outcome: Outcome, new_outcome: Outcome, reason: str = "") -> 
         return "differs", "other stages, rules or numbers of test samples"
     gaps = [_gap(reading, sums[reading][0], *recount[reading]) for reading in sums]
     _, detail = max(gaps)
-    return ("close" if all(excess <= ROUNDING for excess, _ in gaps) else "differs"), detail
+    if all(excess <= ROUNDING for excess, _ in gaps):
+        return "close", detail
+    return difference, f"{detail}{suffix}"
 
 
 def _gap(reading: Reading, correct: float, recount: float, samples: int) -> tuple[float, str]:

@@ -122,6 +122,23 @@ def test_what_is_no_agreement_at_all() -> None:
         assert (finding, detail) == (expected, f"it ended here as {state}: why")
 
 
+def test_another_sort_of_device_contradicts_no_accuracy() -> None:
+    """A GPU's roundings move some runs by more than is allowed; the clients are the same on either."""
+    stated, far = (
+        outcome_of((100, 300), (100, 300), (200, 800)),
+        outcome_of((100, 300), (100, 380), (200, 800)),
+    )
+    assert compare(stated, far, devices=("cuda:0", "cuda:1"))[0] == "differs"
+    finding, detail = compare(stated, far, devices=("cuda:0", "cpu"))
+    assert finding is None
+    assert "48.00 %" in detail
+    assert "cuda" in detail
+    near = outcome_of((100, 300), (100, 305), (200, 800))
+    assert compare(stated, near, devices=("cuda:0", "cpu"))[0] == "close"
+    assert compare(stated, Outcome("diverged", "p", (), {}), "why", ("cpu", "cuda:0"))[0] is None
+    assert compare(stated, replace(far, partition_hash="q"), devices=("cpu", "cuda:0"))[0] == "differs"
+
+
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))
