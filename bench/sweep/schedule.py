@@ -39,7 +39,7 @@ from bench.sweep.writer import Writer
 TICK = 0.2
 """Seconds after which interrupts and the budget are looked at while nothing ends."""
 
-ASK_AGAIN = 1.0
+CLAIM_PAUSE = 1.0
 """Seconds after which a run that another sweep was at is asked for again."""
 
 Ended = tuple[Step, RunResult, datetime]
@@ -190,7 +190,7 @@ class Scheduler:
             self._renew()  # each may take a while, and a cluster takes many
             state = self.writer.elsewhere(job.step)
             if state is None and not is_taken:
-                job.held_until = time.monotonic() + ASK_AGAIN
+                job.held_until = time.monotonic() + CLAIM_PAUSE
                 continue
             self.waiting.remove(job)
             if state is None:

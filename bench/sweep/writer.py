@@ -27,7 +27,7 @@ from bench.sweep.federations import Federations
 from bench.sweep.plan import Step, serves
 from bench.sweep.policy import FAILURES, SETTLED, Slots
 
-ASK_AGAIN = 1.0
+BUSY_PAUSE = 1.0
 """Seconds after which a database that is busy is asked again."""
 
 RENEW = 15.0
@@ -155,7 +155,7 @@ class Writer:
                     raise KeyboardInterrupt from error
                 if time.monotonic() > end:
                     raise
-                time.sleep(ASK_AGAIN)
+                time.sleep(BUSY_PAUSE)
 
     def take(self, step: Step) -> bool:
         """Claim a step's run until the sweep ends; False where another sweep holds it."""
