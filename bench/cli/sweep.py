@@ -72,7 +72,7 @@ def sweep(
     probe
         First run two, one and three rounds of every kind whose time is unknown, and store nothing of them.
     """
-    from bench.sweep.policy import checked
+    from bench.sweep.policy import checked, sort_of
 
     limits = checked(fail_fast, max_failures, timeout_seconds, budget_hours, checkpoint_minutes)
     for option, value in (("--probe", probe), ("--save-models", save_models)):
@@ -112,14 +112,17 @@ def sweep(
     refuse_unimplemented(plan)
     notes = console(errors=as_json)
     with opened_backend(request, len(plan.to_run), paths.home()) as (slots, make_workers):
+        is_on_gpu = slots.sort != "cpu"
+        shipped = read_timings(SHIPPED) if plan.ready and (dry_run or is_on_gpu) else {}
+        if is_on_gpu:  # a CPU tells what memory runs take that were never made on a GPU here
+            history += [timing for timing in shipped.values() if sort_of(timing.device) != slots.sort]
         plan = plan.timed(history, slots.sort)
         if probe:
             measured = run_probe(plan, roots, slots, reporter(console(errors=True)))
             plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
-            timings = read_timings(SHIPPED) if plan.ready else {}
-            count = sum(step.spec.hash in timings for step in plan.ready)
-            whole_plan = plan.timed(plan.history, slots.sort, timings.values())
+            count = sum(step.spec.hash in shipped for step in plan.ready)
+            whole_plan = plan.timed(plan.history, slots.sort, shipped.values())
             borrowed = plan.unknown_times - whole_plan.unknown_times
             disk = bytes_a_run(database, len(rows))
             if as_json:
