@@ -125,12 +125,14 @@ def _show_cell(name: str, db: str | None, as_json: bool) -> None:
                 run["seed"],
                 run["state"],
                 "-" if run["test"] is None else f"{run['test']:.2f}",
+                run["device"] or "-",
                 run["partition_hash"][:HASH] or "-",
                 run["spec_hash"][:HASH],
             )
             for run in part.runs
         ]
-        console().print(table(("seed", "state", "test", "clients", "spec"), rows, right={"seed", "test"}))
+        headings = ("seed", "state", "test", "device", "clients", "spec")
+        console().print(table(headings, rows, right={"seed", "test"}))
     say("test: percent, trained model, round of best validation; hashes in full: --json")
 
 

@@ -169,7 +169,7 @@ def cell(source: Source, name: str) -> list[CellPart]:
     """
     rows = rows_of_cell(source.runs(), name)
     rows = rows.assign(test=rows["id"].map(_tests(source, rows["id"])))
-    names = ["seed", "state", "test", "partition_hash", "spec_hash"]
+    names = ["seed", "state", "test", "device", "partition_hash", "spec_hash"]
     parts = []
     for _, part in rows.groupby("cell"):
         specs = [RunSpec.model_validate_json(text) for text in part["spec"]]

@@ -102,7 +102,8 @@ def test_a_cell_says_of_every_run_what_a_run_says_of_itself() -> None:
     ]
     for run in part.runs:
         row = stored.loc[run["seed"]]
-        assert (run["spec_hash"], run["partition_hash"]) == (row["spec_hash"], row["partition_hash"])
+        for name in ("spec_hash", "partition_hash", "device"):
+            assert run[name] == row[name]
 
 
 def test_areas_under_the_roc_curve_are_no_accuracies() -> None:
