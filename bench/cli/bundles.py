@@ -121,9 +121,10 @@ def verify(
     A run agrees if its clients are the same (partition hash) and either every count is the same
     or the test accuracy over all clients is within 0.5 points at the round of best validation, and
     within 1 point by the other rules, or two predictions, on small test splits
-    (docs/results-format.md). Where the bundle was imported, the database keeps what came of every
-    run and calls the bundle verified or contradicted. Exit code 0: all agree; 1: one differs, or
-    one could not be made here, and then nothing is marked verified.
+    (docs/results-format.md). Between a GPU and a CPU a run that does not agree says nothing. Where
+    the bundle was imported, the database keeps what came of every run and calls the bundle verified
+    or contradicted. Exit code 0: all agree; 1: one differs, or nothing can be said of one, and then
+    nothing is marked verified.
 
     Parameters
     ----------
