@@ -138,7 +138,7 @@ def leaders_sentence(ranking: Ranking | None) -> str:
     if len(datasets) < 2:
         return ""
     parts = [f"{ranking.titles[method]} on {enumeration(titles)}" for method, titles in datasets.items()]
-    return f"By data set the best mean rank is that of {'; '.join(parts)}."
+    return f"Best mean rank by data set: {'; '.join(parts)}."
 
 
 def published_sentence(all_scores: Iterable[Score]) -> str:
