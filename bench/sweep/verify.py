@@ -132,19 +132,17 @@ def compare(
 
     ``equal``: every count is the same. ``close``: for every stage and rule the pooled test accuracy is
     within ``TOLERANCE`` (``LOOSE`` but for ``best_val``) or within ``PREDICTIONS`` of each other. What is
-    further apart, or ended otherwise, ``differs`` if it was made on the same sort of device, which the two
-    ``devices`` name; else nothing can be told: between a GPU and a CPU roundings alone go as far.
+    further apart, or ended otherwise, ``differs``, unless one of the two ``devices`` was a GPU and the other
+    a CPU: then nothing can be told, since roundings alone go as far. Other clients always differ.
     """
     if new_outcome.state not in SETTLED:  # that says something about this machine
         return None, f"it ended here as {new_outcome.state}: {reason}"
-    sorts = [sort_of(device) for device in devices]
-    difference: Finding | None = "differs" if sorts[0] == sorts[1] else None
-    suffix = "" if difference else f"; made on {sorts[0]} and here on {sorts[1]}, which can do that"
-    if new_outcome.state != bundle_outcome.state:
-        return difference, f"it ended here as {new_outcome.state}: {reason}{suffix}"
     if new_outcome.partition_hash != bundle_outcome.partition_hash:
         hashes = f"partition {bundle_outcome.partition_hash[:12]}, here {new_outcome.partition_hash[:12]}"
         return "differs", f"other clients: {hashes}"
+    difference, suffix = _difference(*map(sort_of, devices))
+    if new_outcome.state != bundle_outcome.state:
+        return difference, f"it ended here as {new_outcome.state}: {reason}{suffix}"
     if new_outcome.same(bundle_outcome):
         return "equal", "every count is the same"
     sums, recount = bundle_outcome.tested(), new_outcome.tested()
@@ -157,6 +155,13 @@ def compare(
     if all(excess <= ROUNDING for excess, _ in gaps):
         return "close", detail
     return difference, f"{detail}{suffix}"
+
+
+def _difference(stated_sort: str, new_sort: str) -> tuple[Finding | None, str]:
+    """What numbers that do not agree mean, given the sorts of device, and how that is said."""
+    if {stated_sort, new_sort} != {"cpu", "cuda"}:
+        return "differs", ""
+    return None, f"; made on {stated_sort} and here on {new_sort}, which can do that"
 
 
 def _gap(reading: Reading, correct: float, recount: float, samples: int) -> tuple[float, str]:

@@ -136,7 +136,10 @@ def test_another_sort_of_device_contradicts_no_accuracy() -> None:
     near = outcome_of((100, 300), (100, 305), (200, 800))
     assert compare(stated, near, devices=("cuda:0", "cpu"))[0] == "close"
     assert compare(stated, Outcome("diverged", "p", (), {}), "why", ("cpu", "cuda:0"))[0] is None
-    assert compare(stated, replace(far, partition_hash="q"), devices=("cpu", "cuda:0"))[0] == "differs"
+    assert compare(stated, far, devices=("", "cpu"))[0] == "differs", "a bundle that names no device"
+    for outcome_there in (far, Outcome("diverged", "p", (), {})):
+        other_clients = replace(outcome_there, partition_hash="q")
+        assert compare(stated, other_clients, devices=("cpu", "cuda:0"))[0] == "differs"
 
 
 def bench(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
