@@ -3,21 +3,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from federation_toys import random_graph, random_hypergraph
 
 from bench.data import Graph
-from bench.dataset import Dataset
+from bench.dataset import DATASETS, Dataset
 from bench.errors import RequestError
 from bench.federation import graph
 from bench.federation.build import build
-from bench.spec import RunSpec
+from bench.paths import data_roots
+from bench.spec import FederationKey, RunSpec
+from bench.store.bundle import SHIPPED
 
 PAPER = (40.0, 30.0, 30.0)
 Use = Callable[..., type[Dataset]]
@@ -250,3 +255,30 @@ def test_a_home_that_is_no_folder_is_refused(
     monkeypatch.setenv("BENCH_HOME", str(tmp_path / "file"))
     with pytest.raises(RequestError, match="set BENCH_HOME"):
         build("toy", "non-overlapping", 3, 1, PAPER)
+
+
+@cache
+def shipped_federations() -> dict[str, set[tuple[FederationKey, str]]]:
+    """By data set the federations of the results that ship, and their hashes."""
+    federations: dict[str, set[tuple[FederationKey, str]]] = defaultdict(set)
+    for table in SHIPPED.glob("*/runs.parquet"):
+        runs = pd.read_parquet(table, columns=["spec", "partition_hash", "state"])
+        runs = runs[runs["state"] == "done"].drop_duplicates("partition_hash")
+        for text, digest in zip(runs["spec"], runs["partition_hash"], strict=True):
+            spec = RunSpec.model_validate_json(text)
+            federations[spec.dataset].add((spec.federation_key, digest))
+    return federations
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", sorted(DATASETS.all()))
+def test_the_clients_of_results_that_ship_are_drawn_to_their_hashes(
+    dataset: str, home: Path, at_hand: Callable[[str], None]
+) -> None:
+    """With whatever versions of NumPy, SciPy and METIS are installed: else no run could be verified."""
+    expected = shipped_federations().get(dataset)
+    if not expected:
+        pytest.skip(f"no results on {dataset} ship")
+    at_hand(dataset)
+    others = [key for key, digest in sorted(expected) if build(*key, roots=data_roots()).hash != digest]
+    assert not others
