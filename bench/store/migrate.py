@@ -15,27 +15,21 @@ from bench.store.models import Base
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0006"
-"""The newest revision under ``migrations/versions``: what ``bench.store.models`` describes."""
+MIGRATIONS = Path(__file__).parent / "migrations"
 
-FIRST = "0003"
-"""The oldest revision that is brought up to date; no released version made an older one."""
+REVISIONS = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py"))
+"""Every revision that this version knows, oldest first; no released version made one before the first."""
+
+HEAD = REVISIONS[-1]
+"""What ``bench.store.models`` describes."""
 
 
 def _config() -> Config:
     from alembic.config import Config  # slow to import, and an existing database does not need it
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     return config
-
-
-def revisions() -> list[str]:
-    """Every revision that this version of the suite knows, oldest first."""
-    from alembic.script import ScriptDirectory
-
-    script = ScriptDirectory.from_config(_config())
-    return [revision.revision for revision in script.walk_revisions()][::-1]
 
 
 def current(connection: Connection) -> str | None:
@@ -61,11 +55,11 @@ def _check(revision: str | None, place: Database) -> None:
     name = place.name
     if revision is None:
         raise RequestError(f"database {name} is empty: run 'bench sweep' first or name another one with --db")
-    if revision in revisions():
+    if revision in REVISIONS:
         raise RequestError(
             f"database {name} has the older schema {revision}, expected {HEAD}: run 'bench db upgrade'"
         )
-    if revision < FIRST:
+    if revision < REVISIONS[0]:
         raise RequestError(
             f"database {name} has the schema {revision}, older than any that is brought up to date: 'bench "
             "export' it with the version that made it, and 'bench import' the bundle here"
@@ -131,7 +125,7 @@ def upgrade(url: str) -> tuple[str | None, str]:
         with place.explained():
             with engine.connect() as connection:
                 before = current(connection)
-            if before is not None and before not in revisions():
+            if before is not None and before not in REVISIONS:
                 _check(before, place)
             _upgrade(engine, place)
     finally:

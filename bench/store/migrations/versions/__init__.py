@@ -1,1 +1,1 @@
-"""One file a schema version; the newest one's name is ``bench.store.migrate.HEAD``."""
+"""One file a schema version, by whose names ``bench.store.migrate`` knows them."""
