@@ -11,7 +11,6 @@ import cyclopts
 
 from bench import __version__
 from bench.cli.output import Screen
-from bench.cli.spellings import renamed
 from bench.errors import RequestError
 
 app = cyclopts.App(
@@ -64,7 +63,8 @@ def _unknown_option(error: cyclopts.UnknownOptionError) -> str:
     """That a command has no such option, with the option that is meant or the setting of that name."""
     option = (error.token.keyword or error.token.value).partition("=")[0]
     names = [name for argument in error.argument_collection if argument.parse for name in argument.names]
-    if matches := difflib.get_close_matches(option, names, n=1, cutoff=NEAR):
+    longer = [name for name in names if name.startswith(f"{option}-")]
+    if matches := longer or difflib.get_close_matches(option, names, n=1, cutoff=NEAR):
         return f"unknown option {option}: did you mean {matches[0]}?"
     word = option.removeprefix("--").replace("-", "_")
     if "--set" in names:
@@ -80,9 +80,7 @@ def _unknown_option(error: cyclopts.UnknownOptionError) -> str:
 
 def main(words: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 something failed, 2 wrong request, 130 interrupted."""
-    words, lines = renamed(sys.argv[1:] if words is None else words)
-    for line in lines:
-        print(f"bench: {line}", file=sys.stderr)
+    words = sys.argv[1:] if words is None else words
     try:
         _say_all(words)
         outcome = app(words, exit_on_error=False, print_error=False, result_action="return_value")
