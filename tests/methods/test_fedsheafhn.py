@@ -1,4 +1,4 @@
-"""FedSheafHN and its variants, and pFedHN: one server step by autograd, directions, what moves."""
+"""FedSheafHN and its variants: one server step by autograd, directions, what moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, make_spec, permuted, play, random_federation
+from toy_federations import copied, make_spec, play, random_federation
 
 from bench.engine.method import Clients, Message, Stack, Update
 from bench.engine.run import Run
@@ -296,98 +296,6 @@ def test_released_settings(clients: Federation) -> None:
     # torch's default for the output layers of width 128: within 1 / sqrt(128), biases included
     for layer in it.method.network.out.values():
         assert 0.5 * 128**-0.5 < float(layer.bias.detach().abs().max()) <= 128**-0.5
-
-
-# pFedHN
-
-
-def test_pfedhn_sizes(clients: Federation) -> None:
-    """Embeddings of int(1 + N / 4), four layers of 100 before the output, ReLU between them alone."""
-    for count, width in ((4, 2), (10, 3), (30, 8), (50, 13)):
-        many = permuted(clients, [index % 4 for index in range(count)])
-        state: Any = Run(make_spec("pfedhn", many, client={"hidden": 2}), many).method
-        assert state.embeddings.shape == (count, width)
-        sizes = [tuple(layer.weight.shape) for layer in state.network.body]
-        assert sizes == [(100, width), (100, 100), (100, 100), (100, 100)]
-        read = state.network.features(state.embeddings, None)
-        hidden = state.embeddings
-        for layer in state.network.body[:3]:
-            hidden = torch.relu(layer(hidden))
-        assert torch.allclose(read, state.network.body[3](hidden))
-        assert (read < 0).any(), "the output layers read plain values"
-
-
-def test_pfedhn_step_is_sgd_on_the_surrogate(clients: Federation) -> None:
-    """(theta * (theta - theta~)).sum() / N, weight decay, momentum, two rounds by hand."""
-    it = begun("pfedhn", clients, clip=1e9)
-    state = it.method
-    parameters = list(state.parameters)
-    momentum = [torch.zeros_like(parameter) for parameter in parameters]
-    for round in range(2):
-        before = [parameter.detach().clone() for parameter in parameters]
-        theta = generated(it, round)
-        features = state.network.features(state.embeddings, None)
-        outs = {
-            name: layer(features).view(theta[name].shape)
-            for name, layer in zip(theta, state.network.out.values(), strict=True)
-        }
-        # the run's own step trains theta~; its gradient is taken with the weights from before it
-        aggregate = type(state).aggregate
-
-        def keep(participants: Tensor, received: Stack, upload: Message) -> None:
-            after = upload.model
-            surrogate = sum((outs[name] * (theta[name] - after[name])).sum() / 4 for name in theta)  # noqa: B023
-            gradients = torch.autograd.grad(surrogate, parameters)
-            for index, gradient in enumerate(gradients):
-                momentum[index] = 0.9 * momentum[index] + gradient + 1e-3 * before[index]  # noqa: B023
-            aggregate(state, participants, received, upload)  # noqa: B023
-
-        state.aggregate = keep
-        it.step(round)
-        for parameter, old, push in zip(parameters, before, momentum, strict=True):
-            assert torch.allclose(parameter, old - 0.01 * push, atol=1e-5)
-
-
-def test_pfedhn_one_client_a_step_visits_each_client_once(clients: Federation) -> None:
-    """Each step is SGD on one client's own surrogate, under the weights that the last step left."""
-    it = begun("pfedhn_one", clients, clip=1e9, momentum=0.0, weight_decay=0.0, learning_rate=0.05)
-    state = it.method
-    received = generated(it, 0)
-    trained = {name: value + torch.randn_like(value) for name, value in received.items()}
-    visits = [int(client) for (client,) in state.steps(torch.arange(4))]
-    assert sorted(visits) == [0, 1, 2, 3]
-    parameters = list(state.parameters)
-    start = [parameter.detach().clone() for parameter in parameters]
-    for client in visits:
-        features = state.network.features(state.embeddings[client : client + 1], None)
-        surrogate = sum(
-            (
-                layer(features).view(received[name][client].shape) * (received[name] - trained[name])[client]
-            ).sum()
-            for name, layer in zip(received, state.network.out.values(), strict=True)
-        )
-        with torch.no_grad():
-            for parameter, gradient in zip(
-                parameters, torch.autograd.grad(surrogate, parameters), strict=True
-            ):
-                parameter -= 0.05 * gradient
-    by_hand = [parameter.detach().clone() for parameter in parameters]
-    with torch.no_grad():
-        for parameter, value in zip(parameters, start, strict=True):
-            parameter.copy_(value)
-    state.aggregate(torch.arange(4), received, Message(trained))
-    for parameter, expected in zip(parameters, by_hand, strict=True):
-        assert torch.allclose(parameter, expected, atol=1e-5)
-
-
-def test_clipping_bounds_the_step(clients: Federation) -> None:
-    """SGD without decay and momentum moves by at most rate * clip."""
-    it = begun("pfedhn", clients, clip=0.01, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
-    parameters = list(it.method.parameters)
-    before = [parameter.detach().clone() for parameter in parameters]
-    it.step(0)
-    moved = sum(float((a - b).square().sum()) for a, b in zip(parameters, before, strict=True)) ** 0.5
-    assert moved == pytest.approx(0.01, rel=1e-2)
 
 
 def test_the_released_run_is_not_the_papers(clients: Federation) -> None:

@@ -1,7 +1,4 @@
-"""pFedHN on images: a residual, summed steps, and a client model that is too large for a CPU.
-
-Its steps on graphs are in ``test_fedsheafhn``, beside those of the other hypernetwork.
-"""
+"""pFedHN: its steps by hand and, on images, a residual, summed steps, and a model too large for a CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ import pytest
 import torch
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
-from toy_federations import copied, furthest
+from torch import Tensor
+from toy_federations import copied, furthest, make_spec, permuted, random_federation
 
 from bench.contract.rules import late_accuracy, majority_share
 from bench.contract.subject import Subject
@@ -43,9 +41,22 @@ def spec(**hyper: Any) -> RunSpec:
     return image_spec("pfedhn", 3, rounds=2, epochs=2).model_copy(update={"hyper": hyper})
 
 
-def generated(it: Run) -> dict[str, torch.Tensor]:
+@pytest.fixture(scope="module")
+def graphs() -> Federation:
+    return random_federation((24, 40, 9, 31), seed=7, width=30)
+
+
+def begun(
+    method: str, clients: Federation, **hyper: Any
+) -> Any:  # a run whose method's own attributes are looked at
+    it = Run(make_spec(method, clients, rounds=8, client={"hidden": 8}, hyper=hyper), clients)
+    it.warm_up()
+    return it
+
+
+def generated(it: Run, round: int = 0) -> dict[str, Tensor]:
     with torch.no_grad():
-        return copied(it.method.broadcast(0).model)
+        return copied(it.method.broadcast(round).model)
 
 
 def distance(one: Stack, other: Stack, names: Stack) -> float:
@@ -123,3 +134,92 @@ def test_a_residual_learns_from_summed_steps() -> None:
     original = subject.spec
     subject.spec = lambda *args, **settings: original(*args, hyper=fields, **settings)  # type: ignore[method-assign]
     assert late_accuracy(subject, "trained") > majority_share(subject.learnable) + 0.2
+
+
+def test_sizes(graphs: Federation) -> None:
+    """Embeddings of int(1 + N / 4), four layers of 100 before the output, ReLU between them alone."""
+    for count, width in ((4, 2), (10, 3), (30, 8), (50, 13)):
+        many = permuted(graphs, [index % 4 for index in range(count)])
+        state: Any = Run(make_spec("pfedhn", many, client={"hidden": 2}), many).method
+        assert state.embeddings.shape == (count, width)
+        sizes = [tuple(layer.weight.shape) for layer in state.network.body]
+        assert sizes == [(100, width), (100, 100), (100, 100), (100, 100)]
+        read = state.network.features(state.embeddings, None)
+        hidden = state.embeddings
+        for layer in state.network.body[:3]:
+            hidden = torch.relu(layer(hidden))
+        assert torch.allclose(read, state.network.body[3](hidden))
+        assert (read < 0).any(), "the output layers read plain values"
+
+
+def test_a_step_is_sgd_on_the_surrogate(graphs: Federation) -> None:
+    """(theta * (theta - theta~)).sum() / N, weight decay, momentum, two rounds by hand."""
+    it = begun("pfedhn", graphs, clip=1e9)
+    state = it.method
+    parameters = list(state.parameters)
+    momentum = [torch.zeros_like(parameter) for parameter in parameters]
+    for round in range(2):
+        before = [parameter.detach().clone() for parameter in parameters]
+        theta = generated(it, round)
+        features = state.network.features(state.embeddings, None)
+        outs = {
+            name: layer(features).view(theta[name].shape)
+            for name, layer in zip(theta, state.network.out.values(), strict=True)
+        }
+        # the run's own step trains theta~; its gradient is taken with the weights from before it
+        aggregate = type(state).aggregate
+
+        def keep(participants: Tensor, received: Stack, upload: Message) -> None:
+            after = upload.model
+            surrogate = sum((outs[name] * (theta[name] - after[name])).sum() / 4 for name in theta)  # noqa: B023
+            gradients = torch.autograd.grad(surrogate, parameters)
+            for index, gradient in enumerate(gradients):
+                momentum[index] = 0.9 * momentum[index] + gradient + 1e-3 * before[index]  # noqa: B023
+            aggregate(state, participants, received, upload)  # noqa: B023
+
+        state.aggregate = keep
+        it.step(round)
+        for parameter, old, push in zip(parameters, before, momentum, strict=True):
+            assert torch.allclose(parameter, old - 0.01 * push, atol=1e-5)
+
+
+def test_one_client_a_step_visits_each_client_once(graphs: Federation) -> None:
+    """Each step is SGD on one client's own surrogate, under the weights that the last step left."""
+    it = begun("pfedhn_one", graphs, clip=1e9, momentum=0.0, weight_decay=0.0, learning_rate=0.05)
+    state = it.method
+    received = generated(it, 0)
+    trained = {name: value + torch.randn_like(value) for name, value in received.items()}
+    visits = [int(client) for (client,) in state.steps(torch.arange(4))]
+    assert sorted(visits) == [0, 1, 2, 3]
+    parameters = list(state.parameters)
+    start = [parameter.detach().clone() for parameter in parameters]
+    for client in visits:
+        features = state.network.features(state.embeddings[client : client + 1], None)
+        surrogate = sum(
+            (
+                layer(features).view(received[name][client].shape) * (received[name] - trained[name])[client]
+            ).sum()
+            for name, layer in zip(received, state.network.out.values(), strict=True)
+        )
+        with torch.no_grad():
+            for parameter, gradient in zip(
+                parameters, torch.autograd.grad(surrogate, parameters), strict=True
+            ):
+                parameter -= 0.05 * gradient
+    by_hand = [parameter.detach().clone() for parameter in parameters]
+    with torch.no_grad():
+        for parameter, value in zip(parameters, start, strict=True):
+            parameter.copy_(value)
+    state.aggregate(torch.arange(4), received, Message(trained))
+    for parameter, expected in zip(parameters, by_hand, strict=True):
+        assert torch.allclose(parameter, expected, atol=1e-5)
+
+
+def test_clipping_bounds_the_step(graphs: Federation) -> None:
+    """SGD without decay and momentum moves by at most rate * clip."""
+    it = begun("pfedhn", graphs, clip=0.01, momentum=0.0, weight_decay=0.0, learning_rate=1.0)
+    parameters = list(it.method.parameters)
+    before = [parameter.detach().clone() for parameter in parameters]
+    it.step(0)
+    moved = sum(float((a - b).square().sum()) for a, b in zip(parameters, before, strict=True)) ** 0.5
+    assert moved == pytest.approx(0.01, rel=1e-2)
