@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 
 from bench.methods._attention import ClientAttention, FreeMatrix
 from bench.nn.randomness import seeded
-
-
-@pytest.fixture(autouse=True)
-def same_numbers_every_time() -> None:
-    torch.manual_seed(0)
 
 
 def test_attention_is_equation_10_with_scaling_and_residual() -> None:

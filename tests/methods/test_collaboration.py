@@ -18,7 +18,6 @@ PATH = torch.tensor([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]])
 
 def test_convolution_weighs_neighbours_by_degrees() -> None:
     """A path of three nodes: degrees with loops 2, 3, 2."""
-    torch.manual_seed(0)
     layer = GraphConvolution(2)
     x = torch.randn(3, 2)
     degrees = [2, 3, 2]
@@ -30,7 +29,6 @@ def test_convolution_weighs_neighbours_by_degrees() -> None:
 
 
 def test_attention_is_a_softmax_over_neighbours_and_oneself() -> None:
-    torch.manual_seed(0)
     layer = GraphAttention(2)
     x = torch.randn(3, 2)
     h = [layer.linear.weight @ x[v] + layer.linear.bias for v in range(3)]
@@ -48,7 +46,6 @@ def test_attention_is_a_softmax_over_neighbours_and_oneself() -> None:
 def test_networks_know_no_client_numbers(
     layer: type[GraphConvolution] | type[GraphAttention],
 ) -> None:
-    torch.manual_seed(1)
     network = ResidualGraphNetwork(layer, 5, 4, 0.3)
     x, order = torch.randn(3, 5), torch.tensor([2, 0, 1])
     straight = network(x, PATH, None)

@@ -125,7 +125,6 @@ def test_printed_the_gradient_is_the_sum_over_clients(clients: Federation) -> No
 
 
 def test_printed_attention_is_the_plain_softmax() -> None:
-    torch.manual_seed(0)
     x = torch.randn(5, 16)
     attention = ClientAttention(16, residual=False, scaled=False)
     scores = (x @ attention.query) @ (x @ attention.key).t()

@@ -15,11 +15,6 @@ from bench.methods._sheaf import SheafDiffusion, apply_laplacian, complete_graph
 from bench.nn.randomness import seeded
 
 
-@pytest.fixture(autouse=True)
-def same_numbers_every_time() -> None:
-    torch.manual_seed(0)
-
-
 def block_laplacian(maps: Tensor, edges: list[tuple[int, int]]) -> np.ndarray:
     """(D + 1)^-1/2 L (D + 1)^-1/2 with L = B^T B, B the coboundary of the sheaf, as one matrix.
 

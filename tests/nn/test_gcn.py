@@ -21,11 +21,6 @@ from bench.spec import ClientSettings
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def same_numbers_every_time() -> None:
-    torch.manual_seed(0)
-
-
 def test_normalised_adjacency_of_a_path_and_an_isolated_node() -> None:
     # path 0 - 1 - 2 and node 3 alone: degrees with loops 2, 3, 2, 1
     expected = np.array(

@@ -13,12 +13,6 @@ from torch import Tensor
 from bench.nn.hypernetwork import Hypernetwork, clip_gradients
 from bench.nn.randomness import seeded
 
-
-@pytest.fixture(autouse=True)
-def same_numbers_every_time() -> None:
-    torch.manual_seed(0)
-
-
 SHAPES = {"conv1.weight": (3, 4), "conv1.bias": (4,), "head": (4, 2)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
 from bench.nn.randomness import dropout, seeded
@@ -18,11 +17,6 @@ def test_server_dropout_is_named_and_inverted() -> None:
     assert not torch.equal(one, dropout(x, 0.3, torch.Generator().manual_seed(2)))
     assert torch.allclose(one[one > 0], torch.tensor(1 / 0.7))
     assert abs(float((one == 0).float().mean()) - 0.3) < 5 * np.sqrt(0.21 / x.numel())
-
-
-@pytest.fixture(autouse=True)
-def same_numbers_every_time() -> None:
-    torch.manual_seed(0)
 
 
 def test_seeded_networks_leave_the_global_stream_alone() -> None:
