@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from bench import streams
 from bench.federation.types import TEST, TRAIN, VALIDATION, Client, Federation
+from bench.nn.base import ClientModel
 from bench.spec import ClientSettings, Protocol, RunSpec
 
 SIDE = 16
@@ -77,17 +78,30 @@ def plain_copy(stack: Mapping[str, Tensor], client: int) -> nn.Sequential:
     return network
 
 
+def random_stack(model: ClientModel, clients: int) -> dict[str, Tensor]:
+    """Models that differ in everything, running statistics and normalisation weights included."""
+    rng = np.random.default_rng(3)
+    drawn = [model.initial(rng) for _ in range(clients)]
+    for values in drawn:
+        for value in values.values():
+            if np.ptp(value) == 0:  # as it starts, the same in all places and for everybody
+                value[:] = rng.uniform(0.5, 1.5, value.shape)
+    return {name: torch.from_numpy(np.stack([values[name] for values in drawn])) for name in model.shapes}
+
+
 def normalised(pixels: NDArray[np.uint8]) -> Tensor:
     """ToTensor and Normalize(0.5, 0.5)."""
     return torch.from_numpy((pixels.astype(np.float32) / 255 - 0.5) / 0.5)
 
 
-def image_client(images: int, seed: int, train: float = 0.7, classes: int = CLASSES) -> Client:
+def image_client(
+    images: int, seed: int, train: float = 0.7, classes: int = CLASSES, side: int = SIDE
+) -> Client:
     """A client whose images are tinted by their class, under noise."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, classes, images)
     tint = np.random.default_rng(0).integers(40, 216, (classes, 3, 1, 1))
-    pixels = np.clip(tint[labels] + rng.normal(0, 25, (images, 3, SIDE, SIDE)), 0, 255).astype(np.uint8)
+    pixels = np.clip(tint[labels] + rng.normal(0, 25, (images, 3, side, side)), 0, 255).astype(np.uint8)
     places = np.arange(images) / images
     roles = np.select([places < train, places < train + 0.1], [TRAIN, VALIDATION], TEST).astype(np.int8)
     return Client(np.arange(images), labels, rng.permutation(roles), pixels)

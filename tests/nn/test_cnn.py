@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -16,6 +14,7 @@ from plain_cnn import (
     normalised,
     of_module,
     plain_copy,
+    random_stack,
     spec,
     turned,
 )
@@ -36,18 +35,6 @@ CPU = torch.device("cpu")
 
 def close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def random_stack(model: CNN, clients: int) -> dict[str, Tensor]:
-    """Models that differ in everything, running statistics and normalisation weights included."""
-    rng = np.random.default_rng(3)
-    stack = {}
-    for name, shape in model.shapes.items():
-        values = [model.initial(rng)[name] for _ in range(clients)]
-        if name.startswith("bn"):
-            values = [rng.uniform(0.5, 1.5, shape).astype(np.float32) for _ in range(clients)]
-        stack[name] = torch.from_numpy(np.stack(values))
-    return stack
 
 
 @pytest.fixture
@@ -183,13 +170,9 @@ def test_a_batch_holds_the_chosen_images_of_the_chosen_clients(sizes: list[int],
     assert batch.pixels.flatten().tolist() == expected
 
 
-def small_client(seed: int) -> Client:
-    client = image_client(6, seed)
-    return replace(client, features=client.features[:, :, :15, :15])
-
-
 def test_a_run_on_images_that_are_too_small_is_not_applicable() -> None:
-    small = Federation("toy", "dirichlet0.1", "images", CLASSES, (small_client(1), small_client(2)), "toy")
+    members = tuple(image_client(6, seed, side=15) for seed in (1, 2))
+    small = Federation("toy", "dirichlet0.1", "images", CLASSES, members, "toy")
     result = run(spec("fedavg", 2), small)
     assert result.state == "not_applicable"
     assert "16 x 16 pixels or more, got 15 x 15" in result.reason

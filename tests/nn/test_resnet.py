@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 import torch
-from plain_cnn import SETTINGS, normalised, spec
+from plain_cnn import CLASSES, SETTINGS, image_client, normalised, random_stack, spec
 from torch import Tensor
 from torch.nn import functional
 
 from bench.engine.run import Run
 from bench.engine.task import Task
 from bench.errors import NotApplicableError
-from bench.federation.types import TEST, TRAIN, Client, Federation
+from bench.federation.types import Federation
 from bench.nn.base import keep_all
 from bench.nn.plain import PlainResNet18
 from bench.nn.resnet import ResNet18
@@ -32,27 +32,9 @@ def plain_copy(stack: Mapping[str, Tensor], client: int) -> PlainResNet18:
     return network
 
 
-def image_client(images: int, side: int, classes: int = 3) -> Client:
-    rng = np.random.default_rng(images)
-    pixels = rng.integers(0, 256, (images, 3, side, side), dtype=np.uint8)
-    roles = np.where(np.arange(images) < images - 1, TRAIN, TEST).astype(np.int8)
-    return Client(np.arange(images), rng.integers(0, classes, images), roles, pixels)
-
-
-def random_stack(model: ResNet18, clients: int) -> dict[str, Tensor]:
-    """Models that differ in everything, running statistics and normalisation weights included."""
-    rng = np.random.default_rng(3)
-    drawn = [model.initial(rng) for _ in range(clients)]
-    for values in drawn:
-        for name, value in values.items():
-            if value.ndim == 1 and name != "fc.bias":
-                value[:] = rng.uniform(0.5, 1.5, value.shape)
-    return {name: torch.from_numpy(np.stack([values[name] for values in drawn])) for name in model.shapes}
-
-
 @pytest.mark.parametrize(("classes", "expected"), [(100, 11_227_812), (200, 11_279_112)])
 def test_parameters_and_layers_are_those_of_the_study(classes: int, expected: int) -> None:
-    model = ResNet18([image_client(3, 32)], classes, RESNET)
+    model = ResNet18([image_client(3, 3, side=32)], classes, RESNET)
     sizes = {name: int(np.prod(shape)) for name, shape in model.shapes.items()}
     trained = {name: size for name, size in sizes.items() if name not in model.buffers}
     assert (len(trained), sum(trained.values())) == (62, expected)
@@ -67,7 +49,7 @@ def test_parameters_and_layers_are_those_of_the_study(classes: int, expected: in
 
 def test_initial_weights_are_drawn_as_torchvision_draws_them() -> None:
     """He's normal weights by fan out for convolutions; a linear layer uniform within 1 / sqrt(512)."""
-    drawn = ResNet18([image_client(3, 32)], 10, RESNET).initial(np.random.default_rng(0))
+    drawn = ResNet18([image_client(3, 3, side=32)], 10, RESNET).initial(np.random.default_rng(0))
     for name, value in drawn.items():
         if value.ndim == 4:
             expected = (2 / (value.shape[0] * value.shape[2] * value.shape[3])) ** 0.5
@@ -81,8 +63,8 @@ def test_initial_weights_are_drawn_as_torchvision_draws_them() -> None:
 
 @pytest.mark.parametrize("side", [32, 64])
 def test_evaluation_equals_plain_networks(side: int) -> None:
-    members = [image_client(5, side), image_client(3, side)]
-    model = ResNet18(members, 3, RESNET)
+    members = [image_client(5, 5, side=side), image_client(3, 3, side=side)]
+    model = ResNet18(members, CLASSES, RESNET)
     stack = random_stack(model, 2)
     before = {name: value.clone() for name, value in stack.items()}
     with torch.no_grad():
@@ -101,8 +83,8 @@ def test_evaluation_equals_plain_networks(side: int) -> None:
 
 def test_a_training_step_equals_plain_networks() -> None:
     """Logits, gradients and running statistics; one client after the other and as groups of channels."""
-    members = [image_client(7, 64), image_client(9, 64)]
-    model = ResNet18(members, 3, RESNET)
+    members = [image_client(7, 7, side=64), image_client(9, 9, side=64)]
+    model = ResNet18(members, CLASSES, RESNET)
     start = random_stack(model, 2)
     inputs = model.collate(members, CPU).select(torch.tensor([[0, 3, 1, 5], [2, 7, 4, 0]]), torch.arange(2))
     labels = torch.tensor([[0, 2, 1, 0], [1, 1, 0, 2]])
@@ -135,8 +117,8 @@ def test_a_training_step_equals_plain_networks() -> None:
 
 def test_a_single_value_of_a_channel_is_normalised_by_running_statistics() -> None:
     """A batch of one image of 32 x 32 pixels has a map of one value in the last stage."""
-    client = image_client(3, 32)
-    model = ResNet18([client], 3, RESNET)
+    client = image_client(3, 3, side=32)
+    model = ResNet18([client], CLASSES, RESNET)
     stack = random_stack(model, 1)
     before = {name: value.clone() for name, value in stack.items()}
     batch = model.collate([client], CPU).select(torch.tensor([[1]]), torch.arange(1))
@@ -147,8 +129,8 @@ def test_a_single_value_of_a_channel_is_normalised_by_running_statistics() -> No
 
 
 def test_rounds_run_and_images_below_the_smallest_are_refused() -> None:
-    members = tuple(image_client(size, 32) for size in (6, 11))
-    toy = Federation("toy", "dirichlet0.1", "images", 3, members, "toy")
+    members = tuple(image_client(size, size, side=32) for size in (6, 11))
+    toy = Federation("toy", "dirichlet0.1", "images", CLASSES, members, "toy")
     request = spec("fedavg", 2, rounds=1, epochs=1).model_copy(update={"client": RESNET})
     it = Run(request, toy)
     it.warm_up()
@@ -156,4 +138,4 @@ def test_rounds_run_and_images_below_the_smallest_are_refused() -> None:
     assert np.isfinite(it.loss).all()
     assert set(it.own) == set(it.model.shapes)
     with pytest.raises(NotApplicableError, match="16 x 16 pixels or more, got 15 x 15"):
-        ResNet18([image_client(2, 15)], 3, RESNET)
+        ResNet18([image_client(2, 2, side=15)], CLASSES, RESNET)
