@@ -118,6 +118,26 @@ def test_methods_that_train_nothing_run_one_round() -> None:
         ({"overrides": {"method.mu": float("nan")}}, ["method.mu", "nan"]),
         ({"overrides": {"protocol.split": [1, 2]}}, ["protocol.split"]),
         ({"overrides": {"protocol.initial": "a\nb"}}, ["protocol.initial"]),
+        ({"overrides": {"attack.ratio": 0.96}}, ["attack", "no client honest; allowed are 0 and 0.1 to 0.9"]),
+        ({"overrides": {"attack.ratio": 0.04}}, ["attack", "is not one client"]),
+        ({"overrides": {"attack.ratio": 1.0}}, ["attack.ratio", "less than 1"]),
+        ({"overrides": {"attack.tau": 0}}, ["attack.tau: ", "got 0"]),
+        ({"overrides": {"attack.tau": 5.0}}, ["attack.ratio: expected beside attack.tau"]),
+        ({"overrides": {"attack.kind": "sign-flip"}}, ["attack.kind", "'same' or 'gaussian'"]),
+        ({"overrides": {"attack.share": 0.2}}, ["attack.share", "ratio"]),
+        ({"overrides": {"newcomers.epochs": 9}}, ["newcomers.ratio: expected beside newcomers.epochs"]),
+        ({"overrides": {"newcomers.ratio": 0.96}}, ["newcomers", "no client to train"]),
+        ({"overrides": {"newcomers.ratio": 0.2, "newcomers.epochs": 0}}, ["newcomers.epochs: ", "got 0"]),
+        ({"overrides": {"newcomers.ratio": 0.2, "attack.ratio": 0.2}}, ["two experiments"]),
+        ({"overrides": {"protocol.local_epochs": 0}}, ["protocol.local_epochs: ", "got 0"]),
+        (
+            {"method": "fedsheafhn", "overrides": {"method.collaboration": "transformer"}},
+            ["method.collaboration", "'sheaf', 'gcn', 'gat' or 'none'"],
+        ),
+        (
+            {"method": "fedsheafhn", "overrides": {"method.attention": "heads"}},
+            ["method.attention", "'qkv', 'matrix' or 'none'"],
+        ),
     ],
 )
 def test_a_wrong_request_is_one_line(request_: dict[str, Any], says: list[str]) -> None:
