@@ -19,7 +19,6 @@ ELSEWHERE = {
     "methods/test_contract.py": "every method: the contract and its exceptions",
     "methods/test_initial_models.py": "several methods: whether own initial models matter",
     "methods/test_plain_methods.py": "several methods: against loops in plain torch",
-    "methods/test_toy_methods.py": "toy_methods.py beside it, which documents the seam",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
     "store/test_bundle_mutations.py": "a thousand damaged bundles, through check and import",
     "store/test_servers.py": "the store, claims and sweeps on a server",

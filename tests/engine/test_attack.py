@@ -32,6 +32,7 @@ def reports(values: torch.Tensor) -> Message:
 
 def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only() -> None:
     honest = torch.arange(40 * 3000, dtype=torch.float32).view(40, 3000) / 1000
+    counts = 1 + torch.arange(40 * 3, dtype=torch.float32).view(40, 3)
     for kind in ("same", "gaussian"):
         attacker = Attacker(Attack(kind=kind, ratio=0.5, tau=5.0), seed=0, clients=40)
         everybody = torch.arange(40)
@@ -48,6 +49,12 @@ def test_same_value_and_gaussian_replace_the_reports_of_malicious_clients_only()
             assert torch.allclose(spread, torch.full((20,), 5.0), atol=0.4)
         again = attacker.replace(reports(honest), everybody, round=3).extras["report"]
         assert not torch.equal(again[bad], sent[bad])  # drawn anew for every message
+        both = Message({"head.bias": counts}, {"counts": counts, "report": honest})
+        replaced = attacker.replace(both, everybody, round=2)
+        assert replaced.model["head.bias"] is counts
+        for name, value in both.extras.items():
+            assert torch.equal(replaced.extras[name][~bad], value[~bad])
+            assert not (replaced.extras[name][bad] == value[bad]).any(), name
     assert torch.equal(honest[0, :3], torch.tensor([0.0, 0.001, 0.002]))  # the clients' own is untouched
 
 
