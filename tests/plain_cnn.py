@@ -126,28 +126,48 @@ def spec(method: str, clients: int, rounds: int = 2, epochs: int = 3, rate: floa
     )
 
 
+PlainObjective = Callable[[nn.Sequential, Tensor, Tensor], Tensor]
+"""The loss of a network on a batch's images and labels."""
+
+
+def plain_cross_entropy(network: nn.Sequential, images: Tensor, labels: Tensor) -> Tensor:
+    """The mean over a batch."""
+    return functional.cross_entropy(network(images), labels)
+
+
 def plain_epochs(
     network: nn.Sequential,
     client: Client,
     key: tuple[int, int, int],
     epochs: int,
     layers: Sequence[str] = tuple(MODULES),
-    penalty: Callable[[], Tensor | float] = lambda: 0.0,
-) -> None:
-    """SGD on the weights of some layers, in training mode, on the shuffled whole batches of ``fit``.
+    objective: PlainObjective = plain_cross_entropy,
+    items: NDArray[np.int64] | None = None,
+    short_batch: bool = False,
+) -> list[float]:
+    """SGD on the weights of some layers, in training mode, on the shuffled batches of ``fit``.
 
-    ``key`` is the client's number, the round and the fit of the round.
+    ``key`` is the client's number, the round and the fit of the round; ``items`` and ``short_batch`` are
+    those of ``fit``. Returns every epoch's mean loss.
     """
     weights = [value for layer in layers for value in network[MODULES[layer]].parameters()]
-    training = np.flatnonzero(client.roles == TRAIN)
+    training = np.flatnonzero(client.roles == TRAIN) if items is None else items
     network.train()
+    means = []
     for epoch in range(epochs):
         order = streams.generator(5, "order", *key, epoch).permutation(training)
-        for first in range(0, max(len(order) - BATCH, 0) + 1, BATCH):
+        losses = []
+        for first in range(0, len(order), BATCH):
             batch = order[first : first + BATCH]
-            logits = network(normalised(client.features[batch]))
-            loss = functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])) + penalty()
+            is_left_over = first > 0 and len(batch) < BATCH
+            if is_left_over and not (short_batch and len(batch) > 1):
+                continue
+            images, labels = normalised(client.features[batch]), torch.from_numpy(client.labels[batch])
+            loss = objective(network, images, labels)
             gradients = torch.autograd.grad(loss, weights)
             with torch.no_grad():
                 for value, gradient in zip(weights, gradients, strict=True):
                     value -= RATE * gradient
+            losses.append(loss.item())
+        means.append(float(np.mean(losses)))
+    return means

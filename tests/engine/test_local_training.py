@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 import torch
 from plain_cnn import (
-    BATCH,
     CLASSES,
     IMAGE_COUNTS,
     SETTINGS,
-    normalised,
     of_module,
     plain_copy,
     plain_epochs,
@@ -20,11 +18,10 @@ from plain_cnn import (
 )
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from toy_federations import copied, furthest, make_spec, random_federation
 
-from bench import streams
 from bench.engine.batch import Batch, Stack, cross_entropy
 from bench.engine.clients import Clients
 from bench.engine.optimiser import Optimiser
@@ -52,12 +49,11 @@ def image_clients(
     return clients, {name: torch.from_numpy(np.stack([one[name] for one in drawn])) for name in model.shapes}
 
 
-def batches_of(images: Federation, number: int, epoch: int, items: Any = None) -> list[Any]:
-    """The mini-batches of a client's epoch in round 0, first fit."""
-    client = images.clients[number]
-    training = np.flatnonzero(client.roles == TRAIN) if items is None else items
-    order = streams.generator(5, "order", number, 0, 0, epoch).permutation(training)
-    return [order[first : first + BATCH] for first in range(0, max(len(order) - BATCH, 0) + 1, BATCH)]
+def assert_equal_models(trained: Stack, number: int, network: nn.Sequential) -> None:
+    """A client's models in a stack against a plain network."""
+    for name, value in trained.items():
+        expected = turned(name, of_module(network, name))
+        torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("block_size", [1, 3, 4])
@@ -75,21 +71,19 @@ def test_an_objective_sees_features_and_labels_of_its_mini_batch(images: Federat
 
     trained = clients.fit(stack, objective=objective)
     for number, client in enumerate(images.clients):
-        network = plain_copy(stack, number).train()
-        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
-        for epoch in range(2):
-            for batch in batches_of(images, number, epoch):
-                optimiser.zero_grad()
-                labels = torch.from_numpy(client.labels[batch])
-                embedding = network[:-1](normalised(client.features[batch]))
-                loss = functional.cross_entropy(network[-1](embedding * 0.5), labels)
-                share = torch.bincount(labels, minlength=CLASSES) / len(batch)
-                length = embedding.square().sum(dim=1).mean()
-                (loss + strength[number] * length * share.square().sum()).backward()
-                optimiser.step()
-        for name, value in trained.items():
-            expected = turned(name, of_module(network, name))
-            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+
+        def plain(
+            network: nn.Sequential, images: Tensor, labels: Tensor, factor: Tensor = strength[number]
+        ) -> Tensor:
+            embedding = network[:-1](images)
+            share = torch.bincount(labels, minlength=CLASSES) / len(labels)
+            length = embedding.square().sum(dim=1).mean()
+            entropy = functional.cross_entropy(network[-1](embedding * 0.5), labels)
+            return entropy + factor * length * share.square().sum()
+
+        network = plain_copy(stack, number)
+        plain_epochs(network, client, (number, 0, 0), 2, objective=plain)
+        assert_equal_models(trained, number, network)
 
 
 def test_given_items_alone_are_in_the_mini_batches(images: Federation) -> None:
@@ -101,17 +95,9 @@ def test_given_items_alone_are_in_the_mini_batches(images: Federation) -> None:
         2 * np.mean([len(some) / len(every) for some, every in zip(half, clients.training, strict=True)])
     )
     for number, client in enumerate(images.clients):
-        network = plain_copy(stack, number).train()
-        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
-        for epoch in range(2):
-            for batch in batches_of(images, number, epoch, half[number]):
-                optimiser.zero_grad()
-                logits = network(normalised(client.features[batch]))
-                functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])).backward()
-                optimiser.step()
-        for name, value in trained.items():
-            expected = turned(name, of_module(network, name))
-            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+        network = plain_copy(stack, number)
+        plain_epochs(network, client, (number, 0, 0), 2, items=half[number])
+        assert_equal_models(trained, number, network)
 
 
 @pytest.mark.parametrize("block_size", [1, 4])
@@ -128,18 +114,9 @@ def test_items_left_over_are_a_short_batch_where_asked_for(images: Federation, b
     trained = clients.fit(stack, objective=objective, epochs=1, short_batch=True)
     assert seen == [[3], [8], [8, 8, 8, 4], [8, 8, 8, 5]]
     for number, client in enumerate(images.clients):
-        network = plain_copy(stack, number).train()
-        order = streams.generator(5, "order", number, 0, 0, 0).permutation(clients.training[number])
-        optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
-        for batch in np.split(order, np.cumsum(seen[number])[:-1]):
-            batch = batch[: seen[number][0]]
-            optimiser.zero_grad()
-            logits = network(normalised(client.features[batch]))
-            functional.cross_entropy(logits, torch.from_numpy(client.labels[batch])).backward()
-            optimiser.step()
-        for name, value in trained.items():
-            expected = turned(name, of_module(network, name))
-            torch.testing.assert_close(value[number], expected, rtol=1e-4, atol=1e-5)
+        network = plain_copy(stack, number)
+        plain_epochs(network, client, (number, 0, 0), 1, short_batch=True)
+        assert_equal_models(trained, number, network)
 
 
 def test_clients_without_items_take_no_step(images: Federation) -> None:
@@ -153,7 +130,6 @@ def test_clients_without_items_take_no_step(images: Federation) -> None:
 
 
 def graph_clients(federation: Federation, **client: Any) -> tuple[Clients, Stack]:
-
     settings = {"dropout": 0.0, "optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, **client}
     it = Run(make_spec("local", federation, client=settings), federation, block_size=2)
     it.clients.begin_round(0)
@@ -243,17 +219,8 @@ def test_losses_are_means_over_mini_batches(images: Federation) -> None:
         clients, stack = image_clients(images, block_size, epochs=1)
         clients.fit(stack)
         for number, client in enumerate(images.clients):
-            network = plain_copy(stack, number).train()
-            optimiser = torch.optim.SGD(network.parameters(), lr=SETTINGS.learning_rate)
-            losses = []
-            for batch in batches_of(images, number, 0):
-                optimiser.zero_grad()
-                logits = network(normalised(client.features[batch]))
-                loss = functional.cross_entropy(logits, torch.from_numpy(client.labels[batch]))
-                loss.backward()
-                optimiser.step()
-                losses.append(loss.item())
-            assert float(clients.losses[number]) == pytest.approx(np.mean(losses), rel=1e-4)
+            (loss,) = plain_epochs(plain_copy(stack, number), client, (number, 0, 0), 1)
+            assert float(clients.losses[number]) == pytest.approx(loss, rel=1e-4)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -284,29 +251,19 @@ def test_every_client_stops_by_its_own_loss_within_a_cap(optimizer: str) -> None
     assert clients.passes == pytest.approx(float(epochs.float().mean()))
 
 
-def start(model: CNN, clients: int) -> dict[str, Tensor]:
-    drawn = [model.initial(np.random.default_rng(number)) for number in range(clients)]
-    return {name: torch.from_numpy(np.stack([one[name] for one in drawn])) for name in model.shapes}
-
-
 @pytest.mark.parametrize("block_size", [1, 3, 5])
 def test_local_training_equals_a_plain_loop_over_clients(block_size: int) -> None:
     """Two rounds of three epochs: parameters and running statistics."""
-    clients = image_federation(*IMAGE_COUNTS).clients
-    assert [client.count(TRAIN) for client in clients] == [3, 9, 28, 29, 49]
-    request = image_spec("local", len(clients))
-    model = CNN(clients, CLASSES, SETTINGS)
-    engine = Clients(request, model, clients, CLASSES, torch.device("cpu"), block_size)
-    stack = start(model, len(clients))
-    plain = [plain_copy(stack, number) for number in range(len(clients))]
-    initial = {name: value.clone() for name, value in stack.items()}
-    trained = stack
+    images = image_federation(*IMAGE_COUNTS)
+    assert [client.count(TRAIN) for client in images.clients] == [3, 9, 28, 29, 49]
+    clients, stack = image_clients(images, block_size, epochs=3)
+    plain = [plain_copy(stack, number) for number in range(len(images))]
+    initial = copied(stack)
+    trained: Stack = stack
     for round in range(2):
-        engine.begin_round(round)
-        trained = dict(engine.fit(trained))
-        for number, (network, client) in enumerate(zip(plain, clients, strict=True)):
+        clients.begin_round(round)
+        trained = clients.fit(trained)
+        for number, (network, client) in enumerate(zip(plain, images.clients, strict=True)):
             plain_epochs(network, client, (number, round, 0), 3)
-            for name, value in trained.items():
-                expected = turned(name, of_module(network, name))
-                torch.testing.assert_close(value[number], expected, rtol=1e-5, atol=1e-5)
-    assert all(torch.equal(stack[name], initial[name]) for name in stack)
+            assert_equal_models(trained, number, network)
+    assert furthest(stack, initial) == 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from plain_cnn import PlainObjective, of_module, plain_copy, plain_cross_entropy, plain_epochs, turned
 from plain_cnn import federation as image_federation
-from plain_cnn import of_module, plain_copy, plain_epochs, turned
 from plain_cnn import spec as image_spec
-from torch import Tensor
+from torch import Tensor, nn
 from toy_federations import copied, furthest, make_spec, play
 
 from bench.engine.execute import run
@@ -33,6 +33,19 @@ def test_without_its_penalty_the_personal_model_is_local(images: Federation) -> 
         assert np.array_equal(counts, ditto.correct()[key])
 
 
+def near(sent: dict[str, Tensor], number: int) -> PlainObjective:
+    """What a client's personal model minimises: its loss, and the distance from what it was sent."""
+
+    def objective(network: nn.Sequential, images: Tensor, labels: Tensor) -> Tensor:
+        squares = [
+            (of_module(network, name) - turned(name, value[number])).square().sum()
+            for name, value in sent.items()
+        ]
+        return plain_cross_entropy(network, images, labels) + MU / 2 * torch.stack(squares).sum()
+
+    return objective
+
+
 def test_both_models_equal_plain_networks(images: Federation) -> None:
     """Two rounds: v_i near the received w, then w, each with its own statistics and by its own batches."""
     hyper = {"mu": MU, "personal_epochs": 2}
@@ -49,15 +62,7 @@ def test_both_models_equal_plain_networks(images: Federation) -> None:
         for number, client in enumerate(images.clients):
             for name, value in sent.items():
                 of_module(shared[number], name).data.copy_(turned(name, value[number]))
-
-            def penalty(number: int = number, sent: dict[str, Tensor] = sent) -> Tensor:
-                squares = [
-                    (of_module(personal[number], name) - turned(name, value[number])).square().sum()
-                    for name, value in sent.items()
-                ]
-                return MU / 2 * torch.stack(squares).sum()
-
-            plain_epochs(personal[number], client, (number, round, 0), 2, penalty=penalty)
+            plain_epochs(personal[number], client, (number, round, 0), 2, objective=near(sent, number))
             plain_epochs(shared[number], client, (number, round, 1), 1)
         it.step(round)
         for number, network in enumerate(personal):
