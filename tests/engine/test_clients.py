@@ -60,9 +60,10 @@ def test_zero_epochs_change_nothing(federation: Federation) -> None:
     assert clients.loss == 0
 
 
-def test_optimiser_state_is_kept_by_copy(federation: Federation) -> None:
+@pytest.mark.parametrize("state", ["keep", "reset"])
+def test_fits_of_a_round_share_an_optimiser_by_copy(federation: Federation, state: str) -> None:
     """A second fit of the same copy goes on with its moments; a new copy starts afresh."""
-    settings = {"client": {"dropout": 0.0}, "local_epochs": 1}
+    settings = {"client": {"dropout": 0.0, "optimizer_state": state}, "local_epochs": 1}
     clients, start = gcn_clients(federation, **settings)
     whole = copied(clients.fit(start, epochs=2))
 

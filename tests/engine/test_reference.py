@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from plain_cnn import (
-    federation,
-    spec,
-)
+from plain_cnn import federation, spec
+from plain_gcn import dense_gcn
 from toy_federations import copied, furthest, make_spec, play, random_federation
 
 from bench.engine.clients import Clients
 from bench.engine.reference import SequentialClients
 from bench.engine.run import Run
 from bench.errors import NotApplicableError
-from bench.federation.types import TRAIN, Client, Federation
+from bench.federation.types import TRAIN, Federation
 
 
 @pytest.fixture(scope="module", params=["sparse", "dense"])
@@ -46,26 +44,6 @@ def test_the_federation_of_these_tests_has_the_hard_cases(some_federation: Feder
     assert laid_out_dense == {isinstance(clients[0].features, np.ndarray)}
 
 
-def dense_adjacency(client: Client) -> torch.Tensor:
-    """D^-1/2 (A + I) D^-1/2, entry by entry."""
-    nodes = len(client.ids)
-    matrix = np.eye(nodes)
-    assert client.edges is not None
-    for u, v in client.edges.T:
-        matrix[v, u] = 1
-    degree = matrix.sum(axis=1)
-    for u in range(nodes):
-        for v in range(nodes):
-            matrix[u, v] /= np.sqrt(degree[u]) * np.sqrt(degree[v])
-    return torch.tensor(matrix, dtype=torch.float32)
-
-
-def plain_logits(w: dict[str, torch.Tensor], adjacency: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    hidden = torch.relu(adjacency @ x @ w["conv1.weight"] + w["conv1.bias"])
-    hidden = torch.relu(adjacency @ hidden @ w["conv2.weight"] + w["conv2.bias"])
-    return hidden @ w["head.weight"] + w["head.bias"]
-
-
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_local_training_equals_a_plain_autograd_loop(some_federation: Federation, optimizer: str) -> None:
     settings = {"dropout": 0.0, "optimizer": optimizer, "learning_rate": 0.02, "weight_decay": 5e-3}
@@ -78,15 +56,13 @@ def test_local_training_equals_a_plain_autograd_loop(some_federation: Federation
         w = {name: value[index].clone().requires_grad_() for name, value in start.items()}
         kind = torch.optim.Adam if optimizer == "adam" else torch.optim.SGD
         stepper = kind(list(w.values()), lr=0.02, weight_decay=5e-3)
-        features = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
-        x, adjacency = torch.from_numpy(features), dense_adjacency(client)
+        forward = dense_gcn(client)
         train = torch.from_numpy(np.flatnonzero(client.roles == TRAIN))
         labels = torch.from_numpy(client.labels)
         own_losses = []
         for _ in range(12):
             stepper.zero_grad()
-            logits = plain_logits(w, adjacency, x)
-            loss = torch.nn.functional.cross_entropy(logits[train], labels[train])
+            loss = torch.nn.functional.cross_entropy(forward(w)[0][train], labels[train])
             loss.backward()
             stepper.step()
             own_losses.append(loss.item())
@@ -100,43 +76,11 @@ def test_local_training_equals_a_plain_autograd_loop(some_federation: Federation
     by_round = np.array(losses).mean(axis=0).reshape(3, 4).mean(axis=1)
     np.testing.assert_allclose(run.loss, by_round, rtol=1e-5)
     for index, client in enumerate(some_federation.clients):
-        features = client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
         w = {name: value[index] for name, value in start.items()}
-        hit = plain_logits(w, dense_adjacency(client), torch.from_numpy(features)).argmax(dim=1).numpy()
+        hit = dense_gcn(client)(w)[0].argmax(dim=1).numpy()
         for role, split in enumerate(("train", "val", "test")):
             expected = ((hit == client.labels) & (client.roles == role)).sum()
             assert run.correct()[("trained", split)][-1, index] == expected
-
-
-def test_fedavg_equals_a_plain_loop_over_clients(some_federation: Federation) -> None:
-    """Adam's moments stay with their client although its weights are replaced every round."""
-    spec = make_spec("fedavg", some_federation, rounds=3, local_epochs=2, client={"dropout": 0.0})
-    run = Run(spec, some_federation)
-    model = {name: value[0].clone() for name, value in run.method.broadcast(0).model.items()}
-    clients = some_federation.clients
-    stores = [{name: value.clone().requires_grad_() for name, value in model.items()} for _ in clients]
-    steppers = [torch.optim.Adam(list(w.values()), lr=0.01, weight_decay=5e-4) for w in stores]
-    for _ in range(3):
-        for client, w, stepper in zip(clients, stores, steppers, strict=True):
-            with torch.no_grad():
-                for name, value in w.items():
-                    value.copy_(model[name])
-            features = (
-                client.features if isinstance(client.features, np.ndarray) else client.features.toarray()
-            )
-            train = torch.from_numpy(np.flatnonzero(client.roles == TRAIN))
-            for _ in range(2):
-                stepper.zero_grad()
-                logits = plain_logits(w, dense_adjacency(client), torch.from_numpy(features))
-                labels = torch.from_numpy(client.labels)[train]
-                torch.nn.functional.cross_entropy(logits[train], labels).backward()
-                stepper.step()
-        model = {name: torch.stack([w[name].detach() for w in stores]).mean(dim=0) for name in model}
-    run.warm_up()
-    for round in range(3):
-        run.step(round)
-    averaged = {name: value[0] for name, value in run.method.broadcast(3).model.items()}
-    assert furthest(averaged, model) < 1e-5
 
 
 def test_extra_losses_are_not_for_the_reference(some_federation: Federation) -> None:
