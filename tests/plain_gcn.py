@@ -10,19 +10,28 @@ from torch import Tensor
 from bench.federation.types import Client
 
 
-def dense_gcn(client: Client) -> Callable[[Mapping[str, Tensor]], tuple[Tensor, Tensor]]:
-    """Logits and embeddings of one client's GCN, from its dense normalised adjacency."""
-    nodes = len(client.ids)
+def looped(client: Client) -> Tensor:
+    """A + I of a client's graph."""
+    a = torch.eye(len(client.ids))
     assert client.edges is not None
-    a = torch.eye(nodes)
     a[client.edges[0], client.edges[1]] = 1
+    return a
+
+
+def normalised(a: Tensor) -> Tensor:
+    """D^-1/2 A D^-1/2 of a matrix that has its self-loops."""
     scale = a.sum(dim=1).rsqrt()
-    a = scale[:, None] * a * scale[None, :]
-    x = torch.from_numpy(client.dense())
+    return scale[:, None] * a * scale[None, :]
 
-    def forward(w: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        hidden = torch.relu(a @ x @ w["conv1.weight"] + w["conv1.bias"])
-        embedding = a @ hidden @ w["conv2.weight"] + w["conv2.bias"]
-        return torch.relu(embedding) @ w["head.weight"] + w["head.bias"], embedding
 
-    return forward
+def plain_gcn(w: Mapping[str, Tensor], a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits and embeddings by one client's parameters, its normalised adjacency and its features."""
+    hidden = torch.relu(a @ x @ w["conv1.weight"] + w["conv1.bias"])
+    embedding = a @ hidden @ w["conv2.weight"] + w["conv2.bias"]
+    return torch.relu(embedding) @ w["head.weight"] + w["head.bias"], embedding
+
+
+def dense_gcn(client: Client) -> Callable[[Mapping[str, Tensor]], tuple[Tensor, Tensor]]:
+    """Logits and embeddings of one client's GCN by its parameters."""
+    a, x = normalised(looped(client)), torch.from_numpy(client.dense())
+    return lambda w: plain_gcn(w, a, x)

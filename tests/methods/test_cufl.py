@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_gcn import normalised, plain_gcn
 from toy_federations import copied, furthest, make_spec, play
 
 from bench.engine.message import Message
@@ -60,14 +61,12 @@ def random_stack(it: Run, seed: int = 0) -> dict[str, torch.Tensor]:
     }  # fmt: skip
 
 
-def dense(client: Client, weight: dict[tuple[int, int], float]) -> np.ndarray[Any, Any]:
-    """D^-1/2 (W + I) D^-1/2 of a client's graph."""
-    w = np.eye(len(client.ids))
+def weighted(client: Client, weight: dict[tuple[int, int], float]) -> torch.Tensor:
+    """The adjacency of a client's graph whose edges have weights, normalised with self-loops."""
+    w = torch.eye(len(client.ids))
     for (u, v), value in weight.items():
         w[u, v] = w[v, u] = value
-    scale = 1 / np.sqrt(w.sum(axis=1))
-    result: np.ndarray[Any, Any] = scale[:, None] * w * scale
-    return result
+    return normalised(w)
 
 
 def test_all_edges_come_in_at_a_pace_of_one_and_none_at_a_pace_of_zero() -> None:
@@ -167,7 +166,7 @@ def test_a_weighted_graph_is_normalised_by_its_weights(federation: Federation) -
             own = dict(zip(pairs_of(client), values[row].tolist(), strict=False))
             start, n = row * edges.inputs.items, len(client.ids)
             here = result[start : start + n, start : start + n]
-            np.testing.assert_allclose(here, dense(client, own), atol=1e-6)
+            torch.testing.assert_close(here, weighted(client, own), rtol=1e-5, atol=1e-6)
     whole = edges.weighted(torch.ones_like(w)).adjacency.to_dense()
     torch.testing.assert_close(whole, graphs(batch.inputs).adjacency.to_dense())
 
@@ -197,15 +196,13 @@ def test_clients_train_on_the_selected_edges_as_by_hand(federation: Federation, 
         s, ease = start[EDGES + "s"][row].tolist(), start[EASE][row].tolist()
         own = {pair: (s[e] > 0.2) * ease[e] for e, pair in enumerate(pairs)}
         assert every or not pairs or min(own.values()) == 0 < max(own.values())
-        a, x = torch.from_numpy(dense(client, own)).float(), torch.from_numpy(client.dense())
+        a, x = weighted(client, own), torch.from_numpy(client.dense())
         names = [*it.model.shapes, MASK + "conv1.weight", MASK + "conv2.weight"]
         w = {name: start[name][row].clone().requires_grad_() for name in names}
         train = np.flatnonzero(client.roles == TRAIN)
         for _ in range(2):
             used = {name: w[name] * w[MASK + name] for name in ("conv1.weight", "conv2.weight")}
-            h = torch.relu(a @ (x @ used["conv1.weight"]) + w["conv1.bias"])
-            h = torch.relu(a @ (h @ used["conv2.weight"]) + w["conv2.bias"])
-            logits = (h @ w["head.weight"] + w["head.bias"])[train]
+            logits = plain_gcn({**w, **used}, a, x)[0][train]
             loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(client.labels[train]))
             for value, slope in zip(w.values(), torch.autograd.grad(loss, list(w.values())), strict=True):
                 value.data -= 0.1 * slope

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_gcn import looped, normalised, plain_gcn
 from toy_federations import copied, furthest, make_spec, play
 
 from bench.engine.method import Stack
@@ -34,21 +35,17 @@ def test_logits_of_two_clients_node_by_node(tiny: Federation) -> None:
     models = random_models(it)
     logits = outputs(it, models)
     for row, client in enumerate(tiny.clients):
-        w = {name: value[row].double().numpy() for name, value in models.items()}
+        w = {name: value[row].double() for name, value in models.items()}
         used = {name: value * w[MASK + name] for name, value in w.items() if MASK + name in w}
-        a = np.eye(len(client.ids))
-        a[client.edges[0], client.edges[1]] = 1  # type: ignore[index]
-        scale = 1 / np.sqrt(a.sum(axis=1))
-        a = scale[:, None] * a * scale
-        h = np.maximum(a @ client.dense() @ used["conv1.weight"] + w["conv1.bias"], 0)
-        h = np.maximum(a @ h @ used["conv2.weight"] + w["conv2.bias"], 0)
-        length = np.maximum(np.linalg.norm(h, axis=1) * np.linalg.norm(w[PROJECTION]), 1e-8)
-        scores = h @ w[PROJECTION] / length
+        a, x = normalised(looped(client)).double(), torch.from_numpy(client.dense()).double()
+        h = torch.relu(plain_gcn({**w, **used}, a, x)[1])
+        length = (h.norm(dim=1) * w[PROJECTION].norm()).clamp_min(1e-8)
+        scores = (h @ w[PROJECTION] / length).tolist()
         for v in range(len(client.ids)):
             k = [math.exp(-((scores[u] - scores[v]) ** 2) / 0.4**2) for u in range(len(client.ids))]
-            z = sum(weight * h[u] for u, weight in enumerate(k)) / sum(k)
+            z = sum((weight * h[u] for u, weight in enumerate(k)), torch.zeros(4)) / sum(k)
             expected = h[v] @ used["head.weight"] + z @ used[READOUT] + w["head.bias"]
-            np.testing.assert_allclose(logits[row, v], expected, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(logits[row, v].double(), expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("method", ["fedaux", "fedpub"])

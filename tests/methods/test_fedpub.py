@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_gcn import dense_gcn, looped, normalised, plain_gcn
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play
 
 from bench.engine.method import Clients, Message, Stack, Update
@@ -33,19 +34,12 @@ def train_by_hand(it: Run, start: Parameters, penalty: Callable[[Parameters, int
     for index in range(it.clients.count):
         w = {name: value[index].clone().requires_grad_() for name, value in start.items()}
         client = it.federation.clients[index]  # type: ignore[attr-defined]
-        nodes = len(client.ids)
-        a = np.eye(nodes)
-        a[client.edges[0], client.edges[1]] = 1
-        scale = 1 / np.sqrt(a.sum(axis=1))
-        a = torch.from_numpy(scale[:, None] * a * scale).float()
-        x = torch.from_numpy(client.features.toarray())
+        forward = dense_gcn(client)
         train = np.flatnonzero(client.roles == TRAIN)
         labels = torch.from_numpy(client.labels[train])
         for _ in range(it.spec.protocol.local_epochs):
             used = {name: w[name] * w[MASK + name] for name in MATRICES}
-            hidden = torch.relu(a @ x @ used["conv1.weight"] + w["conv1.bias"])
-            hidden = torch.relu(a @ hidden @ used["conv2.weight"] + w["conv2.bias"])
-            logits = hidden @ used["head.weight"] + w["head.bias"]
+            logits = forward({**w, **used})[0]
             loss = torch.nn.functional.cross_entropy(logits[train], labels) + penalty(w, index)
             gradients = torch.autograd.grad(loss, list(w.values()))
             with torch.no_grad():
@@ -207,20 +201,16 @@ def test_functional_embeddings_by_dense_algebra(federation: Federation) -> None:
     it.step(0)
     proxy = it.method.proxy  # type: ignore[attr-defined]
     reports = uploads[0].extras["embedding"]
-    a = np.eye(500)
-    a[proxy.edges[0], proxy.edges[1]] = 1
-    scale = 1 / np.sqrt(a.sum(axis=1))
-    a = scale[:, None] * a * scale
+    a, x = normalised(looped(proxy)).double(), torch.from_numpy(proxy.features).double()
     pruned = 0
     for index in range(len(federation)):
-        w = {name: value[index].double().numpy() for name, value in it.own.items()}
+        w = {name: value[index].double() for name, value in it.own.items()}
         for name in MATRICES:
-            mask = np.where(np.abs(w[MASK + name]) < 0.985, 0, w[MASK + name])
+            mask = torch.where(w[MASK + name].abs() < 0.985, 0, w[MASK + name])
             pruned += int((mask == 0).sum())
             w[name] = w[name] * mask
-        hidden = np.maximum(a @ proxy.features @ w["conv1.weight"] + w["conv1.bias"], 0)
-        h = (a @ hidden @ w["conv2.weight"] + w["conv2.bias"]).mean(axis=0)
-        np.testing.assert_allclose(reports[index].numpy(), h, atol=1e-5)
+        h = plain_gcn(w, a, x)[1].mean(dim=0)
+        torch.testing.assert_close(reports[index].double(), h, rtol=0, atol=1e-5)
     assert pruned > 0
 
 

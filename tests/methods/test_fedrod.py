@@ -9,6 +9,7 @@ import torch
 from plain_cnn import BATCH, RATE
 from plain_cnn import federation as image_federation
 from plain_cnn import spec as image_spec
+from plain_gcn import dense_gcn
 from torch.nn.functional import cross_entropy, softmax
 from toy_federations import copied, furthest, make_spec, play
 
@@ -24,12 +25,7 @@ PLAIN = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0, "dropout
 
 def features(client: Client, w: dict[str, torch.Tensor]) -> torch.Tensor:
     """What the linear head reads, in dense algebra."""
-    a = np.eye(len(client.ids))
-    a[client.edges[0], client.edges[1]] = 1  # type: ignore[index]
-    scale = 1 / np.sqrt(a.sum(axis=1))
-    a_hat = torch.from_numpy(scale[:, None] * a * scale).float()
-    hidden = torch.relu(a_hat @ torch.from_numpy(client.dense()) @ w["conv1.weight"] + w["conv1.bias"])
-    return torch.relu(a_hat @ hidden @ w["conv2.weight"] + w["conv2.bias"])
+    return torch.relu(dense_gcn(client)(w)[1])
 
 
 def by_hand(client: Client, start: dict[str, torch.Tensor], classes: int, steps: int) -> dict[str, Any]:

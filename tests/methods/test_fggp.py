@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from plain_gcn import looped, normalised, plain_gcn
 from torch.nn import functional
 from toy_federations import both_ways, copied, furthest, make_spec, permuted, play, random_federation
 
@@ -149,9 +150,7 @@ def test_a_sample_is_normalised_with_self_loops() -> None:
     values = graph.sampled(torch.tensor([0.6, 0.7, 0.8]), torch.tensor([0.41, 0.29, 0.9]))
     kept = torch.eye(4)
     kept[0, 1] = kept[1, 0] = kept[0, 3] = kept[3, 0] = 1  # 1-2 is left out: 0.29 < 0.3
-    scale = kept.sum(dim=1).rsqrt()
-    expected = scale[:, None] * kept * scale[None, :]
-    assert torch.allclose(graph.matrix(values).to_dense()[:4, :4], expected)
+    assert torch.allclose(graph.matrix(values).to_dense()[:4, :4], normalised(kept))
 
 
 def test_gradients_reach_the_probabilities_straight_through() -> None:
@@ -171,9 +170,8 @@ def test_gradients_reach_the_probabilities_straight_through() -> None:
         one = torch.zeros(10, 10)
         one[i, j] = one[j, i] = 1
         dense = dense + value * one
-    scale = dense.sum(dim=1).rsqrt()
     same = features.detach().clone().requires_grad_()
-    expected = (scale[:, None] * dense * scale[None, :]) @ same
+    expected = normalised(dense) @ same
     (expected * weight).sum().backward()
     assert torch.allclose(result, expected, atol=1e-6)
     assert probabilities.grad is not None
@@ -256,23 +254,10 @@ def test_the_two_view_loss_of_a_tiny_graph(tiny: Federation) -> None:
     method.find_pairs(it.clients, models)
     total = method.two_views(models, block.all_items(keep_all, None), [Half(), Half()])
     for row, client in enumerate(tiny.clients):
-        assert client.edges is not None
         w = {name: value[row] for name, value in models.items()}
         nodes = len(client.ids)
-        x = torch.from_numpy(client.features.toarray())  # type: ignore[union-attr]
-        own = torch.eye(nodes)
-        own[client.edges[0], client.edges[1]] = 1
-
-        def normalised(a: torch.Tensor) -> torch.Tensor:
-            scale = a.sum(dim=1).rsqrt()
-            return scale[:, None] * a * scale[None, :]
-
-        def gcn(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            h = torch.relu(a @ (x @ w["conv1.weight"]) + w["conv1.bias"])  # noqa: B023
-            f = a @ (h @ w["conv2.weight"]) + w["conv2.bias"]  # noqa: B023
-            return torch.relu(f) @ w["head.weight"] + w["head.bias"], f  # noqa: B023
-
-        first, features = gcn(normalised(own))
+        x, own = torch.from_numpy(client.dense()), looped(client)
+        first, features = plain_gcn(w, normalised(own), x)
         unit = functional.normalize(features, dim=1)
         cosine = unit @ unit.T - 2 * torch.eye(nodes)
         union = own.clone()
@@ -284,7 +269,7 @@ def test_the_two_view_loss_of_a_tiny_graph(tiny: Federation) -> None:
         # with noise 1/2 a pair is kept when its probability is over 1/2: h_i . h_j > 0
         kept = torch.where((h @ h.T > 0) & (union > 0), 1.0, 0.0)
         kept.fill_diagonal_(1)
-        second, other_features = gcn(normalised(kept))
+        second, other_features = plain_gcn(w, normalised(kept), x)
         train = np.flatnonzero(client.roles == TRAIN)
         y = torch.from_numpy(client.labels)
         entropy = sum(functional.cross_entropy(logits[train], y[train]) for logits in (first, second))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from plain_gcn import looped, normalised
 from scipy import sparse
 from torch import Tensor
 from torch.nn import functional
@@ -174,13 +175,7 @@ def dense_round(
 ) -> dict[str, Tensor]:
     """One client's round as the algorithm is written, one step after the other, in dense algebra."""
     (client,) = federation.clients
-    n = len(client.ids)
-    assert client.edges is not None
-    a = torch.eye(n)
-    a[client.edges[0], client.edges[1]] = 1
-    scale = a.sum(dim=1).rsqrt()
-    a = scale[:, None] * a * scale[None, :]
-    x = torch.tensor(sparse.csr_matrix(client.features).toarray())
+    a, x = normalised(looped(client)), torch.from_numpy(client.dense())
     y = torch.from_numpy(client.labels)
     w = {name: value[0].clone().requires_grad_() for name, value in received.items()}
     plain = [name for name in w if not name.startswith(("policy.", "local."))]
