@@ -18,6 +18,7 @@ ELSEWHERE = {
     "methods/test_closed_forms.py": "several methods: gradients in closed form against autograd",
     "methods/test_contract.py": "every method: the contract and its exceptions",
     "methods/test_initial_models.py": "several methods: whether own initial models matter",
+    "methods/test_limits.py": "several methods: the simpler ones that they become",
     "methods/test_plain_methods.py": "several methods: against loops in plain torch",
     "nn/test_graph_models.py": "gcn2 and sage: against layers of torch-geometric",
     "store/test_bundle_mutations.py": "a thousand damaged bundles, through check and import",

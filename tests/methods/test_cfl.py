@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from toy_federations import copied, furthest, make_spec, permuted, play, random_federation
+from toy_federations import copied, make_spec, permuted, play, random_federation
 
 from bench.engine.message import Message
 from bench.engine.run import Run
@@ -137,13 +137,6 @@ def test_a_spec_names_the_first_round_where_it_is_given() -> None:
     )
     assert "start_round" not in planned
     assert given == {**planned, "start_round": 20}
-
-
-def test_before_its_start_it_is_the_uniform_fedavg(federation: Federation) -> None:
-    hyper = {"eps1": 1e9, "eps2": 0.0, "start_round": 3}
-    clustered = play(make_spec("cfl", federation, client=CLIENT, hyper=hyper), federation)
-    average = play(make_spec("fedavg", federation, client=CLIENT), federation)
-    assert furthest(clustered.own, average.own) < 1e-5
 
 
 def test_clusters_never_merge() -> None:

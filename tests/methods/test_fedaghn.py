@@ -210,13 +210,6 @@ def test_clients_in_another_order_have_their_own_weights(federation: Federation)
     assert torch.allclose(other.method.artefacts()["collaboration"], straight, atol=1e-4)
 
 
-def test_no_attention_and_an_equal_share_for_oneself_is_the_uniform_mean(federation: Federation) -> None:
-    hyper = {"q": 0.0, "p": 1 / (N - 1), "trained": "none"}
-    mixed = play(make_spec("fedaghn", federation, client=CLIENT, hyper=hyper), federation)
-    average = play(make_spec("fedavg", federation, client=CLIENT), federation)
-    assert furthest(mixed.own, average.own) < 1e-5
-
-
 def groups() -> Federation:
     """Six clients of two kinds, whose labels lean to one of two classes."""
     toy = random_federation((40, 42, 44, 46, 48, 50), seed=3, lean=0.85, isolated=0)

@@ -118,14 +118,6 @@ def test_without_cross_edges_two_hops_are_none(alone: bool) -> None:
     assert len(far.traffic.exchanges()) == 0
 
 
-def test_zero_hops_are_fedavg_with_weights_by_training_nodes() -> None:
-    federation = random_federation()
-    it = play(make_spec("fedgcn_0hop", federation, client={"model": "gcn2"}), federation)
-    for weights, same in (("samples", True), ("uniform", False)):
-        spec = make_spec("fedavg", federation, client={"model": "gcn2"}, hyper={"weights": weights})
-        assert same_run(it, play(spec, federation)) == same
-
-
 def test_clients_follow_no_order() -> None:
     federation, _, _ = random_split(1)
     order = [2, 0, 3, 1]

@@ -112,14 +112,6 @@ def test_weights_of_three_clients_by_hand() -> None:
     assert torch.equal(averaging_weights(alike, torch.zeros(3), 0.5), torch.eye(3))
 
 
-def test_nobody_accepted_is_training_alone(federation: Federation) -> None:
-    settings: dict[str, Any] = {"initial": "common"}
-    alone = play(make_spec("fedgta", federation, hyper={"threshold": 1.0}, **settings), federation)
-    local = play(make_spec("local", federation, **settings), federation)
-    assert furthest(alone.own, local.own) < 1e-6
-    assert np.array_equal(alone.correct()["trained", "test"], local.correct()["trained", "test"])
-
-
 def test_equal_clients_accept_each_other_alike() -> None:
     """Three copies of a client: a third each, and so FedAvg (without dropout, which is theirs alone)."""
     rng = np.random.default_rng(2)

@@ -7,20 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from toy_federations import after_one_round, copied, furthest, make_spec, play
+from toy_federations import after_one_round, copied, furthest, make_spec
 
 from bench.engine.run import Run
 from bench.federation.types import TRAIN, Federation
-
-
-def test_fedprox_without_its_term_is_fedavg(federation: Federation) -> None:
-    plain = play(make_spec("fedavg", federation), federation)
-    prox = play(make_spec("fedprox", federation, hyper={"mu": 0.0}), federation)
-    assert furthest(plain.own, prox.own) < 1e-6
-    for key, counts in plain.correct().items():
-        assert np.array_equal(counts, prox.correct()[key])
-    strong = play(make_spec("fedprox", federation, hyper={"mu": 1.0}), federation)
-    assert furthest(plain.own, strong.own) > 1e-3
 
 
 def moved(federation: Federation, mu: float) -> float:

@@ -270,15 +270,6 @@ def test_penalties_with_gradient_by_hand(federation: Federation) -> None:
         assert furthest(copied(it.own), train_by_hand(it, start, penalty)) < 1e-5
 
 
-def test_penalties_of_no_strength_are_the_released_method(federation: Federation) -> None:
-    released = play(make_spec("fedpub", federation), federation)
-    off = {"sparsity": 0.0, "proximity": 0.0}
-    gradient = play(make_spec("fedpub_gradient", federation, hyper=off), federation)
-    assert furthest(copied(released.own), copied(gradient.own)) < 1e-6
-    on = play(make_spec("fedpub_gradient", federation, hyper={"sparsity": 10.0}), federation)
-    assert furthest(masks_of(released), masks_of(on)) > 1e-3
-
-
 def test_the_penalty_makes_masks_smaller_but_leaves_them_alive(federation: Federation) -> None:
     settings: dict[str, Any] = {"rounds": 40, "local_epochs": 3, "client": {"learning_rate": 0.01}}
     means = {}

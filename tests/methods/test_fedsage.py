@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from split_graphs import edges, edges_of, fed, random_split, same_run, split_graph, without_cross_edges
-from toy_federations import furthest, make_spec, permuted, play, random_federation
+from toy_federations import furthest, make_spec, permuted, play
 
 from bench.engine.run import Run
 from bench.federation.traffic import TrafficMeter
@@ -99,14 +99,6 @@ def test_true_neighbours_change_the_model() -> None:
     noisy = clean.model_copy(update={"hyper": {"noise": 0.1}})
     assert furthest(plain.own, play(clean, federation).own) > 1e-2
     assert furthest(play(noisy, federation).own, play(clean, federation).own) > 1e-2
-
-
-def test_fedsage_is_fedavg_with_weights_by_training_nodes() -> None:
-    federation = random_federation()
-    it = play(make_spec("fedsage", federation, client={"model": "sage"}), federation)
-    for weights, same in (("samples", True), ("uniform", False)):
-        spec = make_spec("fedavg", federation, client={"model": "sage"}, hyper={"weights": weights})
-        assert same_run(it, play(spec, federation)) == same
 
 
 def test_dense_and_sparse_features_give_the_same_model() -> None:

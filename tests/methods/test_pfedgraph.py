@@ -137,30 +137,6 @@ def test_attraction_aligns_and_the_released_sign_turns_away(federation: Federati
     assert angle_after(federation, "pfedgraph") < 0.8 * angle_after(federation, "pfedgraph_released")
 
 
-def test_without_attraction_the_sign_makes_no_difference(federation: Federation) -> None:
-    off = {"attraction": 0.0}
-    one = play(make_spec("pfedgraph", federation, hyper=off), federation)
-    other = play(make_spec("pfedgraph_released", federation, hyper=off), federation)
-    assert furthest(one.own, other.own) == 0
-
-
-def test_a_large_alpha_is_fedavg_by_samples(federation: Federation) -> None:
-    assert len(set(sizes_of(federation))) > 1
-    graph = play(make_spec("pfedgraph", federation, hyper={"alpha": 1e9, "attraction": 0.0}), federation)
-    prior = torch.tensor(sizes_of(federation)) / sum(sizes_of(federation))
-    assert torch.allclose(graph.method.artefacts()["collaboration"], prior.expand(5, 5), atol=1e-6)
-    average = play(make_spec("fedavg", federation, hyper={"weights": "samples"}), federation)
-    assert furthest(graph.own, average.own) < 1e-5
-
-
-def test_a_small_alpha_is_local(federation: Federation) -> None:
-    """The programme is then linear, and nobody is as similar as the client itself."""
-    graph = play(make_spec("pfedgraph", federation, hyper={"alpha": 1e-6, "attraction": 0.0}), federation)
-    assert torch.equal(graph.method.artefacts()["collaboration"], torch.eye(5))
-    local = play(make_spec("local", federation, initial="common"), federation)
-    assert furthest(graph.own, local.own) < 1e-6
-
-
 def test_the_directions_count_as_bytes(federation: Federation) -> None:
     it = play(make_spec("pfedgraph", federation, rounds=3), federation)
     model = 4 * sum(int(np.prod(shape)) for shape in it.model.shapes.values()) * len(federation)
