@@ -160,15 +160,27 @@ WHOLE = BACKBONE + 8 * 3 + 3
 FLOAT = 4
 N = len(SIZES)
 
+TRAVELS: dict[str, tuple[int, int]] = {
+    "local": (0, 0),
+    "majority": (0, 0),
+    "fedavg": (WHOLE, WHOLE),
+    "fedprox": (WHOLE, WHOLE),
+    "fedala": (WHOLE, WHOLE),
+    "pfedhn": (WHOLE, WHOLE),
+    "fedper": (BACKBONE, BACKBONE),
+    "fedbabu": (BACKBONE, BACKBONE),
+    "pfedhn_pc": (BACKBONE, BACKBONE),
+    "pfedfda": (BACKBONE + 3 * 8 + 8 * 9 // 2, BACKBONE + 3 * 8 + 8 * 9 // 2),  # means, half a covariance
+    "fedgta": (WHOLE + 2 * 3 * 6 + 1, WHOLE),  # two numbers a class and moment, six moments, a confidence
+}
+"""Numbers that a client sends and is sent in a round."""
 
-def test_bytes_of_methods_that_send_models(bytes_of: Callable[..., tuple[int, int]]) -> None:
+
+@pytest.mark.parametrize("method", TRAVELS)
+def test_bytes_of_what_travels_in_every_round(bytes_of: Callable[..., tuple[int, int]], method: str) -> None:
     for rounds in (1, 3):
-        assert bytes_of("local", rounds) == (0, 0)
-        assert bytes_of("majority", rounds) == (0, 0)
-        for method in ("fedavg", "fedprox", "pfedhn"):
-            assert bytes_of(method, rounds) == (rounds * N * WHOLE * FLOAT,) * 2
-        for method in ("fedper", "pfedhn_pc"):
-            assert bytes_of(method, rounds) == (rounds * N * BACKBONE * FLOAT,) * 2
+        up, down = TRAVELS[method]
+        assert bytes_of(method, rounds) == (rounds * N * up * FLOAT, rounds * N * down * FLOAT)
 
 
 def test_bytes_of_fedsheafhn_add_the_embeddings(bytes_of: Callable[..., tuple[int, int]]) -> None:

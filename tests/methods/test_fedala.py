@@ -176,8 +176,3 @@ def test_absent_clients_keep_their_weights(federation: Federation) -> None:
         assert torch.equal(it.own["weights.head.weight"][row], before["weights.head.weight"][row]) == (
             row not in present
         )
-
-
-def test_nothing_but_the_model_is_sent(federation: Federation) -> None:
-    it, plain = (play(make_spec(method, federation), federation) for method in ("fedala", "fedavg"))
-    assert (it.traffic.bytes_up, it.traffic.bytes_down) == (plain.traffic.bytes_up, plain.traffic.bytes_down)

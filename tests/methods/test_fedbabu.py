@@ -71,12 +71,6 @@ def test_every_round_fine_tunes_with_a_new_optimiser(federation: Federation) -> 
     assert furthest(*copies) == 0
 
 
-def test_the_body_alone_travels(federation: Federation) -> None:
-    it = play(make_spec("fedbabu", federation), federation)
-    body = sum(int(np.prod(it.method.task.shapes[name])) for name in it.method.task.backbone)
-    assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * len(federation) * body * 4
-
-
 def test_newcomers_hold_the_same_head(federation: Federation) -> None:
     """Without fine-tuning they are the last body under it, whatever they were drawn with."""
     spec = make_spec("fedbabu", federation, initial="own", hyper={"fine_tuning": 0})

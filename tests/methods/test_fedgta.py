@@ -126,13 +126,6 @@ def test_equal_clients_accept_each_other_alike() -> None:
     assert furthest(it.own, play(make_spec("fedavg", clones, **settings), clones).own) < 1e-6
 
 
-def test_a_model_two_numbers_a_class_and_moment_and_one_more_are_sent(federation: Federation) -> None:
-    it = play(make_spec("fedgta", federation, hyper={"order": 4}), federation)
-    model = sum(int(np.prod(shape)) for shape in it.method.task.shapes.values())
-    assert it.traffic.bytes_down == 3 * len(federation) * model * 4
-    assert it.traffic.bytes_up == it.traffic.bytes_down + 3 * len(federation) * (2 * 4 * 3 + 1) * 4
-
-
 def test_the_control_knows_no_prediction(federation: Federation) -> None:
     """Other models, the same moments; with predictions they differ."""
     for method, same in (("fedgta_labels", True), ("fedgta", False)):

@@ -151,11 +151,3 @@ def test_equal_clients_send_what_the_server_then_has(federation: Federation) -> 
     covariance = it.method.everybodys(it.method.broadcast(3)).covariance  # type: ignore[attr-defined]
     assert float(torch.linalg.eigvalsh(covariance).min()) > 0
     assert furthest({"f": it.own["conv1.weight"][:1]}, {"f": it.own["conv1.weight"][1:2]}) < 1e-6
-
-
-def test_what_travels(federation: Federation) -> None:
-    """f, a mean for every class, and half of a covariance, both ways."""
-    it = play(make_spec("pfedfda", federation), federation)
-    body = sum(int(np.prod(it.method.task.shapes[name])) for name in it.method.task.backbone)
-    numbers = body + 3 * 16 + 16 * 17 // 2
-    assert it.traffic.bytes_up == it.traffic.bytes_down == 3 * len(federation) * numbers * 4
