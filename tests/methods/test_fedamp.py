@@ -121,16 +121,6 @@ def test_h_fedamp_of_no_preference_mixes_uniformly(federation: Federation) -> No
         assert torch.allclose(value, it.own[name].mean(dim=0).expand_as(value), atol=1e-6)
 
 
-@pytest.mark.parametrize("method", ["fedamp", "h_fedamp"])
-def test_clients_in_another_order_have_their_own_weights(federation: Federation, method: str) -> None:
-    order = [3, 0, 4, 1, 2]
-    calm = {**PLAIN, "learning_rate": 1.0}
-    one = play(make_spec(method, federation, client=calm), federation)
-    other = play(make_spec(method, federation, client=calm), permuted(federation, order))
-    straight = one.method.artefacts()["collaboration"][order][:, order]
-    assert torch.allclose(other.method.artefacts()["collaboration"], straight, atol=1e-4)
-
-
 def test_a_strong_penalty_ends_near_the_mixture(federation: Federation) -> None:
     """At the fixed point w - u = -gradient / lambda, and a step of rate .1 keeps 1 - .1 lambda of the way."""
     apart = {}
