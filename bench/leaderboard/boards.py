@@ -1,4 +1,4 @@
-"""What a study has on the site: its boards as frames of rows, its ranking, its grades and what is covered."""
+"""What a study has on the site: its boards as frames of rows, what it comes to and what is covered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.dataset import DATASETS
 from bench.metric_names import ACCURACY, METRICS, Metric
 from bench.pages.templating import records
 from bench.report.captions import protocol_of, protocol_text
-from bench.report.parts import first_sentence, leaders_sentence, published_sentence, scores, verdict_counts
+from bench.report.findings import Findings
 from bench.report.spread import MEASURES
 from bench.statistics.paired import PairedTest, Scores, side_by_side
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, groups_of, reading_of_line
@@ -78,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class StudyBoards:
-    """A study: its main tables and its experiments with runs, and its ranking.
+    """A study: its main tables and its experiments with runs, and what they come to.
 
     ``waiting_methods`` are no part of the suite and are not ranked, because a run of theirs is unverified or
     contradicted.
@@ -86,10 +86,14 @@ class StudyBoards:
 
     study: Study
     experiments: Sequence[Cells]
-    all_experiments: Sequence[Cells]
-    ranking: Ranking | None
+    findings: Findings
     waiting_methods: Collection[str]
     results: Results
+
+    @property
+    def ranking(self) -> Ranking | None:
+        """The ranking of its methods."""
+        return self.findings.ranking
 
     @cached_property
     def boards(self) -> dict[str, list[Row]]:
@@ -106,31 +110,6 @@ class StudyBoards:
     def measured_rows(self) -> int:
         """Number of rows of main tables with numbers, in the usual settings."""
         return sum(row["usual"] and row["mean"] is not None for rows in self.boards.values() for row in rows)
-
-    @cached_property
-    def grades(self) -> Mapping[str, Counter[str]]:
-        """Paper -> how many of its published values have each verdict, every value once; none by another
-        metric than accuracy, as published values are accuracies.
-        """
-        if self.results.metric != ACCURACY:
-            return {}
-        return verdict_counts(self.study, self.all_experiments, is_whole=True)
-
-    @property
-    def headline(self) -> tuple[str, ...]:
-        """Who is first, or that nobody can be told apart; how much of the published values was measured, and
-        what came of them. What stands behind it is in the tables of ranks and of verdicts.
-        """
-        sentences = (
-            first_sentence(self.ranking),
-            published_sentence(scores(self.study, self.grades)),
-        )
-        return tuple(filter(None, sentences))
-
-    @property
-    def leaders(self) -> str:
-        """Who has the best mean rank on each data set, where that is not the same method on all."""
-        return leaders_sentence(self.ranking)
 
     @property
     def pairs(self) -> dict[tuple[str, str], list[Difference]]:
@@ -311,7 +290,8 @@ def _study(
     # A selection by methods only adds them to the competitors here: the tables are made already.
     ranking = rank(study, tables, Selection(methods=frozenset(guests)))
     experiments = [cells for cells in all_experiments if cells.experiment.main or cells.run_columns]
-    return StudyBoards(study, experiments, all_experiments, ranking, waiting_methods, results)
+    findings = Findings(study, all_experiments, ranking)
+    return StudyBoards(study, experiments, findings, waiting_methods, results)
 
 
 def _guests(study: Study, tables: Sequence[Cells], suite: Collection[str]) -> tuple[list[str], list[str]]:

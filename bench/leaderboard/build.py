@@ -101,7 +101,7 @@ class _Writer:
         is_by_accuracy = results.metric == ACCURACY
         subject = "published against measured" if is_by_accuracy else f"by {TITLES[results.metric]}"
         self._title = f"Personalised federated learning, {subject}"
-        self._headlines = [study.headline for study in all_boards.studies]
+        self._headlines = [study.findings.headline for study in all_boards.studies]
         self._pages = templating.environment("bench.leaderboard")
         self._pages.globals.update(
             {name: value for name, value in vars(folder).items() if name.endswith("_page")},

@@ -78,7 +78,7 @@ def write(folder: Path, boards: Boards, table: pd.DataFrame, runs: int) -> None:
             name=entry.study.name,
             title=entry.study.title,
             ranking=[Rank(**row) for row in records(entry.ranking.table)] if entry.ranking else [],
-            verdicts={paper: dict(sorted(counts.items())) for paper, counts in entry.grades.items()},
+            verdicts={paper: dict(sorted(counts.items())) for paper, counts in entry.findings.counts.items()},
             boards=list(entry.boards),
         )
         for entry in boards.studies

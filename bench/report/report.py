@@ -18,7 +18,8 @@ from bench.report import folder, page, render, tables
 from bench.report.captions import Document
 from bench.report.claim_views import claims
 from bench.report.dataset_documents import dataset_document
-from bench.report.parts import Part, scores, sentences, verdict_counts
+from bench.report.findings import Findings
+from bench.report.parts import Part
 from bench.report.printout import PrintedDocument, PrintedStudy, Printout
 from bench.report.ranking_views import ranking_document
 from bench.report.reproduction import reproduction
@@ -180,6 +181,7 @@ def _part(
     competing_tables = [cells for cells in experiments if cells.experiment.competes]
     ranks = rank(study, competing_tables, selection) if competing_tables else None
     ranking = ranking_document(ranks) if ranks else None
+    findings = Findings(study, experiments, ranks, selection == Selection())
     claim_documents: list[Document | None] = []
     if not by_accuracy:
         documents.append(ranking and replace(ranking, figures=()))
@@ -190,21 +192,23 @@ def _part(
             *map(spread, main_tables),
             ranking,
             tuning(study, main_tables, selection),
-            reproduction(study, experiments, selection),
+            reproduction(findings),
             *claim_documents,
-            dataset_document(study) if selection == Selection() else None,
+            dataset_document(study) if findings.is_whole else None,
         ]
     columns = {column for cells in experiments for column in cells.columns}
     gap_sentences = (
         () if by_accuracy else filter(None, [check_kept(results.metric, *results.metric_coverage(columns))])
     )
-    paper_scores = scores(study, verdict_counts(study, experiments, selection == Selection()))
+    answers = (
+        f"{document.title.partition(': ')[2]}: {document.summary}" for document in claim_documents if document
+    )
     maps = [(cells, tables.verdict_map(cells)) for cells in competing_tables]
     return Part(
         study.name,
         study.title if by_accuracy else f"{study.title}, by {TITLES[results.metric]}",
-        (*sentences(ranks, paper_scores, filter(None, claim_documents)), *gap_sentences),
-        paper_scores,
+        tuple(filter(None, (*findings.headline, findings.leaders, *answers, *gap_sentences))),
+        findings.scores,
         ranks,
         {f"{study.name}_{cells.experiment.name}": table for cells, table in maps if table},
         [document for document in documents if document],

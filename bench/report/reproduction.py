@@ -11,18 +11,17 @@ import pandas as pd
 import scipy  # its stats, slow to import, are loaded with the first test
 
 from bench.report.captions import LEGEND, Document, statistic
+from bench.report.findings import Findings, JudgedCells, is_on_papers_clients, judged_cells
 from bench.report.table import Table, listing
 from bench.statistics.summary import LEAST_METHODS, kendall
-from bench.studies.cells import Cell, Cells, Selection
+from bench.studies.cells import Cell, Cells
 from bench.studies.frame import frame
-from bench.studies.published import Published, published
 from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.verdicts import (
     GRADES,
     NOT_COMPARABLE,
     OWN,
-    SAME_CLIENTS,
     STATES,
     PublishedRuns,
     grade,
@@ -40,38 +39,6 @@ ORDER = [*GRADES, NOT_COMPARABLE, *STATES.values(), NO_TABLE]
 PRINTED = ("score", "placebos", "clients", "signs", "earlier")
 """Tables of the score that a terminal shows."""
 
-JudgedCells = dict[Published, Cell]
-"""Published value -> the cell set beside it."""
-
-
-def judged_cells(experiments: Iterable[Cells], drawn_only: bool = False) -> JudgedCells:
-    """Every published value beside its cell, once, under the primary reading and the usual setting.
-
-    A value that several tables show is judged in the first of those that measured it, if possible in one
-    where it is comparable, of these in one on the paper's own clients, which another draw cannot excuse;
-    ``drawn_only`` leaves the latter out. Main tables come before experiments. A reduced experiment measures
-    something else, and never stands in for a whole one.
-    """
-    cells: JudgedCells = {}
-    for experiment in experiments:
-        for cell in experiment.primary_cells:
-            if cell.target and not cell.line.setting and not (drawn_only and _papers_own(cell)):
-                chosen_cell = cells.setdefault(cell.target, cell)
-                if _weight(cell) > _weight(chosen_cell) and not experiment.experiment.reduced:
-                    cells[cell.target] = cell
-    return cells
-
-
-def _weight(cell: Cell) -> int:
-    """0: not measured, 1: measured under another protocol than the published value, 2: beside it, 3: on the
-    same clients.
-    """
-    return 0 if cell.measured is None else 2 + _papers_own(cell) if cell.verdict in GRADES else 1
-
-
-def _papers_own(cell: Cell) -> bool:
-    return cell.spread.source == SAME_CLIENTS
-
 
 def _grades_on_both(values: JudgedCells, experiments: Sequence[Cells]) -> pd.DataFrame:
     """Grades of values that were measured on the paper's own clients and on drawn ones: columns paper,
@@ -81,7 +48,7 @@ def _grades_on_both(values: JudgedCells, experiments: Sequence[Cells]) -> pd.Dat
     rows = [
         (value.paper, clients, judged_cell.verdict)
         for value, cell in values.items()
-        if _papers_own(cell) and value in drawn_cells and drawn_cells[value].measured
+        if is_on_papers_clients(cell) and value in drawn_cells and drawn_cells[value].measured
         for clients, judged_cell in (("drawn", drawn_cells[value]), ("the paper's own", cell))
     ]
     return pd.DataFrame(rows, columns=["paper", "clients", "grade"])
@@ -237,9 +204,9 @@ def _tau_table(study: Study, taus: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"Methods": shown_taus["methods"].tolist(), "Kendall's tau": tau}, index)
 
 
-def reproduction(study: Study, experiments: Sequence[Cells], selection: Selection) -> Document | None:
+def reproduction(findings: Findings) -> Document | None:
     """The score of a study's papers; None for fewer than two published cells."""
-    values = judged_cells(experiments)
+    study, experiments, values = findings.study, findings.experiments, findings.judged
     if len(values) < 2:
         return None
     data = frame(values.values()).assign(
@@ -248,11 +215,7 @@ def reproduction(study: Study, experiments: Sequence[Cells], selection: Selectio
         earlier=[earlier_rule(cell) for cell in values.values()],
     )
     counts = _counts(data, ["paper"], "verdict", ORDER)
-    if selection == Selection():  # a filtered report leaves cells out on purpose
-        counts[NO_TABLE] = [
-            sum(value.metric == "accuracy" and value not in values for value in paper_values)
-            for paper_values in (published(paper, study.published) for paper in counts.index)
-        ]
+    counts[NO_TABLE] = pd.Series(findings.without_table)
     counts = counts[[name for name in ORDER if name in ALWAYS or counts[name].any()]]
     placebos = _placebos(study, values)
     taus = agreements(cells for cells in experiments if cells.experiment.competes)
@@ -294,7 +257,7 @@ def reproduction(study: Study, experiments: Sequence[Cells], selection: Selectio
         _table(study, "tau", "Order of methods", "Column", _tau_table(study, taus)),
     )
     views = tuple(view for view in views if view.rows)
-    filter_note = "" if selection == Selection() else " Only the cells that the report's filters leave."
+    filter_note = "" if findings.is_whole else " Only the cells that the report's filters leave."
     caption = (
         "Every published value once, beside the runs in the usual setting; shares of all of a paper's "
         f"published cells.{filter_note}",

@@ -11,7 +11,8 @@ from toy_study import ToyStudy
 
 from bench.grids import expand, load_grid
 from bench.report.captions import Document
-from bench.report.reproduction import agreements, judged_cells, reproduction, sign_tests
+from bench.report.findings import Findings, judged_cells
+from bench.report.reproduction import agreements, reproduction, sign_tests
 from bench.report.request import Request
 from bench.reports.fedsheafhn import FedSheafHN
 from bench.studies.cells import Cell, Cells, Selection
@@ -51,7 +52,9 @@ def filled() -> MemoryStore:
 
 def score(database: MemoryStore, selection: Selection = CORA) -> Document:
     study, results = ToyStudy(), Results(database, {})
-    found = reproduction(study, main_tables(study, results, selection), selection)
+    found = reproduction(
+        Findings(study, main_tables(study, results, selection), None, selection == Selection())
+    )
     assert found is not None
     return found
 
@@ -154,22 +157,6 @@ def test_only_comparable_methods_have_an_order(cora: MemoryStore) -> None:
     assert here["methods"] == 4  # without fedprox, fedper and pfedhn
 
 
-def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
-    database = filled()
-    for seed in (0, 1):  # a second setting of one cell, with fewer runs: not the usual one
-        database.add("local", seed, [20], hyper={"rate": 0.5})
-    study, results = ToyStudy(), Results(database, {})
-    found = judged_cells(main_tables(study, results, Selection()))
-    (local,) = [
-        cell
-        for value, cell in found.items()
-        if (value.paper, value.table, cell.column, cell.method) == ("toy", "Table 1", CORA_10, "local")
-    ]
-    assert local.verdict == "reproduced"
-    assert {cell.rule for cell in found.values()} == {"best_val"}
-    assert set(found) == {value for paper in study.papers for value in published(paper, study.published)}
-
-
 def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     """Local, 71.26 ± 0.29 of five runs: far below on drawn clients, just so on the paper's own."""
     database = MemoryStore()
@@ -189,7 +176,7 @@ def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     assert again["fedsheafhn_final"].verdict == "reproduced"
     assert (drawn["fedsheafhn_final"].column, drawn["fedsheafhn_final"].verdict) == (CORA_10, "below")
     study, results = FedSheafHN(), Results(database, {})
-    found = reproduction(study, _with_published(results), CORA)
+    found = reproduction(Findings(study, _with_published(results), None, is_whole=False))
     assert found is not None
     (table,) = (view for view in found.printed if view.name == "clients")
     counts = {
@@ -216,7 +203,7 @@ def _local_10(database: MemoryStore, drawn: bool = False) -> dict[str, Cell]:
 
 def test_a_whole_report_counts_what_no_table_shows(cora: MemoryStore) -> None:
     study, results = FedSheafHN(), Results(cora, {})
-    found = reproduction(study, main_tables(study, results), Selection())
+    found = reproduction(Findings(study, main_tables(study, results), None))
     assert found is not None
     whole = column(found, PAPER)
     accuracies = sum(value.metric == "accuracy" for value in published("fedsheafhn_final"))
@@ -252,7 +239,7 @@ def test_one_published_cell_has_no_score() -> None:
     database.add("local", 0, [70])
     one = Selection(datasets=frozenset({"citeseer"}), clients=frozenset({10}), methods=frozenset({"fedprox"}))
     study, results = FedSheafHN(), Results(database, {})
-    assert reproduction(study, main_tables(study, results, one), one) is None
+    assert reproduction(Findings(study, main_tables(study, results, one), None, is_whole=False)) is None
 
 
 def test_the_caption_says_what_was_counted(cora: MemoryStore) -> None:

@@ -11,7 +11,7 @@ from study_cells import cells_in, plan_of
 from bench.errors import RequestError
 from bench.grids import expand, load_grid
 from bench.report.captions import caption, fine_print
-from bench.report.reproduction import judged_cells
+from bench.report.findings import judged_cells
 from bench.reports.fedaghn import FedAGHN
 from bench.reports.fedaghn.measures import shares, stage_round
 from bench.store.bundle import SHIPPED, Bundle, write_bundle

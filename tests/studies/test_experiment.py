@@ -14,8 +14,8 @@ from bench.errors import RequestError
 from bench.grids import expand, load_grid, plan
 from bench.report import tables
 from bench.report.captions import Document, notes
+from bench.report.findings import judged_cells
 from bench.report.report import build
-from bench.report.reproduction import judged_cells
 from bench.report.request import Request
 from bench.reports.fedhgn import FedHGN
 from bench.reports.fedsheafhn import FedSheafHN

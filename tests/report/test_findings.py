@@ -1,4 +1,4 @@
-"""What a study comes to, in sentences."""
+"""What a study comes to: by which cell a value is judged, and the sentences."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -9,11 +9,15 @@ from stored_runs import MemoryStore
 from study_cells import main_tables
 from toy_study import ToyStudy
 
-from bench.report.parts import sentences
+from bench.report.findings import Findings, judged_cells, published_sentence
 from bench.report.printout import Score
 from bench.studies.cells import Selection
+from bench.studies.published import published
 from bench.studies.ranking import Ranking, rank
 from bench.studies.results import Results
+from bench.studies.settings import Column
+
+CORA_10 = Column("cora", "non-overlapping", 10)
 
 TITLES = ["FedSheafHN", "FED-PUB", "FedAvg", "Local", "FedPer", "Flow"]
 
@@ -34,7 +38,7 @@ def first_sentence(leaders: int, tested: bool = True) -> str:
     ranking = SimpleNamespace(
         table=table, tasks=[None] * 9, study=ToyStudy(), baseline_title="Local", leaders={"cora": "flow"}
     )
-    (sentence,) = sentences(cast(Ranking, ranking), [])
+    (sentence,) = Findings(ToyStudy(), [], cast(Ranking, ranking)).headline
     return sentence
 
 
@@ -75,7 +79,7 @@ def test_another_leader_on_another_data_set_is_named(citeseer: int, named: set[s
     study, results = ToyStudy(), Results(database, {})
     ranking = rank(study, main_tables(study, results, Selection()), Selection())
     assert ranking is not None
-    sentence = " ".join(sentences(ranking, []))
+    sentence = Findings(study, [], ranking).leaders
     assert {text for text in ("FedAvg on", "Local on", "Flow on") if text in sentence} == named
     # Ranks of Cora's two tasks: Local 2 and 1, Flow 1 and 3.
     assert ranking.leaders["cora"] == "local"
@@ -105,4 +109,22 @@ def test_published_values_are_counted_in_one_sentence(
     """The papers of a study are counted together."""
     pairs = tuple(counts.items())
     papers = [Score("first", pairs[:-1], published - 1), Score("second", pairs[-1:], 1)]
-    assert sentences(None, papers)[1] == sentence
+    assert published_sentence(papers) == sentence
+
+
+def test_every_published_value_is_judged_once_by_the_usual_setting() -> None:
+    database = MemoryStore()
+    for seed in (0, 1, 2):
+        database.add("local", seed, [71, 71 + seed % 2])  # 71.17
+    for seed in (0, 1):  # a second setting of one cell, with fewer runs: not the usual one
+        database.add("local", seed, [20], hyper={"rate": 0.5})
+    study, results = ToyStudy(), Results(database, {})
+    found = judged_cells(main_tables(study, results, Selection()))
+    (local,) = [
+        cell
+        for value, cell in found.items()
+        if (value.paper, value.table, cell.column, cell.method) == ("toy", "Table 1", CORA_10, "local")
+    ]
+    assert local.verdict == "reproduced"
+    assert {cell.rule for cell in found.values()} == {"best_val"}
+    assert set(found) == {value for paper in study.papers for value in published(paper, study.published)}
