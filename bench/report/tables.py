@@ -37,8 +37,10 @@ DETAILED = 4
 TERMINAL = 80
 """Columns of a terminal."""
 
-Head = tuple[Column, Point, Measure]
-"""A column of a table: a federation, a point of the experiment's axis and what is measured there."""
+Head = tuple[Column, Point | None, Measure]
+"""A column of a table: a federation, a point of the experiment's axis, where not every point has a row of its
+own, and what is measured there.
+"""
 
 
 def places(values: Mapping[Name, float]) -> dict[Name, int]:
@@ -94,40 +96,32 @@ def _side_note(cell: Cell) -> SideNote | None:
     return SideNote(published, difference, cell.verdict, interval, hint)
 
 
-def _table(
-    cells: Cells, name: str, title: str, heads: Sequence[Head], comparison: Comparison, by_point: bool
-) -> Table:
+def _table(cells: Cells, name: str, title: str, columns: Iterable[Column], comparison: Comparison) -> Table:
     """Lines by columns, points and measures; lines of which nothing was run or published are left out.
 
-    ``by_point`` gives every point of a line a row of its own; what the points are stands over them.
+    Where points and measures are several, every point of a line has a row of its own; what the points are
+    stands over them.
     """
-    entries: dict[tuple[Line, Head], Entry] = {}
+    points, measures = cells.experiment.points, cells.primary_measures
+    by_point = len(points) > 1 and len(measures) > 1
+    entries: dict[tuple[tuple[Line, Point | None], Head], Entry] = {}
     lines_with_content: set[Line] = set()
-    for head in heads:
-        column, point, measure = head
+    for column, point, measure in product(columns, points, measures):
         column_cells = {
             line: cell
             for line in cells.lines
             if (cell := cells.at(column, line, point, measure, comparison)) is not None
         }
         lines = {line for line, cell in column_cells.items() if cell.group or cell.target}
-        if lines:
-            entries.update({(line, head): entry for line, entry in _entries(column_cells).items()})
+        row_point, head_point = (point, None) if by_point else (None, point)
+        for line, entry in _entries(column_cells).items() if lines else ():
+            entries[(line, row_point), (column, head_point, measure)] = entry
         lines_with_content |= lines
     shown_lines = [line for line in cells.lines if line in lines_with_content]
-    points = list(dict.fromkeys(point for _, point, _ in heads))
-    filled_heads = [head for head in heads if any((line, head) in entries for line in shown_lines)]
-    head_columns = list(
-        dict.fromkeys(
-            (column, None if by_point else point, measure) for column, point, measure in filled_heads
-        )
-    )
+    heads = list(dict.fromkeys(head for _, head in entries))
     rows: list[Row] = []
     for line, row_point in product(shown_lines, points if by_point else [None]):
-        row = tuple(
-            entries.get((line, (column, row_point or point or points[0], measure)), NOWHERE)
-            for column, point, measure in head_columns
-        )
+        row = tuple(entries.get(((line, row_point), head), NOWHERE) for head in heads)
         if any(entry is not NOWHERE for entry in row):
             title_of = cells.study.line_title(line)
             rows.append((f"{title_of}, {row_point.label}" if row_point else title_of, row))
@@ -136,7 +130,7 @@ def _table(
         name,
         title,
         f"{stub}, {cells.experiment.axis}" if by_point and cells.experiment.axis else stub,
-        *_headings(cells, head_columns),
+        *_headings(cells, heads),
         tuple(rows),
         frozenset(cells.study.line_title(line) for line in shown_lines if _is_reference(cells, line)),
         len(points) if by_point else 0,
@@ -150,44 +144,33 @@ def _is_reference(cells: Cells, line: Line) -> bool:
     )
 
 
-def _headings(
-    cells: Cells, head_columns: Sequence[tuple[Column, Point | None, Measure]]
-) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
+def _headings(cells: Cells, heads: Sequence[Head]) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...]]:
     """Groups of columns and the columns' names: federations under data sets, or points and measures under
     federations where those are several.
     """
     study = cells.study
     is_varied = [
-        len(cells.experiment.points) > 1 and any(point for _, point, _ in head_columns),
-        len({part[2] for part in head_columns}) > 1,
+        len(cells.experiment.points) > 1 and any(point for _, point, _ in heads),
+        len({part[2] for part in heads}) > 1,
     ]
     if any(is_varied):
-        groups = groupby(head_columns, lambda part: study.column_title(part[0]))
+        groups = groupby(heads, lambda part: study.column_title(part[0]))
         names = [
             " ".join(filter(None, (point.label if point else "", measure.title if is_varied[1] else "")))
-            for _, point, measure in head_columns
+            for _, point, measure in heads
         ]
     else:
-        groups = groupby(head_columns, lambda part: study.title_of(part[0].dataset))
-        names = [place_of(cells, column) for column, _, _ in head_columns]
+        groups = groupby(heads, lambda part: study.title_of(part[0].dataset))
+        names = [place_of(cells, column) for column, _, _ in heads]
     return tuple((heading, len(list(part))) for heading, part in groups), tuple(names)
-
-
-def _heads(cells: Cells, columns: Iterable[Column]) -> list[Head]:
-    return list(product(columns, cells.experiment.points, cells.primary_measures))
-
-
-def _is_apart(cells: Cells) -> bool:
-    """Whether points stand below each other: where there are several of them and several measures."""
-    return len(cells.experiment.points) > 1 and len(cells.primary_measures) > 1
 
 
 def views(cells: Cells) -> tuple[Table, ...]:
     """What was run beside the first published table."""
-    comparison, by_point = cells.experiment.comparisons[0], _is_apart(cells)
+    comparison = cells.experiment.comparisons[0]
     target_names = ", ".join(target.label or target.table for target in comparison.targets)
     title = f"Measured beside {target_names}" if target_names else "Measured"
-    table = _table(cells, "measured", title, _heads(cells, cells.run_columns), comparison, by_point)
+    table = _table(cells, "measured", title, cells.run_columns, comparison)
     return (table,) if table.rows else ()
 
 
@@ -203,23 +186,14 @@ def details(cells: Cells) -> tuple[Table, ...]:
         ]
         name = comparison.label.lower().replace(" ", "_")
         title = f"Measured beside {comparison.label}"
-        tables.append(_table(cells, name, title, _heads(cells, columns), comparison, _is_apart(cells)))
+        tables.append(_table(cells, name, title, columns, comparison))
     published_columns = {
         cell.column for cell in cells.own_cells if cell.target and cell.comparison is first_comparison
     }
     idle_columns = [
         column for column in cells.columns if column in published_columns and column not in cells.run_columns
     ]
-    tables.append(
-        _table(
-            cells,
-            "not_run",
-            "Published, and not run yet",
-            _heads(cells, idle_columns),
-            first_comparison,
-            _is_apart(cells),
-        )
-    )
+    tables.append(_table(cells, "not_run", "Published, and not run yet", idle_columns, first_comparison))
     tables.append(every_number(cells))
     return tuple(table for table in tables if table.rows)
 
