@@ -1,4 +1,4 @@
-"""How a verdict looks: its colour, its symbol and its class in the style sheet, one table for everything."""
+"""How a verdict looks: class in the style sheet, symbol, colour in a terminal; one table for everything."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class GradeLook:
-    """``colour`` on white (hex), ``fill`` behind it, ``symbol`` beside the word, ``mark`` in plain ASCII."""
+    """``css`` is the class whose colours ``assets/site.css`` has, ``symbol`` stands beside the word, ``mark``
+    is that in plain ASCII, ``terminal`` one of a terminal's own colours, legible on its own ground.
+    """
 
     css: str
-    colour: str
-    fill: str
     symbol: str
     mark: str
+    terminal: str = ""
 
 
 GRADES = {
-    "reproduced": GradeLook("grade-reproduced", "#00694f", "#dcf1e8", "●", "="),
-    "compatible": GradeLook("grade-compatible", "#225f9c", "#e0ecf8", "◐", "~"),
-    "uninformative": GradeLook("grade-uninformative", "#735700", "#f8eecd", "○", "o"),
-    "above": GradeLook("grade-above", "#74409a", "#f0e5f8", "▲", "^"),
-    "below": GradeLook("grade-below", "#a33a0c", "#fbe5da", "▼", "v"),
-    "not comparable": GradeLook("grade-none", "#55606c", "#eceae5", "≠", "x"),
+    "reproduced": GradeLook("grade-reproduced", "●", "=", "green"),
+    "compatible": GradeLook("grade-compatible", "◐", "~", "blue"),
+    "uninformative": GradeLook("grade-uninformative", "○", "o", "yellow"),
+    "above": GradeLook("grade-above", "▲", "^", "magenta"),
+    "below": GradeLook("grade-below", "▼", "v", "red"),
+    "not comparable": GradeLook("grade-none", "≠", "x", "bright_black"),
 }
-"""The grades of a measured cell beside a published value, best first; colours as in ``assets/site.css``."""
+"""The grades of a measured cell beside a published value, best first."""
 
 ANSWERS = {
     "holds": GRADES["reproduced"],
@@ -33,7 +34,7 @@ ANSWERS = {
 }
 """The answers that runs give to a claim, in the looks of the grades that they are like."""
 
-NO_GRADE = GradeLook("grade-none", "#55606c", "#eceae5", "–", "-")
+NO_GRADE = GradeLook("grade-none", "–", "-")
 """The look of a state, such as not run or failed, and of a cell without a published value."""
 
 

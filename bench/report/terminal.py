@@ -21,16 +21,6 @@ LISTED = 3
 BAR = 40
 """Characters of a bar of verdicts."""
 
-COLOURS = {
-    "reproduced": "green",
-    "compatible": "blue",
-    "uninformative": "yellow",
-    "above": "magenta",
-    "below": "red",
-    "not comparable": "bright_black",
-}
-"""A terminal's own colours, legible on its own ground."""
-
 
 def rich_table(table: Table) -> RichTable:
     """A table for rich; columns keep on one line where the terminal is wide enough."""
@@ -54,8 +44,8 @@ def rich_table(table: Table) -> RichTable:
 def _markup(entry: Entry) -> str:
     text = escape(entry.text)
     markup = {1: f"[bold]{text}[/]", 2: f"[underline]{text}[/]"}.get(entry.place, text)
-    colour = COLOURS.get(entry.text)
-    return f"[{colour}]{markup}[/]" if colour else markup
+    look = GRADES.get(entry.text)
+    return f"[{look.terminal}]{markup}[/]" if look else markup
 
 
 def show(document: PrintedDocument, console: Console) -> None:
@@ -101,14 +91,14 @@ def _bar(score: Score) -> Text:
         end = min(round(BAR * count_so_far / max(score.published, 1)), BAR - len(score.counts) + place)
         width = max(end - width_so_far, 1)
         width_so_far += width
-        bar.append("█" * width, COLOURS.get(name, ""))
+        bar.append("█" * width, grade_look(name).terminal)
     bar.append("░" * max(BAR - width_so_far, 0), "dim")
     return bar.append(f" {score.title}: {score.measured} of {score.published}", "default")
 
 
 def _counts(score: Score) -> Text:
     parts = [
-        Text(f"{grade_look(name).symbol} {count} {name}", COLOURS.get(name, ""))
+        Text(f"{grade_look(name).symbol} {count} {name}", grade_look(name).terminal)
         for name, count in score.counts
     ]
     return Text("  ").join(parts) if parts else Text("none measured under its protocol", "dim")
