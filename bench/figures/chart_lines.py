@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -43,9 +43,9 @@ class LineRuns(NamedTuple):
         """The line's method."""
         return self.cell.method
 
-    def mark(self, keys: Iterable[str] = ()) -> Mark:
+    def mark(self, keys: Container[Line] = ()) -> Mark:
         """How the line is drawn; its name stands in every drawing if it is among ``keys``."""
-        return replace(self.plain, key=self.plain.method in keys)
+        return replace(self.plain, key=self.cell.line in keys)
 
     def rows(self, **values: Any) -> pd.DataFrame:
         """Rows of a panel's frame: where the line is measured, and these values."""
@@ -78,7 +78,7 @@ def panels_of(
     panels = []
     for column in cells.columns:
         lines = [line for line in lines_with_numbers(cells, column) if is_shown(line)]
-        keys = key_lines(cells.study, lines)
+        keys = key_lines(cells.study, {line.cell.line: line.measured.mean for line in lines})
         parts = [(line_rows, line.mark(keys)) for line in lines if (line_rows := rows(line)) is not None]
         panels.append(panel_of(parts, kind, cells.study.column_title(column), **options))
     return [panel for panel in panels if panel is not None]
@@ -120,17 +120,13 @@ def curves_by_round(reading: CellReading) -> tuple[NDArray[np.float64], NDArray[
     return np.arange(1, curves.shape[1] + 1) / per_round, curves
 
 
-def key_lines(study: Study, lines: Sequence[LineRuns]) -> frozenset[str]:
-    """The names of the lines that matter among some: the best of all that compete, of those of the method
+def key_lines(study: Study, means: Mapping[Line, float]) -> frozenset[Line]:
+    """The lines that matter among some, by their means: the best of all that compete, of those of the method
     that the study proposes, and of those of its baseline.
     """
-    competitors = [line for line in lines if line.competes and line.cell.line.ranked]
-    own_lines = ([line for line in lines if line.method == name] for name in (study.proposed, study.baseline))
-    return frozenset(
-        max(group, key=lambda line: line.measured.mean).plain.method
-        for group in (competitors, *own_lines)
-        if group
-    )
+    competitors = [line for line in means if line.ranked and line.method not in study.references]
+    own_lines = ([line for line in means if line.method == name] for name in (study.proposed, study.baseline))
+    return frozenset(max(group, key=means.__getitem__) for group in (competitors, *own_lines) if group)
 
 
 def marks_of(cells: Cells) -> dict[Line, Mark]:

@@ -62,7 +62,7 @@ def _curves(cells: Cells, axis: str, values: CurveOfLine, up_label: str = ACCURA
         has_peers = any(replace(peer, clients=1) == column != peer for peer in cells.columns)
         if has_peers and not any(line.cell.line.ranked for line in lines):
             continue
-        keys = key_lines(cells.study, lines)
+        keys = key_lines(cells.study, {line.cell.line: line.measured.mean for line in lines})
         curves = [(line, curve) for line in lines if (curve := values(line))]
         end = max((x[-1] for _, (x, _) in curves), default=0)
         if column != whole and curves:
@@ -218,17 +218,14 @@ def _published_rows(
 def points(cells: Cells) -> list[Figure]:
     """Every measure along the experiment's points, a figure each."""
     study = cells.study
-    methods = {mark.method: line.method for line, mark in marks_of(cells).items()}
+    lines = {mark.method: line for line, mark in marks_of(cells).items()}
     figures: list[Figure] = []
 
     def with_keys(panel: Curves) -> Curves:
-        # Named are the best of all lines, and the best of those of the proposed method and of the baseline.
         means = panel.data.groupby("method", sort=False)["mean"].mean()
-        order = list(means.sort_values(ascending=False, kind="stable").index)
-        keys = [name for name in order if methods[name] not in study.references][:1]
-        for method in (study.proposed, study.baseline):
-            keys += [name for name in order if methods[name] == method][:1]
-        return replace(panel, marks=tuple(replace(mark, key=mark.method in keys) for mark in panel.marks))
+        keys = key_lines(study, {lines[str(name)]: mean for name, mean in means.items()})
+        marks = (replace(mark, key=lines[mark.method] in keys) for mark in panel.marks)
+        return replace(panel, marks=tuple(marks))
 
     for measure in cells.measures:
         column_panels = [_along(cells, column, measure) for column in cells.columns]
