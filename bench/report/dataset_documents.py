@@ -16,8 +16,7 @@ from scipy.special import stdtrit
 
 from bench.report.captions import Document
 from bench.report.table import listing
-from bench.studies.dataset_tables import SHARES, Statistic
-from bench.studies.published import Published, published
+from bench.studies.dataset_tables import SHARES, Statistic, published_rows
 from bench.studies.study import Study
 from bench.studies.verdicts import LEVEL, STATES
 
@@ -54,21 +53,13 @@ def shipped_statistics() -> tuple[Statistic, ...]:
     return tuple(Statistic(**row) for row in rows)
 
 
-def _targets(study: Study) -> list[Published]:
-    """The published statistics of the study's papers."""
-    return [
-        value
-        for paper in study.papers
-        for value in published(paper, study.published)
-        if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
-    ]
-
-
 def dataset_document(study: Study) -> Document | None:
     """The document of a study that describes its data sets; None of one whose papers print no statistics."""
     description = study.data_table
-    targets = _targets(study) if description else []
-    if description is None or not targets:
+    if description is None:
+        return None
+    targets = [row for paper in study.papers for row in published_rows(paper, study.published)]
+    if not targets:
         return None
     statistics: dict[tuple[str, str, int, str], Statistic] = {}
     for row in shipped_statistics():
@@ -76,18 +67,17 @@ def dataset_document(study: Study) -> Document | None:
             name = description.names.get(row.dataset, row.dataset)
             statistics.setdefault((name, row.scenario, row.clients, row.quantity), row)
     records, views = [], []
-    for (paper, table), values in groupby(targets, lambda value: (value.paper, value.table)):
+    for (paper, table), values in groupby(targets, lambda row: (row[0].paper, row[0].table)):
         rows = []
-        for value in values:
-            assert value.mean is not None
+        for value, mean in values:
             match = statistics.get((value.dataset, value.scenario, value.clients or 1, value.metric))
-            verdict = judge_statistic(match, value.mean, description.partitions)
+            verdict = judge_statistic(match, mean, description.partitions)
             our_value = match.measured if match else None
             place = "whole" if value.clients is None else f"{value.scenario} {value.clients}"
-            difference = None if our_value is None or not value.mean else 100 * (our_value / value.mean - 1)
+            difference = None if our_value is None or not mean else 100 * (our_value / mean - 1)
             texts = {
                 "Measured": "-" if our_value is None else _text(our_value, value.metric),
-                "Published": _text(value.mean, value.metric),
+                "Published": _text(mean, value.metric),
                 "Difference": "-" if difference is None else f"{difference:+.1f} %",
                 "Verdict": verdict,
             }
@@ -103,7 +93,7 @@ def dataset_document(study: Study) -> Document | None:
                     "quantity": value.metric,
                     "measured": our_value,
                     "deviation": match.deviation if match else None,
-                    "published": value.mean,
+                    "published": mean,
                     "verdict": verdict,
                 }
             )

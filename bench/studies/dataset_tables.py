@@ -7,32 +7,26 @@ A study describes its table by a ``DataTable``; published values are the rows ``
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
-import numpy as np
-
 from bench import paths
-from bench.data import FAMILIES, Data, Family, Graph, Hypergraph, Images
+from bench.data import Data, Family, Graph, Images
 from bench.dataset import DATASETS
 from bench.errors import NoDataError
-from bench.federation import scenarios
 from bench.federation.build import federate
 from bench.federation.identity import data_checksum, features_checksum
 from bench.federation.prepared import Prepared, prepare
 from bench.federation.statistics import (
-    border_hyperedges,
     clustering,
-    cross_client_edges,
     graph_statistics,
-    holders,
     image_statistics,
 )
 from bench.sources import Sources
-from bench.studies.published import published
+from bench.studies.published import Published, published
 
 Setting = tuple[str, int]
 """Scenario and number of clients."""
@@ -43,11 +37,11 @@ WHOLE: Setting = ("global", 1)
 SHARES = ("clustering", "heterogeneity", "training_ratio")
 """Quantities that are no counts."""
 
-GRAPH_QUANTITIES = ("classes", "nodes", "edges", "clustering", "heterogeneity")
-"""What ``ClientMeans`` states of a graph, and of the clients of a setting."""
-
-IMAGE_QUANTITIES = ("images", "fewest", "most", "classes", "heterogeneity")
-"""What ``ImageClients`` states of a data set."""
+QUANTITIES: Mapping[Family, tuple[str, ...]] = {
+    "graph": ("classes", "nodes", "edges", "clustering", "heterogeneity"),
+    "images": ("images", "fewest", "most", "classes", "heterogeneity"),
+}
+"""What ``ClientMeans`` states of data of a family, whole and of the clients of a setting."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +110,18 @@ class DatasetTable:
 
 
 @runtime_checkable
-class CleanedOnLoading(Protocol):
-    """A data set that can tell which hyperedges there were before cleaning."""
-
-    def raw_hyperedges(self, sources: Sources) -> Sized:
-        """The hyperedges as the raw files list them."""
-
-
-@runtime_checkable
 class ReadWithoutFeatures(Protocol):
     """A graph whose labels and edges may be at hand where its features are not."""
 
     def structure(self, sources: Sources) -> Graph:
         """The graph with features of no width."""
+
+
+def published_rows(paper: str, folder: Path) -> Iterator[tuple[Published, float]]:
+    """The statistics of data sets that a paper prints, by its file in a folder, each with its number."""
+    for value in published(paper, folder):
+        if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None:
+            yield value, value.mean
 
 
 @cache
@@ -137,9 +130,8 @@ def published_statistics(paper: str, folder: Path) -> dict[tuple[str, str, int, 
     folder.
     """
     return {
-        (value.dataset, value.scenario, value.clients or 1, value.metric): value.mean
-        for value in published(paper, folder)
-        if value.study in ("dataset_stats", "hyperedge_stats") and value.mean is not None
+        (row.dataset, row.scenario, row.clients or 1, row.metric): mean
+        for row, mean in published_rows(paper, folder)
     }
 
 
@@ -188,143 +180,58 @@ class DataTable(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ClientMeans(DataTable):
-    """Graphs, whole and in ``settings``, with their data set's own partition seed and split.
+    """Data of a ``family``, graphs or images, whole and in ``settings``, with their data set's own partition
+    seed and split; without settings, in all of its scenarios with so many ``clients``.
 
-    Counts and coefficients are means over clients, ``heterogeneity`` is a median over pairs; ``edges``
-    are counted in both directions.
+    Counts and coefficients are means over clients, ``heterogeneity`` is a median over pairs, ``fewest`` and
+    ``most`` are images of one client; ``edges`` are counted in both directions.
     """
 
-    settings: tuple[Setting, ...]
+    settings: tuple[Setting, ...] = ()
+    clients: int = 0
+    family: Family = "graph"
 
     def at(self, scenario: str | None, clients: int | None) -> Self:
-        """The paper's settings with this scenario or this number of clients in place of theirs."""
+        """The settings with this scenario or this number of clients in place of theirs."""
         settings = [(scenario or name, clients or count) for name, count in self.settings]
-        return replace(self, settings=tuple(dict.fromkeys(settings)))
+        if scenario and not settings:
+            settings = [(scenario, clients or self.clients)]
+        unique_settings = tuple(dict.fromkeys(settings))
+        return replace(self, settings=unique_settings, clients=clients or self.clients)
 
     def applies(self, data: Data) -> bool:
-        """Graphs without hyperedges."""
+        """All images, or graphs without hyperedges."""
+        if self.family == "images":
+            return isinstance(data, Images)
         return isinstance(data, Graph) and data.hyperedges is None
 
     def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
-        """The whole graph, then the settings."""
-        kind, graph = prepared_data.dataset, prepared_data.data
-        assert isinstance(graph, Graph)
-        nodes = len(graph.labels)
-        values_by_setting: dict[Setting, dict[str, float | None]] = {
-            WHOLE: {
-                "classes": float(graph.classes),
-                "nodes": float(nodes),
-                "edges": float(graph.edges.shape[1]),
-                "clustering": clustering(graph.edges, nodes),
-            }
-        }
-        for scenario, clients in self.settings:
+        """All of the data set that is here, then the settings."""
+        kind, data = prepared_data.dataset, prepared_data.data
+        values_by_setting: dict[Setting, Mapping[str, float | None]] = {WHOLE: _whole_counts(prepared_data)}
+        statistics_of = graph_statistics if isinstance(data, Graph) else image_statistics
+        for scenario, clients in self.settings or [(name, self.clients) for name in kind.scenarios]:
             federation = federate(
                 prepared_data, scenario, clients, kind.protocol.partition_seed, kind.protocol.split
             )
-            values_by_setting[scenario, clients] = graph_statistics(federation)
+            values_by_setting[scenario, clients] = statistics_of(federation)
         for setting, values in values_by_setting.items():
-            for quantity in GRAPH_QUANTITIES:
+            for quantity in QUANTITIES[self.family]:
                 yield self.statistic(kind.name, setting, quantity, values.get(quantity))
 
 
-@dataclass(frozen=True, eq=False)
-class PartitionCounts(DataTable):
-    """Data with hyperedges, whole and shared out by ``scenario`` to numbers of ``clients`` by family.
-
-    ``edges`` are counted once, ``hyperedges`` as listed (before cleaning where there is any), border
-    hyperedges and cross-client edges over all clients: their mean and standard deviation over partition
-    seeds ``0 .. partitions - 1``. ``notes`` by family go below the table.
-    """
-
-    scenario: str
-    clients: Mapping[Family, tuple[int, ...]]
-    notes: Mapping[Family, str] = field(default_factory=dict)
-
-    def at(self, scenario: str | None, clients: int | None) -> Self:
-        """With this scenario, and this number of clients for every family."""
-        counts = self.clients if clients is None else dict.fromkeys(FAMILIES, (clients,))
-        return replace(self, scenario=scenario or self.scenario, clients=counts)
-
-    def applies(self, data: Data) -> bool:
-        """Hypergraphs, and graphs that have hyperedges."""
-        return isinstance(data, Graph | Hypergraph) and data.hyperedges is not None
-
-    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
-        """The whole data set, then the counts that hang on the partition, by number of clients."""
-        kind, data = prepared_data.dataset, prepared_data.data
-        assert isinstance(data, Graph | Hypergraph)
-        assert data.hyperedges is not None
-        for quantity, value in self._whole_counts(prepared_data, sources).items():
-            yield self.statistic(kind.name, WHOLE, quantity, float(value))
-        for clients in self.clients.get(kind.family, ()):
-            counts: dict[str, list[int]] = {}
-            for seed in range(self.partitions):
-                ids = scenarios.parse(self.scenario).draw(data, clients, seed, kind.protocol.split).ids
-                holder = holders(ids, len(data.labels))
-                counts.setdefault("border_hyperedges", []).append(border_hyperedges(data.hyperedges, holder))
-                if isinstance(data, Graph):
-                    crossing = cross_client_edges(data.edges, holder)
-                    counts.setdefault("cross_client_edges", []).append(crossing)
-            for quantity, values in counts.items():
-                mean, deviation = float(np.mean(values)), float(np.std(values, ddof=1))
-                yield self.statistic(kind.name, (self.scenario, clients), quantity, mean, deviation)
-
-    def _whole_counts(self, prepared_data: Prepared, sources: Sources) -> dict[str, float]:
-        kind, data = prepared_data.dataset(), prepared_data.data
-        assert isinstance(data, Graph | Hypergraph)
-        assert data.hyperedges is not None
-        counts: dict[str, float] = {"nodes": len(data.labels)}
-        if isinstance(data, Graph):
-            counts["edges"] = data.edges.shape[1] // 2
-        if isinstance(kind, CleanedOnLoading):
-            counts["hyperedges"] = len(kind.raw_hyperedges(sources))
-            counts["cleaned_hyperedges"] = len(data.hyperedges)
-        else:
-            counts["hyperedges"] = len(data.hyperedges)
-        counts["classes"] = data.classes
-        counts["features"] = data.features.shape[1]
-        counts["training_ratio"] = kind.protocol.split[0] / 100
-        return counts
-
-    def remarks(self, family: Family) -> Sequence[str]:
-        """How counts were averaged, and the family's own remark."""
-        average_remark = f"Counts with std: over {self.partitions} partitions (ddof 1); the paper prints one."
-        return average_remark, *filter(None, [self.notes.get(family)])
-
-
-@dataclass(frozen=True, eq=False)
-class ImageClients(DataTable):
-    """Images, whole and shared out to so many ``clients`` in ``scenarios``; empty: all of the data set.
-
-    Of clients, ``images`` and ``classes`` are means over them, beside the ``fewest`` and ``most`` images of
-    one, and ``heterogeneity`` is a median over pairs. Papers of images print no such numbers.
-    """
-
-    clients: int
-    scenarios: tuple[str, ...] = ()
-
-    def at(self, scenario: str | None, clients: int | None) -> Self:
-        """In this scenario alone, with this number of clients."""
-        scenarios = self.scenarios if scenario is None else (scenario,)
-        return replace(self, scenarios=scenarios, clients=clients or self.clients)
-
-    def applies(self, data: Data) -> bool:
-        """All images."""
-        return isinstance(data, Images)
-
-    def statistics(self, prepared_data: Prepared, sources: Sources) -> Iterator[Statistic]:
-        """The images that are here, then the scenarios."""
-        kind = prepared_data.dataset
-        whole_counts = {"images": float(prepared_data.items), "classes": float(prepared_data.data.classes)}
-        for quantity in IMAGE_QUANTITIES:
-            yield self.statistic(kind.name, WHOLE, quantity, whole_counts.get(quantity))
-        for scenario in self.scenarios or kind.scenarios:
-            federation = federate(
-                prepared_data, scenario, self.clients, kind.protocol.partition_seed, kind.protocol.split
-            )
-            for quantity, value in image_statistics(federation).items():
-                yield self.statistic(kind.name, (scenario, self.clients), quantity, value)
+def _whole_counts(prepared_data: Prepared) -> dict[str, float | None]:
+    """What is known of a graph or of images, shared out to nobody."""
+    data = prepared_data.data
+    if not isinstance(data, Graph):
+        return {"classes": float(data.classes), "images": float(prepared_data.items)}
+    nodes = len(data.labels)
+    return {
+        "classes": float(data.classes),
+        "nodes": float(nodes),
+        "edges": float(data.edges.shape[1]),
+        "clustering": clustering(data.edges, nodes),
+    }
 
 
 def _prepared_data(dataset: str, roots: tuple[Path, ...], sources: Sources) -> Prepared:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 from bench.grids.experiment import Line
-from bench.studies.dataset_tables import ImageClients
+from bench.studies.dataset_tables import ClientMeans
 from bench.studies.experiment_files import read
 from bench.studies.published import Published
 from bench.studies.settings import Column, Reading
@@ -71,7 +71,7 @@ class FedAGHN(Study):
     primary = Reading("trained", "best_val")
     readings = (Reading("trained", "client_best_val"),)
     claims = CLAIMS
-    data_table = ImageClients(PAPER, 20)
+    data_table = ClientMeans(PAPER, clients=20, family="images")
     datasets: ClassVar[Mapping[str, str]] = {
         "cifar10-sample": "cifar10",
         "cifar100-sample": "cifar100",

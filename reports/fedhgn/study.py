@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import Any, ClassVar
 
 from bench.grids.experiment import Line
-from bench.studies.dataset_tables import PartitionCounts
 from bench.studies.experiment import Target
 from bench.studies.experiment_files import read
 from bench.studies.published import Key, Published
@@ -16,6 +15,7 @@ from bench.studies.study import Study
 from bench.studies.verdicts import PublishedRuns
 
 from .claims import CLAIMS
+from .data_tables import PartitionCounts
 from .measures import MEASURES
 
 ONE_CLIENT = 1
