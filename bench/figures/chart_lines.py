@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from bench.figures import style
 from bench.figures.layout import Figure, Mark, Panel
 from bench.grids.experiment import Line
+from bench.grids.grid import PARTITION_SEED
 from bench.statistics.summary import with_intervals
 from bench.studies.cells import Cell, Cells
 from bench.studies.groups import Aggregate, Group
 from bench.studies.measures import CellReading, Measure
-from bench.studies.settings import Column
+from bench.studies.settings import PER_SEED, Column
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, ranges, reading_text
 
@@ -107,6 +108,16 @@ def lines_with_numbers(cells: Cells, column: Column) -> list[LineRuns]:
             is_reference = line.method in cells.study.references
             lines.append(LineRuns(cell, cell.measured, cell.group, mark, not is_reference))
     return lines
+
+
+def by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
+    """Column ``value`` by the client's name: mean over seeds, but apart where each has its partition."""
+    if group.settings.get(PARTITION_SEED) == PER_SEED:
+        # Client 3 of one partition has nothing to do with client 3 of another: keep them apart.
+        pairs = zip(rows["client"], rows["seed"], strict=True)
+        return rows["value"].set_axis([f"{client} of seed {seed}" for client, seed in pairs])
+    means = rows.groupby("client")["value"].mean().sort_index()
+    return means.set_axis([str(client) for client in means.index])
 
 
 def curves_by_round(reading: CellReading) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -21,6 +21,7 @@ from bench.federation.statistics import class_counts
 from bench.figures.chart_lines import (
     LineRuns,
     Parts,
+    by_client,
     figure_of,
     lines_with_numbers,
     marks_of,
@@ -33,27 +34,16 @@ from bench.figures.curve_charts import convergence, epochs, losses, measures, po
 from bench.figures.curves import Curves
 from bench.figures.layout import Figure
 from bench.figures.plots import Boxes, Costs, Dots, Heat, Pairs
-from bench.grids.grid import PARTITION_SEED
 from bench.studies.cells import Cells
 from bench.studies.groups import Group
 from bench.studies.measures import MIXED
 from bench.studies.results import Results
-from bench.studies.settings import PER_SEED, Column
+from bench.studies.settings import Column
 from bench.studies.study import Study
 from bench.studies.wording import AVERAGES, RULES
 
 ROUNDED = 9
 """Decimals of a difference: equal ones stay in the order of clients."""
-
-
-def _by_client(rows: pd.DataFrame, group: Group) -> pd.Series[float]:
-    """Column ``value`` by the client's name: mean over seeds, but apart where each has its partition."""
-    if group.settings.get(PARTITION_SEED) == PER_SEED:
-        # Client 3 of one partition has nothing to do with client 3 of another: keep them apart.
-        pairs = zip(rows["client"], rows["seed"], strict=True)
-        return rows["value"].set_axis([f"{client} of seed {seed}" for client, seed in pairs])
-    means = rows.groupby("client")["value"].mean().sort_index()
-    return means.set_axis([str(client) for client in means.index])
 
 
 def clients(cells: Cells) -> list[Figure]:
@@ -63,7 +53,7 @@ def clients(cells: Cells) -> list[Figure]:
     baseline_names = [mark.method for line, mark in marks_of(cells).items() if line.method == study.baseline]
 
     def rows(line: LineRuns) -> pd.DataFrame:
-        values = 100.0 * _by_client(line.cell.reading.rows, line.group)
+        values = 100.0 * by_client(line.cell.reading.rows, line.group)
         return line.rows(client=list(values.index), value=values.to_numpy())
 
     def with_level(panel: Boxes) -> Boxes:
@@ -96,7 +86,7 @@ def differences(cells: Cells) -> list[Figure]:
         )
         pairs = line_rows.merge(baseline_rows, on=["seed", "client"], suffixes=("", "_alone"))
         pairs = pairs.assign(value=(100.0 * (pairs["value"] - pairs["value_alone"])).round(ROUNDED))
-        values = _by_client(pairs, line.group).sort_values(kind="stable")
+        values = by_client(pairs, line.group).sort_values(kind="stable")
         share = 100.0 * (np.arange(len(values)) + 0.5) / max(len(values), 1)
         frame = line.rows(client=list(values.index), share=share, difference=values.to_numpy())
         return frame if len(frame) else None
@@ -191,9 +181,9 @@ def _costs(cells: Cells, name: str, axis: str, meaning: str, cost: Callable[[Gro
         if len(panel.data) > 1 and panel.data[name].any()
     ]
     caption = (
-        f"Test accuracy against {meaning}: {reading_of(cells.study)}; point: mean accuracy and median "
-        "cost over seeds, bar: 95 % interval of the mean accuracy, of three seeds or more; grey line: Pareto "
-        "front, the best accuracy at no more cost; grey dots: of many methods those without a name."
+        f"Test accuracy against {meaning}: {reading_of(cells.study)}; point: mean accuracy over seeds, bar: "
+        "95 % interval of it, of three seeds or more; grey line: Pareto front, the best accuracy at no more "
+        "cost; grey dots: of many methods those without a name."
     )
     quantity = f"Test accuracy against {axis[0].lower()}{axis[1:]}"
     return figure_of(cells, name, quantity, caption, panels)
@@ -210,20 +200,15 @@ def pareto_front(costs: pd.Series[float], means: pd.Series[float]) -> list[int]:
 
 def megabytes(cells: Cells) -> list[Figure]:
     """Accuracy against what clients and server exchange."""
-    meaning = "the megabytes that a run exchanges in both directions"
-    return _costs(
-        cells,
-        "megabytes",
-        "Megabytes exchanged",
-        meaning,
-        lambda group: float(np.median(group.done["bytes_up"] + group.done["bytes_down"])) / 1e6,
-    )
+    meaning = "the megabytes that a run exchanges in both directions, mean over seeds"
+    return _costs(cells, "megabytes", "Megabytes exchanged", meaning, lambda group: group.megabytes)
 
 
 def seconds(cells: Cells) -> list[Figure]:
     """Accuracy against what a run takes."""
     meaning = (
-        "the seconds that a run takes, evaluation included (machines may be shared, and differ between runs)"
+        "the seconds that a run takes, median over seeds, evaluation included (machines may be shared, and "
+        "differ between runs)"
     )
     return _costs(cells, "seconds", "Seconds", meaning, lambda group: group.seconds)
 

@@ -20,6 +20,7 @@ from bench.report.captions import protocol_of, protocol_text
 from bench.report.findings import Findings
 from bench.report.spread import MEASURES
 from bench.statistics.paired import PairedTest, Scores, side_by_side
+from bench.statistics.summary import drawn_interval
 from bench.studies.cells import DEFAULT, TUNED, Cell, Cells, Selection, groups_of, reading_of_line
 from bench.studies.collect import collect
 from bench.studies.frame import frame
@@ -178,11 +179,12 @@ class StudyBoards:
         """What a row shows beside its place in the frame: ``over`` and ``others`` are the means over seeds of
         ``spread.MEASURES`` and under the study's other readings, ``by_metric`` those under the other metrics
         that all its runs are known by; ``usual`` marks a cell of a paper's main table in its usual settings,
-        ``group`` is its group of ties there. ``heading`` names the table, or the experiment, whose tables may
-        be called like a paper.
+        ``group`` is its group of ties there; ``drawn_low`` and ``drawn_high`` end the mean's interval in
+        pictures. ``heading`` names the table, or the experiment, whose tables may be called like a paper.
         """
         study, group, line = self.study, cell.group, cell.line
         is_usual = cells.experiment.competes and not line.setting
+        low, high = (cell.measured and drawn_interval(cell.measured.values)) or (None, None)
         spread: dict[str, float | None] = {}
         other_means: dict[str, float | None] = {}
         by_metric: dict[Metric, float] = {}
@@ -209,6 +211,8 @@ class StudyBoards:
             "heading": cell.table if cells.experiment.main else cells.experiment.title,
             "settings": cell.setting,
             "usual": is_usual,
+            "drawn_low": low,
+            "drawn_high": high,
             "group": self._groups.get((cell.column, cell.point.label), {}).get(cell.method)
             if is_usual
             else None,

@@ -315,7 +315,7 @@ def _parts(rows: Sequence[Row]) -> list[TaskRows]:
             )
             return usual_ends(values, ends)
 
-        axis = scale(usual(("mean", "published_mean"), "low", "high"), min_width=2.0)
+        axis = scale(usual(("mean", "published_mean"), "drawn_low", "drawn_high"), min_width=2.0)
         gaps = usual(("difference",), "low_difference", "high_difference")
         reach = max([1.0, *map(abs, gaps)])
         parts += [

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from bench.errors import RequestError
 from bench.figures import style
-from bench.figures.chart_lines import curves_by_round
+from bench.figures.chart_lines import by_client, curves_by_round
 from bench.leaderboard.boards import StudyBoards
 from bench.metric_names import ACCURACY
-from bench.statistics.summary import t_interval
+from bench.statistics.summary import drawn_interval
 from bench.studies import frame
 from bench.studies.cells import Cell
 from bench.studies.groups import Aggregate, Group
@@ -123,17 +123,16 @@ def write(boards: StudyBoards, dataset: str, folder: Path, name: str) -> bool:
     tables: dict[str, list[pd.DataFrame]] = {"clients": [], "curves": []}
     for cell, measured, group in _drawn_cells(boards, dataset):
         column = cell.column
-        rows = cell.reading.rows
-        accuracies = 100.0 * rows.groupby("client")["value"].mean()
+        accuracies = 100.0 * by_client(cell.reading.rows, group)
         x, curves = np.zeros(0), np.zeros((0, 0))
         if boards.results.metric == ACCURACY:  # stored curves are accuracies
             x, curves = curves_by_round(cell.reading)
-        low, high = t_interval(measured.values) or (None, None)
+        low, high = drawn_interval(measured.values) or (None, None)
         method = {
             "label": cell.line.title or cell.title,
             **look(cell.method),
             "reference": cell.method in boards.study.references,
-            "clients": [[int(str(client)), round(value, 2)] for client, value in accuracies.items()],
+            "clients": [[client, round(value, 2)] for client, value in accuracies.items()],
             "mean": round(measured.mean, 2),
             "low": None if low is None else round(low, 2),
             "high": None if high is None else round(high, 2),
