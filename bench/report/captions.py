@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import product
+from pathlib import PurePosixPath
 from typing import Any
 
 import pandas as pd
@@ -64,7 +65,8 @@ Protocol = tuple[int, int, str, str]
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Everything about one table of a paper: its views, its caption and notes, its cells and figures.
+    """Everything about one table of a study's paper: its views, its caption and notes, its cells and figures.
+    ``name`` and ``title`` are those that it has in the study.
 
     ``views`` are written everywhere, ``details`` are folded on the page and not in LaTeX, as are the lines
     of ``fine_print``; ``printed`` are the tables of a terminal, none where nothing was run, and ``summary``
@@ -73,6 +75,7 @@ class Document:
     their CSV file; fractions get four decimals there, texts stand as they are.
     """
 
+    study: Study
     name: str
     title: str
     summary: str
@@ -86,6 +89,25 @@ class Document:
     fine_print: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     records: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Its name among those of all studies: ``fedsheafhn_table1``."""
+        return f"{self.study.name}_{self.name}"
+
+    @property
+    def full_title(self) -> str:
+        """Its title among those of all studies."""
+        return f"{self.study.title}: {self.title}"
+
+    @property
+    def folder(self) -> PurePosixPath:
+        """Where its files lie in the report: ``fedsheafhn/table1``."""
+        return PurePosixPath(self.study.name, self.name)
+
+    def stem(self, figure: Figure) -> PurePosixPath:
+        """Where a figure's files lie in the report, whose endings it lacks."""
+        return self.folder / figure.name.removeprefix(f"{self.key}_")
 
 
 def statistic(
@@ -102,8 +124,9 @@ def statistic(
     """The document of a statistic over cells, whose caption and fine print also say how they were run."""
     groups, searches = groups_of(cells), tuple(default_searches)
     return Document(
-        name=f"{study.name}_{name}",
-        title=f"{study.title}: {title}",
+        study,
+        name,
+        title,
         summary=summary,
         caption=(read_as(study, study.primary), *caption, *conditions(study, groups, searches)),
         fine_print=(*fine_print, *origins(study, groups, cells[0].results, searches)),

@@ -99,22 +99,21 @@ def dataset_document(study: Study) -> Document | None:
             )
         name = f"{paper}_{table}".lower().replace(" ", "_")
         views.append(listing(name, f"{study.paper_title(paper)}, {table}", "Statistic", rows))
-    name = f"{study.name}_datasets"
     caption = (
         "Statistics of the data sets as the papers print them. Counts of clients are means over them, "
         "heterogeneity is a median over pairs.",
         "Measured by 'bench data stats --json', from files; what the report reads comes with the suite.",
     )
-    title = f"{study.title}: data sets"
     return Document(
-        name,
-        title,
+        study,
+        "datasets",
+        "data sets",
         "Statistics of the data sets as papers print them beside those measured here.",
         caption,
         tuple(views),
         tuple(views),
         fine_print=(LEGEND,),
-        records={name: pd.DataFrame(records)},
+        records={f"{study.name}_datasets": pd.DataFrame(records)},
     )
 
 

@@ -108,12 +108,9 @@ def save(parts: Sequence[Part], folder: Path) -> None:
     for part in parts:
         neighbours = zip(part.documents, [None, *part.documents], [*part.documents[1:], None], strict=False)
         for document, previous, following in neighbours:
-            images = {
-                figure: _image(folder / f"{part.file(document, figure.name)}.png")
-                for figure in document.figures
-            }
+            images = {figure: _image(folder / f"{document.stem(figure)}.png") for figure in document.figures}
             write(
-                part.folder(document) / INDEX,
+                document.folder / INDEX,
                 "document.html.j2",
                 part=part,
                 document=document,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from bench.report.captions import Document
 from bench.report.printout import Score
@@ -27,16 +26,8 @@ class Part:
     maps: dict[str, Table]
     documents: Sequence[Document]
 
-    def folder(self, document: Document) -> PurePosixPath:
-        """Where a document's files lie in the report: ``fedsheafhn/table1`` for ``fedsheafhn_table1``."""
-        return PurePosixPath(self.study, document.name.removeprefix(f"{self.study}_"))
-
     @property
     def measured_share(self) -> float:
         """The share of its papers' published values that was measured."""
         published = sum(score.published for score in self.scores)
         return sum(score.measured for score in self.scores) / published if published else 0.0
-
-    def file(self, document: Document, name: str) -> PurePosixPath:
-        """Where a file of that name lies, whose ending it lacks."""
-        return self.folder(document) / name.removeprefix(f"{document.name}_")

@@ -87,7 +87,7 @@ def markdown_table(table: Table) -> str:
 def markdown(document: Document, figures: Mapping[Figure, str]) -> str:
     """A document in Markdown with its figures, whose files have these names (without ``.png``)."""
     caption = (*document.caption, *_legend(document.views, "In brackets"))
-    parts = [f"# {escape_markdown(document.title)}", *map(escape_markdown, caption)]
+    parts = [f"# {escape_markdown(document.full_title)}", *map(escape_markdown, caption)]
     for view in document.views:
         parts.append(f"## {escape_markdown(view.title)}")
         parts += [markdown_table(block) for block in view.blocks(WIDTH)]
@@ -146,7 +146,7 @@ def latex(document: Document) -> str:
     for view in document.views:
         blocks = "\n\n\\medskip\n\n".join(map(latex_table, view.blocks(WIDTH)))
         caption = (
-            f"{document.title}. {view.title}.",
+            f"{document.full_title}. {view.title}.",
             *document.caption,
             *_legend([view], "Below numbers"),
         )
@@ -156,7 +156,7 @@ def latex(document: Document) -> str:
                     r"\begin{table*}",
                     r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
                     rf"\caption{{{escape_latex(' '.join(caption))}}}",
-                    rf"\label{{tab:{document.name}_{view.name}}}",
+                    rf"\label{{tab:{document.key}_{view.name}}}",
                     blocks,
                     r"\end{table*}",
                 ]

@@ -200,9 +200,7 @@ def _part(
     gap_sentences = (
         () if by_accuracy else filter(None, [check_kept(results.metric, *results.metric_coverage(columns))])
     )
-    answers = (
-        f"{document.title.partition(': ')[2]}: {document.summary}" for document in claim_documents if document
-    )
+    answers = (f"{document.title}: {document.summary}" for document in claim_documents if document)
     maps = [(cells, tables.verdict_map(cells)) for cells in competing_tables]
     return Part(
         study.name,
@@ -210,7 +208,7 @@ def _part(
         tuple(filter(None, (*findings.headline, findings.leaders, *answers, *gap_sentences))),
         findings.scores,
         ranks,
-        {f"{study.name}_{cells.experiment.name}": table for cells, table in maps if table},
+        {cells.experiment.name: table for cells, table in maps if table},
         [document for document in documents if document],
     )
 
@@ -299,7 +297,7 @@ def _printout(
             len(_run_origins(part.documents)),
             part.sentences,
             part.scores,
-            {document.name: printed_document(document) for document in part.documents},
+            {document.key: printed_document(document) for document in part.documents},
         )
         for part in parts
     }
@@ -314,7 +312,7 @@ def printed_document(document: Document) -> PrintedDocument:
     notes = document.notes if any(cell.group for cell in document.cells) else ()
     lines = sum(len(table.rows) + 4 for table in document.printed) + len(notes)
     is_short = 0 < lines <= ROOM and bool(document.primary_cells)
-    return PrintedDocument(document.title, document.printed, notes, is_short)
+    return PrintedDocument(document.full_title, document.printed, notes, is_short)
 
 
 def _run_origins(documents: Iterable[Document]) -> dict[int, str]:
@@ -339,9 +337,9 @@ def write(report: Report, out: Path, drawings: Drawings, stamp: str = "") -> Non
         stems = {}
         for part in report.parts:
             for document in part.documents:
-                figures = {figure: part.file(document, figure.name) for figure in document.figures}
+                figures = {figure: document.stem(figure) for figure in document.figures}
                 stems.update({figure: new_folder / stem for figure, stem in figures.items()})
-                place = new_folder / part.folder(document)
+                place = new_folder / document.folder
                 place.mkdir(parents=True)
                 file_names = {figure: stem.name for figure, stem in figures.items()}
                 for kind, text in (

@@ -314,8 +314,9 @@ def document(cells: Cells, figures: Iterable[Figure] = ()) -> Document:
     """Everything about one experiment, of which these are the figures."""
     study, experiment = cells.study, cells.experiment
     return Document(
-        name=f"{study.name}_{experiment.name}",
-        title=f"{study.title}: {experiment.title}",
+        study,
+        experiment.name,
+        experiment.title,
         summary=_summary(cells),
         caption=caption(cells),
         notes=notes(cells),

@@ -192,7 +192,7 @@ def test_captions_say_what_they_are_to_and_everything_else_is_folded(
     built: tuple[Report, Path], trees: dict[str, Tree]
 ) -> None:
     for document in built[0].documents:
-        inside = article(trees, document.name)
+        inside = article(trees, document.key)
         (caption,) = parts(inside, "div", "caption")
         assert unbroken(caption["text"]) == " ".join(document.caption)
         assert 1 <= len(document.caption) <= 4
@@ -224,7 +224,7 @@ def test_every_figure_is_there_and_lies_beside_its_page(
 
 def test_figures_of_a_kind_share_one_caption(wide: tuple[Report, Path]) -> None:
     inside = article(trees_of(wide[1]), "toy_table1")
-    (document,) = [each for each in wide[0].documents if each.name == "toy_table1"]
+    (document,) = [each for each in wide[0].documents if each.key == "toy_table1"]
     captions = [figure.caption for figure in document.figures]
     texts = [unbroken(paragraph["text"]) for paragraph in parts(inside, "p")]
     assert len(set(captions)) < len(captions)
@@ -289,7 +289,7 @@ def test_the_front_page_leads_to_every_document_and_back(
 ) -> None:
     front = trees[INDEX]
     entries = {item["attributes"]["id"]: item for item in front.all("li") if "id" in item["attributes"]}
-    documents = {document.name: document for document in built[0].documents}
+    documents = {document.key: document for document in built[0].documents}
     assert entries.keys() == documents.keys()
     assert len(trees) == len(documents) + 1
     for name, entry in entries.items():
@@ -391,7 +391,7 @@ def test_the_pages_pass_axe(built: tuple[Report, Path], browser: Any, scheme: st
 def test_no_table_is_cut_off_on_a_wide_screen_and_no_page_on_a_narrow_one(
     wide: tuple[Report, Path], browser: Any
 ) -> None:
-    table = next(each for each in wide[0].documents if each.name == INSIDE).views[0]
+    table = next(each for each in wide[0].documents if each.key == INSIDE).views[0]
     assert len(table.columns) == 7
     for width in (1280, 360):
         opened = browser.new_page(viewport={"width": width, "height": 800})

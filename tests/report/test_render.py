@@ -165,7 +165,7 @@ def test_what_is_not_in_the_caption_is_in_the_fine_print(built: Report) -> None:
 
 def clashes(built: Report, name: str = "toy_table1") -> list[str]:
     """What a document says of runs on other clients: the note, and whether its caption leads there."""
-    (document,) = [document for document in built.documents if document.name == name]
+    (document,) = [document for document in built.documents if document.key == name]
     notes = [line for line in document.fine_print if line.startswith("Not the same clients")]
     assert any("other clients" in line for line in document.caption) == bool(notes)
     return notes
@@ -194,7 +194,7 @@ def test_other_scenarios_are_on_other_clients_as_they_should_be(tmp_path: Path) 
         for method in ("local", "fedavg"):
             source.add(method, 0, [60, 62], scenario=column.scenario, partition_hash=partition)
     built = report_of(source, tmp_path, study=TwoScenarios)
-    (document,) = [document for document in built.documents if document.name == "toy_table1"]
+    (document,) = [document for document in built.documents if document.key == "toy_table1"]
     assert clashes(built) == clashes(built, "toy_ranking") == []
     assert "aaaaaaaa, bbbbbbbb" not in " ".join((*document.caption, *document.fine_print))
     (partitions,) = [line for line in document.fine_print if line.startswith("Partitions")]

@@ -87,7 +87,7 @@ def test_gains_their_tests_and_the_searches_behind_them(home: Path, tmp_path: Pa
 
 
 def document(report: Report) -> Document:
-    (found,) = [document for document in report.documents if document.name == "toy_tuned"]
+    (found,) = [document for document in report.documents if document.key == "toy_tuned"]
     return found
 
 
@@ -134,7 +134,7 @@ def test_budgets_are_called_equal_where_they_are(home: Path, tmp_path: Path) -> 
     built(database, tmp_path / "out")
     assert "the same budget for every method" in caption(tmp_path / "out")
     write(home / "tuned", study(granted=2, cell=PROX))
-    (document,) = [each for each in built(database, tmp_path / "more").documents if each.name == "toy_tuned"]
+    (document,) = [each for each in built(database, tmp_path / "more").documents if each.key == "toy_tuned"]
     assert "the same budget for every method" not in caption(tmp_path / "more")
     # Of 100 rounds, 3 epochs and 2 seeds each.
     said = "unequal budgets in Cora 10, in client epochs: Local 1,800, FedAvg 1,800, FedProx 1,200"
@@ -161,7 +161,7 @@ def test_what_has_no_default_runs_is_named_and_no_task_done(home: Path, tmp_path
     out = tmp_path / "out"
     winners = configurations(home, tmp_path / "shipped")
     report = report_of(database, out, Request(datasets=("cora", "citeseer")), PlannedToy, winners)
-    (document,) = [each for each in report.documents if each.name == "toy_tuned"]
+    (document,) = [each for each in report.documents if each.key == "toy_tuned"]
     assert "without default runs in CiteSeer 10: FedProx" in document.notes
     ranking = (out / "toy/tuned/table.md").read_text().split("## Ranking over tasks")[1].split("##")[0]
     done = {line.split("|")[1].strip(): line for line in ranking.splitlines() if "/2" in line}
@@ -179,7 +179,7 @@ def test_runs_on_other_partitions_than_the_search_had_are_no_pair(home: Path, tm
     out, winners = tmp_path / "out", configurations(home, tmp_path / "shipped")
     report = build(database, Request(), {"toy": PlannedToy}, out, {(column, "fedavg"): usual}, winners)
     assert "| FedAvg \\[tuned here, 2 trials\\] |" in (out / "toy/table1/table.md").read_text()
-    assert not [each for each in report.documents if each.name == "toy_tuned"]
+    assert not [each for each in report.documents if each.key == "toy_tuned"]
 
 
 def on_own(cell: RunSpec, seed: int) -> RunSpec:
@@ -191,4 +191,4 @@ def test_without_a_search_there_is_no_such_document(tmp_path: Path) -> None:
     database.add_run(CELL, [60, 80])
     database.add_run(tuned_run(CELL), [70, 90])
     report = built(database, tmp_path / "out")
-    assert not [each for each in report.documents if each.name == "toy_tuned"]
+    assert not [each for each in report.documents if each.key == "toy_tuned"]

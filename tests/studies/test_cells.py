@@ -463,7 +463,7 @@ def test_a_caption_names_imported_bundles_and_whether_they_were_verified(tmp_pat
     for seed, bundle in enumerate(("", "theirs", "theirs")):
         database.add("local", seed, [80] * 10, bundle=bundle)
     built = report_of(database, tmp_path)
-    table = next(document for document in built.documents if document.name == "toy_table1")
+    table = next(document for document in built.documents if document.key == "toy_table1")
     assert "Imported: theirs (2 runs, unverified)." in table.fine_print
 
 

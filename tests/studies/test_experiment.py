@@ -569,7 +569,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 def test_a_grids_report_is_its_experiment_alone(tmp_path: Path) -> None:
     built = build(filled(), Request(grid="convergence"), {"fedsheafhn": FedSheafHN}, tmp_path)
-    assert [document.name for document in built.documents] == ["fedsheafhn_convergence"]
+    assert [document.key for document in built.documents] == ["fedsheafhn_convergence"]
     points = {
         (row["method"], row["local epochs"]): (row["mean"], row["std"], row["n"])
         for row in rows(tmp_path / "fedsheafhn/convergence/epochs.csv")
@@ -592,7 +592,7 @@ def test_the_whole_report_holds_the_experiments_that_have_runs(tmp_path: Path) -
         files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
         digests.append({path.relative_to(tmp_path / name): path.read_bytes() for path in files})
     assert digests[0] == digests[1]
-    names = {document.name.removeprefix("fedsheafhn_") for document in built.documents}
+    names = {document.name for document in built.documents}
     assert {"table1", "convergence", "malicious"} <= names
     assert "fedsheafhn server_cost" in built.printout.unrun
     csv_rows = rows(tmp_path / "one" / "cells.csv")
@@ -621,7 +621,7 @@ def test_filters_reach_the_columns_that_only_experiments_have(tmp_path: Path) ->
     large = Column("cora", NON, 100)
     database.add_run(spec("server_cost", "fedsheafhn", 0, large), [50], seconds={"server": 1.0})
     built = build(database, Request(clients=(100,)), {"fedsheafhn": FedSheafHN}, tmp_path)
-    assert [document.name for document in built.documents] == ["fedsheafhn_server_cost"]
+    assert [document.key for document in built.documents] == ["fedsheafhn_server_cost"]
     assert built.printout.elsewhere == ()
 
 

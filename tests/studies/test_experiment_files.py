@@ -148,7 +148,7 @@ def test_columns_of_two_client_models_stand_beside_their_own_published_values(tm
 def test_methods_of_a_ranked_experiment_are_compared_at_every_point(tmp_path: Path) -> None:
     study = study_in(tmp_path)
     built = build(filled(study), Request(studies=("mine",)), {"mine": study}, tmp_path / "out")
-    (ranking,) = [each for each in built.documents if each.name == "mine_ranking"]
+    (ranking,) = [each for each in built.documents if each.key == "mine_ranking"]
     heads = next(view.columns for view in ranking.views if view.name == "groups")
     assert heads == ("non-overlapping 10 GCN", "non-overlapping 10 GraphSAGE") * 2
 

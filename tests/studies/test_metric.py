@@ -40,7 +40,7 @@ def test_a_report_by_macro_f1_has_tables_and_ranks_and_no_verdict() -> None:
     assert any("1 of 5" in line for line in part.sentences)
     assert part.ranking is not None
     assert part.ranking.table["method"].tolist() == ["local", "fedavg"]
-    table = next(document for document in part.documents if document.name == "toy_table1")
+    table = next(document for document in part.documents if document.key == "toy_table1")
     assert any("macro-F1" in line for line in table.caption)
     cells = frame(table.primary_cells)
     assert cells[["published_mean", "difference", "margin"]].isna().all(axis=None)
