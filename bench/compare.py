@@ -53,22 +53,18 @@ def find_study(name: str | None, dataset: str) -> Study:
     Raises:
         RequestError: no such study, or, without a name, none with the data set.
     """
-    studies = STUDIES.all()
     if name is not None:
-        if name not in studies:
-            raise unknown("study", name, studies)
-        return studies[name]()
-    datasets: set[str] = set()
-    all_studies = [kind() for kind in studies.values()]
-    with_main = [
-        study
-        for study in all_studies
-        if any(column.dataset == dataset for t in study.experiments if t.main for column in t.columns)
-    ]
-    for study in (*with_main, *all_studies):
+        return STUDIES.named(name)()
+
+    def lacks_main_table(study: Study) -> bool:
+        columns = (column for table in study.experiments if table.main for column in table.columns)
+        return all(column.dataset != dataset for column in columns)
+
+    studies = sorted((kind() for kind in STUDIES.all().values()), key=lacks_main_table)
+    for study in studies:
         if dataset in _datasets(study):
             return study
-        datasets |= _datasets(study)
+    datasets = {name for study in studies for name in _datasets(study)}
     raise unknown("data set of the studies:", dataset, datasets)
 
 
