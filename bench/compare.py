@@ -132,8 +132,8 @@ def expectations(study: Study, runs: list[Planned]) -> UsualCells:
     """What a report expects: the study's own cells, and the method's runs in the settings planned here."""
     own_cells: UsualCells = {}
     for run in runs:
-        if run.spec:  # of several points of a column the first is the usual one
-            own_cells.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
+        # Of several points of a column the first is the usual one.
+        own_cells.setdefault((Column(*run.names[:3]), run.method), PlannedCell(settings_of(run.spec)))
     return {**usual_cells(study.grids), **own_cells}
 
 
@@ -152,7 +152,7 @@ def check_others(source: Source, study: Study, method: str, runs: list[Planned],
     done_runs = rows[(rows["state"] == "done") & rows["method"].isin(names)]
     tasks = zip(done_runs["dataset"], done_runs["scenario"], done_runs["clients"], strict=True)
     done_runs = done_runs[[Column(*names) in columns for names in tasks]]
-    protocols = {_common_protocol(run.spec) for run in runs if run.spec}
+    protocols = {_common_protocol(run.spec) for run in runs}
     specs = map(RunSpec.model_validate_json, done_runs["spec"])
     other_runs = done_runs[[_common_protocol(spec) in protocols for spec in specs]]
     if other_runs.empty:

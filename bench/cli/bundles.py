@@ -54,7 +54,7 @@ def export(
     with open_store(db or paths.default_database(), create=False) as store:
         runs = store.runs()
         if grid is not None:
-            hashes = {run.spec.hash for run in expand(load_grid(grid)) if run.spec is not None}
+            hashes = {run.spec.hash for run in expand(load_grid(grid))}
             runs = runs[runs["spec_hash"].isin(hashes)]
         runs = filter_known_runs(runs, filters.columns)
         if to is not None:

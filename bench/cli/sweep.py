@@ -92,7 +92,7 @@ def sweep(
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
     from bench.sweep.probe import probe as run_probe
     from bench.sweep.reporters import reporter
-    from bench.sweep.run import opened_backend, refuse_unimplemented
+    from bench.sweep.run import opened_backend
     from bench.sweep.run import sweep as run_sweep
     from bench.tune.apply import tuned
 
@@ -100,7 +100,7 @@ def sweep(
     base = requested_grid(grid, choice)
     check_study(base)
     runs = expand(base, choice, parse_overrides(settings))
-    check_specs([run.spec for run in runs if run.spec], roots, are_named=grid is None)
+    check_specs([run.spec for run in runs], roots, are_named=grid is None)
     if use_tuned:
         runs = tuned(runs)
     if save_models:
@@ -109,7 +109,6 @@ def sweep(
     database = db or paths.default_database()
     rows, history = stored_runs(database, write=not dry_run)
     plan = make_plan(runs, rows, data_at_hand(roots), rerun)
-    refuse_unimplemented(plan)
     notes = console(errors=as_json)
     with opened_backend(request, len(plan.to_run), paths.home()) as (slots, make_workers):
         is_on_gpu = slots.sort != "cpu"
@@ -160,7 +159,7 @@ def sweep(
         duration_text = show.took(plan, len(slots.devices), time.monotonic() - start, is_whole)
         say(f"{show.runs(len(plan.steps))}: {show.states(outcome.counts)}; {duration_text}")
     if saving is not None:
-        say(saving.summary([step.spec for step in plan.steps if step.planned.spec]), notes)
+        say(saving.summary([step.spec for step in plan.steps]), notes)
     return outcome.exit_code
 
 

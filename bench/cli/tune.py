@@ -87,7 +87,7 @@ def tune(
     check_study(base)
     base = base.model_copy(update={"seeds": seeds[:1], "partition_per_seed": False})
     runs = expand(base, replace(choice, seeds=()), parse_overrides(settings))
-    check_specs([run.spec for run in runs if run.spec], roots, are_named=grid is None)
+    check_specs([run.spec for run in runs], roots, are_named=grid is None)
     requests, reasons = tunings(runs, trials, seeds)
     home = paths.home()
     database = db or f"sqlite:///{home / 'tuning.db'}"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Any
 
 from bench import registry
 from bench.dataset import DATASETS
@@ -37,34 +34,28 @@ class Filters:
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a grid, by the names the grid uses.
+    """One run of a grid.
 
-    ``spec`` is None where a method or data set of the published tables does not exist yet (state
-    ``not_implemented``); ``reason`` then says which. ``variant`` says what the grid varies
-    (``method.stalk=2``); empty for the plain run. ``method`` may differ from ``spec.method``
-    where one method reports another one's run. ``tuned_on`` is the hash of the clients that the spec's
-    configuration was searched on; empty where it was not, or on another partition.
+    ``method`` is the grid's name for it, which may differ from ``spec.method`` where one method reports
+    another one's run. ``variant`` says what the grid varies (``method.stalk=2``); empty for the plain run.
+    ``tuned_on`` is the hash of the clients that the spec's configuration was searched on; empty where it was
+    not, or on another partition.
     """
 
-    dataset: str
-    scenario: str
-    clients: int
+    spec: RunSpec
     method: str
-    seed: int
-    spec: RunSpec | None
-    reason: str = ""
     variant: str = ""
     tuned_on: str = ""
 
     @property
     def cell_title(self) -> str:
         """Method, data set, scenario and clients."""
-        return f"{self.method} {self.dataset} {self.scenario} {self.clients}"
+        return f"{self.method} {self.spec.dataset} {self.spec.scenario} {self.spec.clients}"
 
     @property
     def names(self) -> tuple[str, str, int, str, int]:
         """Data set, scenario, clients, method and seed."""
-        return (self.dataset, self.scenario, self.clients, self.method, self.seed)
+        return (self.spec.dataset, self.spec.scenario, self.spec.clients, self.method, self.spec.seed)
 
 
 def requested_grid(name_or_path: str | None, filters: Filters) -> Grid:
@@ -105,8 +96,8 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     such a hyper-parameter; at least one must.
 
     Raises:
-        RequestError: a filter that matches nothing in the grid; a name that is neither known nor
-            published; a scenario of another family; an unknown key or a wrong value.
+        RequestError: a filter that matches nothing in the grid; an unknown name; a scenario of another
+            family; an unknown key or a wrong value.
     """
     filters = filters or Filters()
     all_combinations = list(combinations(grid))
@@ -119,7 +110,7 @@ def expand(grid: Grid, filters: Filters | None = None, overrides: Overrides | No
     _check_method_keys(overrides, {method for *_, method, _ in chosen_combinations})
     first_seed, *seeds = filters.seeds or grid.seeds
     runs = [plan(grid, *combination, first_seed, overrides) for combination in chosen_combinations]
-    runs = list({(run.names, run.spec and run.spec.hash): run for run in runs}.values())
+    runs = list({(run.names, run.spec.hash): run for run in runs}.values())
     return runs + [_with_seed(grid, run, seed, overrides) for seed in dict.fromkeys(seeds) for run in runs]
 
 
@@ -185,11 +176,10 @@ def plan(
     """One run as the grid would make it: with its protocol, its override blocks, and this variant.
 
     Raises:
-        RequestError: a name that is neither known nor published, an unknown key or a wrong value.
+        RequestError: an unknown name or key, or a wrong value.
     """
-    reason = _absence(DATASETS, dataset) or _absence(METHODS, method)
-    if reason:
-        return Planned(dataset, scenario, clients, method, seed, None, reason)
+    _check_known(DATASETS, dataset)
+    _check_known(METHODS, method)
     values = {
         **{f"protocol.{key}": value for key, value in grid.protocol.items()},
         **{f"client.{key}": value for key, value in grid.client.items()},
@@ -215,7 +205,7 @@ def plan(
             raise
         settings_text = f" with {variant_text}" if variant_text else ""
         raise RequestError(f"grid '{grid.title}', {method} on {dataset}{settings_text}: {error}") from None
-    return Planned(dataset, scenario, clients, method, seed, spec, variant=variant_text)
+    return Planned(spec, method, variant_text)
 
 
 def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None = None) -> Planned:
@@ -226,31 +216,12 @@ def _with_seed(grid: Grid, run: Planned, seed: int, overrides: Overrides | None 
     """
     if seed < 0:
         raise RequestError(f"seed: expected 0 or more, got {seed}")
-    if run.spec is None:
-        return replace(run, seed=seed)
     protocol = run.spec.protocol
     if grid.partition_per_seed and PARTITION_SEED not in (overrides or {}):
         protocol = protocol.model_copy(update={"partition_seed": seed})
-    return replace(run, seed=seed, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))
+    return replace(run, spec=run.spec.model_copy(update={"seed": seed, "protocol": protocol}))
 
 
-@cache
-def published_names(column: Literal["dataset", "method"]) -> frozenset[str]:
-    """Every value of a column in the tables under ``results/published``."""
-    names: set[str] = set()
-    for file in files("bench.results").joinpath("published").iterdir():
-        if file.name.endswith(".csv"):
-            with file.open(encoding="utf-8") as lines:
-                names.update(row[column] for row in csv.DictReader(lines) if row.get(column))
-    return frozenset(names)
-
-
-def _absence(kind: Kind[Any], name: str) -> str:
-    """Why there is no such run: empty where the name is known, a reason where it is published."""
-    if name in kind.all():
-        return ""
-    hint = f"a {kind.word} of your own: {registry.PLUGINS}=FILE"
-    paper_names = published_names("dataset" if kind is DATASETS else "method")
-    if name not in paper_names:
-        raise RequestError(f"{kind.unknown(name)}; {hint}")
-    return f"{kind.word} '{name}' is not implemented; {hint}"
+def _check_known(kind: Kind[Any], name: str) -> None:
+    if name not in kind.all():
+        raise RequestError(f"{kind.unknown(name)}; a {kind.word} of your own: {registry.PLUGINS}=FILE")

@@ -25,7 +25,7 @@ from bench.studies.results import Results
 from bench.studies.settings import PER_SEED, Column, Settings
 from bench.studies.study import Study
 from bench.studies.tuned import SearchSummary, budget, mark
-from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED, STATES
+from bench.studies.verdicts import EQUIVALENCE_LEVEL, FLOOR, LEAST_RUNS, OWN, POOLED
 from bench.studies.wording import AVERAGES, RULES, STAGES, enumeration, ranges, read_as
 
 LEGEND = (
@@ -433,9 +433,7 @@ def _own_runs(group: Group) -> str:
 def _remarkable(cell: Cell) -> Iterator[str]:
     """What is to be said of a cell besides its numbers."""
     if cell.verdict_reason or cell.measured is None:
-        # What is not implemented says so of itself, in other words for each.
-        reason = "" if cell.verdict == STATES["not_implemented"] else cell.verdict_reason
-        yield f"{cell.verdict} ({reason})" if reason else cell.verdict
+        yield f"{cell.verdict} ({cell.verdict_reason})" if cell.verdict_reason else cell.verdict
     if cell.missing_runs:
         yield cell.missing_runs
     if cell.group is not None and cell.group.older_numerics:

@@ -105,9 +105,7 @@ class CellBuilder:
         plan_cell = plan_cell or PlannedCell()
         baseline = self._baseline(group, point) if group else None
         if group is None:
-            grading = Grading(
-                missing_verdict("not_implemented" if plan_cell.reason else "not_run", plan_cell.reason)
-            )
+            grading = Grading(missing_verdict("not_run"))
         elif not group.done:
             grading = Grading(missing_verdict(*group.failure()))
         else:

@@ -156,7 +156,7 @@ def _has_place(line: Line, point: Point, column: Column) -> bool:
 
 
 def _key(run: Planned) -> tuple[Any, ...]:
-    return (*run.names, run.spec and run.spec.hash)
+    return (*run.names, run.spec.hash)
 
 
 def _variants(grid: Grid) -> Iterator[Line]:

@@ -14,15 +14,13 @@ from bench.studies.settings import PER_SEED, Column, Settings, settings_of
 class PlannedCell:
     """The runs that a grid plans for a cell, a run a seed, all with the same settings.
 
-    ``settings`` are empty and ``reason`` says why where they cannot be planned yet. ``grid`` is what plans
-    the cell.
+    ``grid`` is what plans the cell.
     """
 
     settings: Settings = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
     hashes: tuple[str, ...] = ()
     grid: Grid | None = field(default=None, repr=False)
-    reason: str = ""
 
     @property
     def per_seed(self) -> bool:
@@ -56,14 +54,14 @@ def grid_cells(name: str) -> GridCells:
     cells: GridCells = {}
     grid = load_grid(name)
     for run in expand(grid, Filters(seeds=grid.seeds[:1])):
-        key = Column(*run.names[:3]), run.spec.method if run.spec else run.method
+        key = Column(*run.names[:3]), run.spec.method
         cells.setdefault(key, []).append(planned_cell(grid, run))
     return cells
 
 
 def settings_in_grid(grid: Grid, column: Column, method: str) -> Settings:
     """The settings that a grid would plan for another method in one of its columns: the method's own
-    defaults in the grid's protocol; empty where the method cannot be planned.
+    defaults in the grid's protocol.
     """
     run = plan(grid, column.dataset, column.scenario, column.clients, method, {}, grid.seeds[0])
     return planned_cell(grid, run).settings
@@ -71,12 +69,10 @@ def settings_in_grid(grid: Grid, column: Column, method: str) -> Settings:
 
 def planned_cell(grid: Grid, run: Planned) -> PlannedCell:
     """The cell of a grid's run, which it makes with each of its seeds."""
-    if run.spec is None:
-        return PlannedCell(reason=run.reason)
     settings = settings_of(run.spec, grid.partition_per_seed)
     return PlannedCell(settings, grid.seeds, hashes(grid, run), grid)
 
 
 def hashes(grid: Grid, run: Planned) -> tuple[str, ...]:
-    """Spec hashes of a grid's run with each of its seeds; none of one that cannot be planned yet."""
-    return run.spec.hashes(grid.seeds, grid.partition_per_seed) if run.spec else ()
+    """Spec hashes of a grid's run with each of its seeds."""
+    return run.spec.hashes(grid.seeds, grid.partition_per_seed)

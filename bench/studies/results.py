@@ -129,7 +129,7 @@ class Results:
         In a column without a grid: the method's defaults there, and the most frequent protocol.
         """
         planned_cell = self._usual_cells.get((column, method))
-        if planned_cell and planned_cell.settings:
+        if planned_cell is not None:
             return planned_cell.settings
         kind, data = METHODS.all().get(method), DATASETS.all().get(column.dataset)
         if kind is None or data is None:

@@ -38,7 +38,6 @@ ROUNDING = 1e-9
 STATES = {
     "not_run": "not run",
     "no_data": "no data",
-    "not_implemented": "not implemented",
     "not_applicable": "not applicable",
     "failed": "failed",
     "oom": "oom",

@@ -23,9 +23,7 @@ from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
 from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
 
-Status = Literal[
-    "done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data", "not_implemented"
-]
+Status = Literal["done", "missing", "failed", "stale", "diverged", "not_applicable", "oom", "no_data"]
 MARGIN = 1.25
 """Memory set aside for a run, as a multiple of the most that a like one needed."""
 
@@ -42,7 +40,7 @@ def kind_of(spec: RunSpec) -> Kind:
 
 def planned(spec: RunSpec) -> Planned:
     """The run of a spec, of no grid."""
-    return Planned(spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed, spec)
+    return Planned(spec, spec.method)
 
 
 class Estimator:
@@ -118,15 +116,14 @@ class Step:
 
     @property
     def spec(self) -> RunSpec:
-        """The run's spec; not to be asked of what is not implemented."""
-        assert self.planned.spec is not None
+        """The run's spec."""
         return self.planned.spec
 
     @property
     def name(self) -> str:
         """The run in words: method, data set, scenario, clients, seed and variant."""
         run = self.planned
-        name = f"{run.cell_title} seed {run.seed}"
+        name = f"{run.cell_title} seed {run.spec.seed}"
         return f"{name} ({run.variant})" if run.variant else name
 
 
@@ -159,13 +156,11 @@ class Plan:
         timings = tuple(history)
         here, there = Estimator(timings, device), Estimator(elsewhere, device)
 
-        def expected(spec: RunSpec | None) -> float | None:
-            if spec is None:
-                return None
+        def expected(spec: RunSpec) -> float | None:
             seconds = here.seconds(spec)
             return there.seconds(spec) if seconds is None else seconds
 
-        return Plan(tuple(replace(step, seconds=expected(step.planned.spec)) for step in self.steps), timings)
+        return Plan(tuple(replace(step, seconds=expected(step.spec)) for step in self.steps), timings)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -203,8 +198,6 @@ class Plan:
                 clients.
         """
         for step in self.steps:
-            if step.planned.spec is None:
-                continue
             partition = hashes.get(step.spec.federation_key, step.partition)
             if not step.to_run and step.partition not in ("", partition):
                 raise RequestError(
@@ -260,13 +253,11 @@ def _is_wanted(step: Step, rerun: Level | None) -> bool:
         return step.status in FAILURES
     if rerun == "stale":
         return step.status == "stale"
-    return step.status not in SETTLED and step.status != "not_implemented"
+    return step.status not in SETTLED
 
 
 def _step(run: Planned, rows: Mapping[str, Stored], data_gap: Callable[[str], str]) -> Step:
     spec = run.spec
-    if spec is None:
-        return Step(run, "not_implemented", run.reason)
     row = rows.get(spec.hash)
     if row is not None and row.state in SETTLED:
         code = fingerprint.code(spec.method, spec.client.model)

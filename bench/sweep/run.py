@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 
 from bench.engine.checkpoint import MINUTES
 from bench.engine.result import RunResult
-from bench.errors import RequestError
 from bench.federation.build import build as build_federation
 from bench.spec import RunSpec
 from bench.store import Store, open_store
@@ -100,7 +99,7 @@ def sweep(
         federations = build_all((step.spec for step in steps), roots, build, file)
         plan.refuse_other_clients(federations.hashes)
         ready_steps = [step for step in steps if step.spec.dataset not in federations.missing_data]
-        if not ready_steps and all(step.to_run or step.status == "not_implemented" for step in plan.steps):
+        if not ready_steps and all(step.to_run for step in plan.steps):
             raise next(iter(federations.missing_data.values()))
         store = stack.enter_context(open_store(database, create=True))
         stack.enter_context(store.held())
@@ -165,22 +164,9 @@ def sweep(
             reporter.note(f"{count:,} left: {reason}")
         if interrupts.finish:
             raise KeyboardInterrupt
-    counts = Counter(
-        states.get(step.planned.spec.hash, step.status) if step.planned.spec else step.status
-        for step in plan.steps
-    )
+    counts = Counter(states.get(step.spec.hash, step.status) for step in plan.steps)
     failure_count = sum(new_counts[state] for state in FAILURES)
     return Outcome(dict(counts), new_counts.total(), failure_count, dict(scheduler.left))
-
-
-def refuse_unimplemented(plan: Plan) -> None:
-    """Refuse a request of which nothing exists.
-
-    Raises:
-        RequestError: every run of the plan is of a method or data set that is not implemented.
-    """
-    if all(step.status == "not_implemented" for step in plan.steps):
-        raise RequestError(f"nothing to run: {plan.steps[0].reason}")
 
 
 @contextmanager

@@ -212,12 +212,12 @@ def as_json(plan: Plan, slots: int, bytes_a_run: float | None, shipped: int = 0)
         "bytes": None if bytes_a_run is None else round(bytes_a_run * len(plan.ready)),
         "runs": [
             {
-                "dataset": step.planned.dataset,
-                "scenario": step.planned.scenario,
-                "clients": step.planned.clients,
+                "dataset": step.spec.dataset,
+                "scenario": step.spec.scenario,
+                "clients": step.spec.clients,
                 "method": step.planned.method,
-                "seed": step.planned.seed,
-                "spec_hash": step.planned.spec.hash if step.planned.spec else None,
+                "seed": step.spec.seed,
+                "spec_hash": step.spec.hash,
                 "status": step.status,
                 "reason": step.reason,
                 "run_id": step.stored.id if step.stored else None,

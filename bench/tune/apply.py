@@ -126,8 +126,7 @@ def _shipped() -> Traversable:
 def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None) -> list[Planned]:
     """The planned runs in their cells' tuned configurations, with the clients of the search.
 
-    Runs that are not implemented, of methods that do not train, or of methods that do not run on the
-    data set have none and need none.
+    Runs of methods that do not train, or that do not run on the data set, have none and need none.
 
     Raises:
         RequestError: some cell has none, or one of other numerics; a run's seed was used in the search.
@@ -136,7 +135,7 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
     gaps: dict[str, None] = {}
     runs = []
     for run in planned_runs:
-        if run.spec is None or no_search(run):
+        if no_search(run):
             runs.append(run)
             continue
         winner = winners.of(run.spec)
@@ -144,9 +143,9 @@ def tuned(planned_runs: Iterable[Planned], winners: Configurations | None = None
             note = run.variant if winner is None else "tuned by code of other numerics"
             gaps[f"{run.cell_title} ({note})" if note else run.cell_title] = None
             continue
-        if run.seed in winner.record.seeds:
+        if run.spec.seed in winner.record.seeds:
             raise RequestError(
-                f"--use-tuned: seed {run.seed} was used to tune {run.method} on {run.dataset}: "
+                f"--use-tuned: seed {run.spec.seed} was used to tune {run.method} on {run.spec.dataset}: "
                 "name seeds that the search has not seen"
             )
         runs.append(replace(run, spec=winner.apply(run.spec), tuned_on=winner.clients(run.spec)))

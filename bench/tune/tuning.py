@@ -213,7 +213,6 @@ def tunings(
             reasons[run.cell_title] = reason
             continue
         spec = run.spec
-        assert spec is not None
         if run.variant or spec.attack or spec.newcomers:
             kind = run.variant or ("an attack" if spec.attack else "newcomers")
             raise RequestError(
@@ -229,12 +228,10 @@ def tunings(
 
 def no_search(run: Planned) -> str:
     """Why a planned run cannot be tuned; empty where it can."""
-    if run.spec is None:
-        return run.reason
     kind = METHODS.named(run.method)
     if not kind.trains:
         return f"{run.method} does not train"
-    family = DATASETS.named(run.dataset).family
+    family = DATASETS.named(run.spec.dataset).family
     if family not in kind.families:
         return f"{run.method} runs on {', '.join(kind.families)} data, not on {family}"
     return ""

@@ -56,7 +56,7 @@ def test_a_wrong_export_is_one_line_and_writes_nothing(tmp_path: Path, bench: Be
 def test_a_grid_takes_its_own_runs_alone(tmp_path: Path, bench: Bench) -> None:
     from bench.grids import expand, load_grid
 
-    planned = next(plan.spec for plan in expand(load_grid("quickstart")) if plan.spec is not None)
+    planned = next(plan.spec for plan in expand(load_grid("quickstart")))
     url = database(tmp_path / "a.db", [(planned, RunResult("oom", reason="8 GB")), (spec_of(), done())])
     out = tmp_path / "out"
     code, text, _ = bench("export", "--db", url, "--out", str(out), "--grid", "quickstart")

@@ -44,20 +44,18 @@ def test_the_standing_is_what_the_numbers_say() -> None:
     """Ten points above Local at every client, five below FedAvg at nine of ten and far above at one."""
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
-    assert [(run.names, run.spec and run.spec.hyper) for run in runs] == [
+    assert [(run.names, run.spec.hyper) for run in runs] == [
         (("cora", "non-overlapping", 10, "clustered", seed), {"temperature": 0.2}) for seed in (0, 1)
     ]
     database = MemoryStore()
     for run in runs:
-        assert run.spec
-        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds": {"total": 2.0 + run.seed}}
-        database.add_run(run.spec, [70 + run.seed] * 10, **cost)
-        database.add("local", run.seed, [60 + run.seed] * 9 + [59])
-        correct = [75 + run.seed] * 9 + [20]
-        database.add("fedavg", run.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
+        cost = {"bytes_up": 30_000_000, "bytes_down": 10_000_000, "seconds": {"total": 2.0 + run.spec.seed}}
+        database.add_run(run.spec, [70 + run.spec.seed] * 10, **cost)
+        database.add("local", run.spec.seed, [60 + run.spec.seed] * 9 + [59])
+        correct = [75 + run.spec.seed] * 9 + [20]
+        database.add("fedavg", run.spec.seed, correct, hyper={"weights": "uniform"}, bytes_up=1_000_000)
     # Runs of the method in other settings and cells change nothing.
     other = runs[0].spec
-    assert other
     database.add_run(other.model_copy(update={"hyper": {"temperature": 1.0}}), [1] * 10)
     ranking, places = compare(database, study, method, runs)
     (standing,) = places
@@ -85,9 +83,8 @@ def test_runs_on_other_partitions_are_not_paired() -> None:
     runs = planned_runs(study, method, CORA_10, {})
     database = MemoryStore()
     for planned_run in runs:
-        assert planned_run.spec
         database.add_run(planned_run.spec, [70] * 10, partition_hash="another")
-        database.add("local", planned_run.seed, [60] * 10)
+        database.add("local", planned_run.spec.seed, [60] * 10)
     ranking, places = compare(database, study, method, runs)
     (standing,) = places
     assert (standing.tests, standing.against("better"), standing.clients_below) == (0, [], None)
@@ -102,7 +99,6 @@ def stored_like(runs: list[Planned], source: str) -> dict[str, Stored]:
     return {
         each.spec.hash: Stored(number, "done", "", 1, engine.NUMERICS, source)
         for number, each in enumerate(runs)
-        if each.spec
     }
 
 
@@ -111,9 +107,9 @@ def test_what_changed_code_made_is_made_again_and_the_rest_is_not() -> None:
     now = fingerprint.code("clustered").source
     for source, to_run in ((now, []), ("before", [0, 1])):
         plan = with_changed(make_plan(runs, stored_like(runs, source), lambda dataset: ""))
-        assert [step.planned.seed for step in plan.to_run] == to_run
+        assert [step.spec.seed for step in plan.to_run] == to_run
     missing = make_plan(runs, stored_like(runs[:1], now), lambda dataset: "")
-    assert [step.planned.seed for step in with_changed(missing).to_run] == [1]
+    assert [step.spec.seed for step in with_changed(missing).to_run] == [1]
 
 
 def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
@@ -124,11 +120,10 @@ def test_the_report_ranks_the_method_and_the_lines_say_what_was_done(
     runs = planned_runs(find_study("fedsheafhn", "cora"), own_method(EXAMPLE), CORA_10, {})
     database = MemoryStore()
     for run in runs:
-        assert run.spec
         database.add_run(run.spec, [90] * 10)
         for other, correct in (("local", 60), ("fedavg", 70)):
             hyper = {"weights": "uniform"} if other == "fedavg" else {}
-            database.add(other, run.seed, [correct] * 9 + [correct - 5], hyper=hyper)
+            database.add(other, run.spec.seed, [correct] * 9 + [correct - 5], hyper=hyper)
     swept: list[Plan] = []
 
     def sweep(plan: Plan, *args: Any, **options: Any) -> Outcome:
@@ -162,7 +157,7 @@ def test_images_are_compared_at_every_point_of_the_table_that_competes() -> None
     """The method runs where the study's baseline does, as that does: also under another network."""
     method, study = own_method(EXAMPLE), find_study(None, "cifar100-sample")
     runs = planned_runs(study, method, Filters(("cifar100-sample",), seeds=(0,)), {"method.temperature": 0.5})
-    specs = [run.spec for run in runs if run.spec]
+    specs = [run.spec for run in runs]
     assert {(spec.client.model, spec.protocol.rounds) for spec in specs} == {("cnn", 40), ("resnet18", 16)}
     assert {spec.hyper["temperature"] for spec in specs} == {0.5}
     guest = with_guest(study, method, {"method.temperature": 0.5})()
@@ -189,7 +184,7 @@ def resolve_like(spec: RunSpec, method: str) -> RunSpec:
     """The spec that the reduced table plans for another method in the same place."""
     grid = load_grid("fedaghn_reduced")
     wanted = Filters((spec.dataset,), (spec.scenario,), (spec.clients,), (method,), (spec.seed,))
-    (same,) = [run.spec for run in expand(grid, wanted) if run.spec and run.spec.client == spec.client]
+    (same,) = [run.spec for run in expand(grid, wanted) if run.spec.client == spec.client]
     return same
 
 
@@ -205,7 +200,6 @@ def test_a_method_alone_is_compared_with_nothing() -> None:
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     database = MemoryStore()
-    assert runs[0].spec
     database.add_run(runs[0].spec, [70] * 10)
     with pytest.raises(RequestError, match="nothing to compare"):
         compare(database, study, method, runs)
@@ -216,7 +210,6 @@ def test_that_others_have_the_metric_is_asked_before_anything_runs() -> None:
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     database = MemoryStore()
-    assert runs[0].spec
     counts = np.full((10, 2, 2), 25)
     database.add_run(runs[0].spec, [50] * 10, confusion=counts)
     database.add("local", 0, [50] * 20, clients=20, confusion=np.full((20, 2, 2), 25))
@@ -243,7 +236,6 @@ def test_initial_models_that_a_method_chooses_for_itself_keep_nobody_out() -> No
     method, study = own_method(EXAMPLE), find_study("fedsheafhn", "cora")
     runs = planned_runs(study, method, CORA_10, {})
     fedper = resolve("cora", "non-overlapping", 10, "fedper", 0)
-    assert runs[0].spec
     assert fedper.protocol.initial != runs[0].spec.protocol.initial
     database = MemoryStore()
     database.add_run(fedper, [50] * 10)

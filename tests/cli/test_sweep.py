@@ -6,14 +6,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from bench.dataset import DATASETS
-from bench.grids.expand import published_names
 from bench.store.bundle import SHIPPED
 
 from .conftest import Bench
-
-PUBLISHED_ONLY = min(published_names("dataset") - set(DATASETS.all()))
-"""A data set of some paper's table that the suite does not have."""
 
 CORA = "sweep -d cora -k 3 --set protocol.rounds=2 -m local"
 LOCAL = f"{CORA} --jobs 1 --devices cpu"
@@ -97,7 +92,7 @@ def test_from_a_dry_run_to_a_second_call(home: Path, bench: Bench) -> None:
         ("sweep -d cora", "--grid"),
         ("sweep -d cora -m fedvg", "did you mean 'fedavg'"),
         ("sweep -d cor -m fedavg", "did you mean 'cora'"),
-        (f"sweep -d {PUBLISHED_ONLY} -s overlapping -m fedavg", "not implemented"),
+        ("sweep -d minesweeper -s overlapping -m fedavg", "a dataset of your own: BENCH_PLUGINS=FILE"),
         (f"{CORA} --set protocol.round=3", "did you mean 'rounds'"),
         (f"{CORA} --set rounds=3", "--set expects"),
         (f"{CORA} -k 100000", "100000"),

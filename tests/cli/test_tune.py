@@ -50,10 +50,9 @@ def test_from_a_dry_run_to_a_tuned_run(home: Path, bench: Bench) -> None:
     grid = ad_hoc(Filters(("cora",), (), (3,), ("local",)))
     planned = expand(grid, overrides=parse_overrides(SETTINGS))
     (run,) = tuned(planned, configurations(home))
-    assert run.spec is not None
     assert run.spec.client.learning_rate == search["winner"]["overrides"]["client.learning_rate"]
     assert run.spec.client.hidden == 8
-    assert run.seed == 0
+    assert run.spec.seed == 0
 
 
 @pytest.mark.parametrize(

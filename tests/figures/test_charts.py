@@ -212,7 +212,6 @@ def test_lines_of_an_experiment_stand_beside_the_published_ones(tmp_path: Path) 
     for seed in (0, 1):
         for where in (("cora", "non-overlapping", 20), ("ogbn-arxiv", "overlapping", 30)):
             spec = plan(load_grid("ablation"), *where, "fedsheafhn", {}, seed).spec
-            assert spec is not None
             made.add_run(spec, [70 + seed])
     report_of(made, tmp_path, Request(grid="ablation"), FedSheafHN)
     with (tmp_path / "fedsheafhn/ablation/lines.csv").open(encoding="utf-8", newline="") as file:
@@ -310,7 +309,6 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Figure]]:
     for clients, (label, method, settings), seed in product(CLIENTS, VARIANTS, (0, 1)):
         place = ("cora", "non-overlapping", clients, method)
         spec = plan(load_grid(str(path)), *place, settings, seed).spec
-        assert spec is not None
         steps = [accuracy(clients, label, seed, step) for step in range(3)]
         database.add_run(
             spec,
@@ -386,7 +384,6 @@ def test_a_title_says_of_published_values_where_there_are_some_and_of_which_expe
         database = MemoryStore()
         for seed in (0, 1):
             spec = plan(load_grid("ablation"), "cora", "non-overlapping", 20, "fedsheafhn", {}, seed).spec
-            assert spec is not None
             database.add_run(spec, [70 + seed])
         results = Results(database, {})
         cells = cells_in(FedSheafHN, "ablation", results, Selection(datasets=frozenset(datasets)))

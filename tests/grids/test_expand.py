@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from bench.engine.methods import METHODS
 from bench.errors import RequestError
 from bench.grids import Filters, Grid, expand, grid_names, load_grid
 from bench.grids.expand import ad_hoc
@@ -51,7 +50,7 @@ def small() -> Grid:
 def test_product_order_and_overrides(small: Grid) -> None:
     planned = expand(small)
     assert len(planned) == 2 * (2 * 2 * 3 + 1)
-    assert [plan.seed for plan in planned] == [0] * 13 + [1] * 13
+    assert [plan.spec.seed for plan in planned] == [0] * 13 + [1] * 13
     specs = {plan.names: plan.spec for plan in planned}
     local = specs["cora", "non-overlapping", 5, "local", 1]
     assert local is not None
@@ -82,7 +81,7 @@ clients = [5]
 """
     plans = expand(parse_grid(text, "variants"))
     # mu = 0.001 is the default, so the third variant is the plain run, which the second setting repeats
-    assert [(plan.method, plan.spec.hyper.get("mu")) for plan in plans if plan.spec] == [
+    assert [(plan.method, plan.spec.hyper.get("mu")) for plan in plans] == [
         ("fedprox", 0.001),
         ("fedprox", 0.5),
         ("local", None),
@@ -107,7 +106,7 @@ match = { model = "gcn" }
 set = { "protocol.rounds" = 3 }
 """
     plans = expand(parse_grid(text, "models"))
-    specs = {(plan.method, plan.spec.client.model): plan.spec for plan in plans if plan.spec}
+    specs = {(plan.method, plan.spec.client.model): plan.spec for plan in plans}
     assert specs["fedprox", "sage"].hyper["mu"] == 0.5 != specs["fedprox", "gcn"].hyper["mu"]
     rounds = {names: spec.protocol.rounds for names, spec in specs.items()}
     assert rounds["local", "gcn"] == rounds["fedprox", "gcn"] == 3, "cora's own model"
@@ -118,17 +117,17 @@ set = { "protocol.rounds" = 3 }
 
 def test_command_line_overrides_come_last(small: Grid) -> None:
     planned = expand(small, overrides={"protocol.rounds": 2, "protocol.local_epochs": 1})
-    trained = [plan.spec for plan in planned if plan.spec and plan.method != "majority"]
+    trained = [plan.spec for plan in planned if plan.method != "majority"]
     assert {(spec.protocol.rounds, spec.protocol.local_epochs) for spec in trained} == {(2, 1)}
 
 
 def test_partition_per_seed(small: Grid) -> None:
-    fixed = {plan.spec.protocol.partition_seed for plan in expand(small) if plan.spec}
+    fixed = {plan.spec.protocol.partition_seed for plan in expand(small)}
     assert fixed == {123}
     redrawn = small.model_copy(update={"partition_per_seed": True})
-    assert {(p.seed, p.spec.protocol.partition_seed) for p in expand(redrawn) if p.spec} == {(0, 0), (1, 1)}
+    assert {(p.spec.seed, p.spec.protocol.partition_seed) for p in expand(redrawn)} == {(0, 0), (1, 1)}
     forced = expand(redrawn, overrides={"protocol.partition_seed": 5})
-    assert {plan.spec.protocol.partition_seed for plan in forced if plan.spec} == {5}
+    assert {plan.spec.protocol.partition_seed for plan in forced} == {5}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +143,9 @@ def test_partition_per_seed(small: Grid) -> None:
 def test_filters(small: Grid, filters: Filters, count: int) -> None:
     planned = expand(small, filters)
     assert len(planned) == count
-    assert {run.seed for run in planned} == set(filters.seeds or (0, 1)), "named seeds replace the grid's"
+    assert {run.spec.seed for run in planned} == set(filters.seeds or (0, 1)), (
+        "named seeds replace the grid's"
+    )
 
 
 @pytest.mark.parametrize(
@@ -247,18 +248,7 @@ def test_unknown_grids() -> None:
         load_grid("./nowhere.toml")
 
 
-def test_published_methods_and_data_that_do_not_exist_yet_are_planned_without_a_spec(
-    small: Grid, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(METHODS.all(), "fedaghn")
-    grid = small.model_copy(update={"methods": ("local", "fedaghn"), "override": ()})
-    planned = [plan for plan in expand(grid) if plan.method == "fedaghn"]
-    assert len(planned) == 8
-    assert {plan.spec for plan in planned} == {None}
-    assert {plan.reason for plan in planned} == {
-        "method 'fedaghn' is not implemented; a method of your own: BENCH_PLUGINS=FILE"
-    }
-
+def test_an_unknown_name_is_refused_with_the_way_to_add_it(small: Grid) -> None:
     with pytest.raises(
         RequestError, match=r"unknown method 'mine': .*; a method of your own: BENCH_PLUGINS=FILE"
     ):
@@ -286,14 +276,12 @@ def test_paper_tables_is_both_tables_of_the_paper() -> None:
 def test_every_shipped_grid_expands(name: str) -> None:
     planned = expand(load_grid(name))
     assert planned
-    assert len({(plan.names, plan.spec and plan.spec.hash) for plan in planned}) == len(planned)
-    if name != "paper_tables":
-        assert all(plan.spec for plan in planned)
+    assert len({(plan.names, plan.spec.hash) for plan in planned}) == len(planned)
 
 
 def test_fedhgn_grid_redraws_clients_and_trains_the_global_model_longer() -> None:
     planned = expand(load_grid("fedhgn_tables"))
-    specs = [plan.spec for plan in planned if plan.spec]
+    specs = [plan.spec for plan in planned]
     assert {spec.protocol.partition_seed - spec.seed for spec in specs} == {0}
     whole = [spec for spec in specs if spec.method == "global_hgnn"]
     assert {(spec.clients, spec.protocol.rounds) for spec in whole} == {(1, 600)}
@@ -302,9 +290,9 @@ def test_fedhgn_grid_redraws_clients_and_trains_the_global_model_longer() -> Non
 
 
 def test_dblp_with_repeats_runs_as_dblp_does() -> None:
-    tables = [plan.spec for plan in expand(load_grid("fedhgn_tables")) if plan.spec]
+    tables = [plan.spec for plan in expand(load_grid("fedhgn_tables"))]
     expected = {spec.hash for spec in tables if spec.dataset == "dblp4k"}
-    repeats = [plan.spec for plan in expand(load_grid("fedhgn_repeats")) if plan.spec]
+    repeats = [plan.spec for plan in expand(load_grid("fedhgn_repeats"))]
     assert {spec.dataset for spec in repeats} == {"dblp4k-repeats"}
     assert {spec.model_copy(update={"dataset": "dblp4k"}).hash for spec in repeats} == expected
 
@@ -342,7 +330,7 @@ clients = [5]
 variants = [{}, { "client.dropout" = 0.25 }, { "method.mu" = 0.2, "protocol.local_epochs" = 4 }]
 """
     plans = expand(parse_grid(text, "variants"))
-    specs = [plan.spec for plan in plans if plan.spec]
+    specs = [plan.spec for plan in plans]
     plain = resolve("cora", "non-overlapping", 5, "fedprox", 0)
     plain_settings = plain.client.dropout, plain.hyper["mu"], plain.protocol.local_epochs
     have = [(spec.client.dropout, spec.hyper["mu"], spec.protocol.local_epochs) for spec in specs]
@@ -355,18 +343,14 @@ def test_a_share_of_no_malicious_clients_is_run_once() -> None:
     plans = [plan for plan in expand(load_grid("malicious")) if plan.names[:5] == MALICIOUS_CELL]
     # 2 kinds x 2 tau x 4 shares, and the plain run
     assert len(plans) == 17
-    assert len([plan for plan in plans if plan.spec and plan.spec.attack is None]) == 1
+    assert len([plan for plan in plans if plan.spec.attack is None]) == 1
 
 
 MALICIOUS_CELL = ("cora", "non-overlapping", 20, "fedpub", 0)
 
 
 def test_fed_pubs_protocol_is_that_of_its_release_everywhere() -> None:
-    specs = [
-        plan.spec
-        for plan in expand(load_grid("fedpub_split"))
-        if plan.spec and plan.spec.method != "majority"
-    ]
+    specs = [plan.spec for plan in expand(load_grid("fedpub_split")) if plan.spec.method != "majority"]
     for spec in specs:
         arxiv = spec.dataset == "ogbn-arxiv"
         assert spec.protocol.split == ((5.0, 47.5, 47.5) if arxiv else (20.0, 40.0, 40.0))
@@ -388,11 +372,9 @@ def test_weight_decay_varies_one_factor_of_the_main_tables_runs_with_own_initial
     main = {
         tuple(getattr(plan.spec, name) for name in key): plan.spec.with_settings({"protocol.initial": "own"})
         for plan in expand(load_grid("paper_tables"))
-        if plan.spec
     }
     changed: dict[str, int] = {}
     for plan in expand(load_grid("weight_decay")):
-        assert plan.spec
         other = difference(plan.spec, main[tuple(getattr(plan.spec, name) for name in key)])
         assert len(other) <= 1
         (setting,) = other or ("",)
@@ -411,10 +393,8 @@ def test_released_settings_change_decay_and_initial_models_alone() -> None:
     main = {
         tuple(getattr(plan.spec, name) for name in key): plan.spec
         for plan in expand(load_grid("paper_tables"))
-        if plan.spec
     }
     for plan in expand(load_grid("released_settings")):
-        assert plan.spec
         other = difference(plan.spec, main[tuple(getattr(plan.spec, name) for name in key)])
         expected = {"client.weight_decay", "protocol.initial"}
         if plan.spec.method in ("fedsheafhn", "majority"):

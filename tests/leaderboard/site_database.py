@@ -202,7 +202,6 @@ def build_renamed(folder: Path) -> Path:
     fill(url)
     with open_store(url, create=True) as store:
         now = Context(datetime(2026, 1, 2), {}, "0.1", 1, 2, "source")
-        assert PLANNED.spec
         store.save(PLANNED.spec, done(60, PLANNED.clients), now)
         build(MergedSource(store, []), {"tiny": Renamed}, COMPETITORS, folder / "site", url=URL)
     return folder / "site"

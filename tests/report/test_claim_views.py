@@ -55,7 +55,7 @@ def tables(
 
 @cache
 def specs(grid: str) -> dict[str, RunSpec]:
-    return {run.spec.hash: run.spec for run in expand(load_grid(grid)) if run.spec}
+    return {run.spec.hash: run.spec for run in expand(load_grid(grid))}
 
 
 def spec_of(digest: str, name: str) -> RunSpec:

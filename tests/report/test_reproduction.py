@@ -160,7 +160,7 @@ def test_only_comparable_methods_have_an_order(cora: MemoryStore) -> None:
 def test_a_value_measured_on_the_papers_own_clients_counts_there() -> None:
     """Local, 71.26 ± 0.29 of five runs: far below on drawn clients, just so on the paper's own."""
     database = MemoryStore()
-    by_hash = {run.spec.hash: run.spec for run in expand(load_grid("main_published")) if run.spec}
+    by_hash = {run.spec.hash: run.spec for run in expand(load_grid("main_published"))}
     plan = plan_of(FedSheafHN, "table1_published")
     for (place, line, _), planned in plan.runs.items():
         if (place.clients, line.method) == (10, "local"):

@@ -73,7 +73,7 @@ def database(best: int, weights: np.ndarray, alike: Sequence[int] = ()) -> Memor
     spec = next(
         run.spec
         for run in expand(load_grid("case_study_reduced"))
-        if run.spec and (run.method, run.seed) == ("fedaghn", 0)
+        if (run.method, run.spec.seed) == ("fedaghn", 0)
     )
     rows = np.arange(len(weights))[:, None] + np.zeros((1, 20), int)
     made.add_run(
@@ -222,7 +222,7 @@ def test_a_point_that_stands_in_some_columns_plans_nothing_elsewhere(tmp_path: P
         '[[columns]]\ndatasets = ["cora", "citeseer"]\nscenario = "non-overlapping"\nclients = 10\n',
         encoding="utf-8",
     )
-    runs = [(run.dataset, run.variant) for run in expand(load_grid(str(file)))]
+    runs = [(run.spec.dataset, run.variant) for run in expand(load_grid(str(file)))]
     assert sorted(runs) == [("citeseer", ""), ("cora", ""), ("cora", "protocol.rounds=3")]
 
 

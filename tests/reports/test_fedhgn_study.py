@@ -36,8 +36,7 @@ def spec(grid: str, method: str, seed: int, column: Column = CORACA, **hyper: An
     found = [
         each.spec
         for each in expand(load_grid(grid))
-        if each.spec
-        and each.names == (column.dataset, column.scenario, column.clients, method, seed)
+        if each.names == (column.dataset, column.scenario, column.clients, method, seed)
         and all(each.spec.hyper.get(key) == value for key, value in hyper.items())
     ]
     (only,) = found
@@ -61,7 +60,7 @@ def mean(cell: Cell) -> float:
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
     plan = ExperimentPlan(experiment)
     runs = {digest for each in plan.runs.values() for digest in each.hashes}
-    assert runs == {each.spec.hash for each in expand(load_grid(experiment.grid)) if each.spec}
+    assert runs == {each.spec.hash for each in expand(load_grid(experiment.grid))}
     assert {line for _, line, _ in plan.runs} == set(plan.lines)
 
 
@@ -93,7 +92,7 @@ def test_every_published_accuracy_has_a_planned_cell_beside_it() -> None:
 )
 def test_other_grids_share_their_runs_with_the_main_table(grid: str, dataset: str, count: int) -> None:
     main, other = (
-        {each.spec.hash for each in expand(load_grid(name)) if each.spec and each.dataset == dataset}
+        {each.spec.hash for each in expand(load_grid(name)) if each.spec.dataset == dataset}
         for name in ("fedhgn_tables", grid)
     )
     assert len(main & other) == count

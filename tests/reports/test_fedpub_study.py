@@ -59,7 +59,7 @@ def test_the_line_that_competes_is_ranked_and_no_variant_of_it() -> None:
     database = MemoryStore()
     correct = {"local": 80, "fedpub": 70, "fedaux": 60}
     for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), ("published",), (10,), (), (0, 1))):
-        if run.spec and run.method in correct:
+        if run.method in correct:
             database.add_run(run.spec, [99 if run.variant else correct[run.method]] * 10)
     study, results = FedPubProtocol(), Results(database, {})
     ranking = rank(study, main_tables(study, results), Selection())
@@ -73,9 +73,9 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
     database = MemoryStore()
     methods = ("local", "fedaux", "fedprox")
     for run in expand(load_grid("fedpub_protocol"), Filters(("cora",), (), (), methods, (0,))):
-        is_wanted = run.method != "fedprox" or run.clients in (30, 50)
-        if run.spec and run.spec.client.hidden == 128 and is_wanted:
-            database.add_run(run.spec, [70] * run.clients)
+        is_wanted = run.method != "fedprox" or run.spec.clients in (30, 50)
+        if run.spec.client.hidden == 128 and is_wanted:
+            database.add_run(run.spec, [70] * run.spec.clients)
     cells = cells_in(FedPubProtocol, "protocol", Results(database, {}))
     local = {
         (cell.column.scenario, cell.column.clients): cell.verdict
@@ -91,25 +91,24 @@ def test_other_clients_of_a_published_data_set_are_not_published_and_long_notes_
 def test_all_runs_have_the_released_protocol() -> None:
     for name in BOARDS:
         for run in expand(load_grid(name)):
-            assert run.spec is not None, run
             protocol, client = run.spec.protocol, run.spec.client
             assert (protocol.local_epochs, protocol.split, protocol.initial) == (1, (20, 40, 40), "common")
             if run.method == "fediih" and run.variant:  # its release's own, below
                 continue
             assert client.weight_decay == 1e-6
-            assert client.learning_rate == (0.01 if run.dataset == "cora" else 0.001)
+            assert client.learning_rate == (0.01 if run.spec.dataset == "cora" else 0.001)
             if run.method != "majority":
                 assert protocol.rounds == 100
             if run.method == "fedpub" and not run.variant:
-                assert run.spec.hyper["tau"] == (5.0 if run.scenario == "overlapping" else 3.0)
+                assert run.spec.hyper["tau"] == (5.0 if run.spec.scenario == "overlapping" else 3.0)
 
 
 def test_fediih_stands_with_the_settings_that_its_release_tunes() -> None:
     """Widths are factors times d', layers those that enter the prediction (newer facts 5.1, 5.2)."""
     own = {
-        (run.dataset, run.scenario, run.clients): (run.spec.client, run.spec.hyper)
+        (run.spec.dataset, run.spec.scenario, run.spec.clients): (run.spec.client, run.spec.hyper)
         for run in expand(load_grid("fedpub_protocol"))
-        if run.spec is not None and run.method == "fediih" and run.variant
+        if run.method == "fediih" and run.variant
     }
     client, hyper = own["cora", "published", 10]
     assert (client.hidden, client.dropout, client.learning_rate, client.weight_decay) == (
@@ -155,10 +154,9 @@ def test_committed_runs_stand_beside_ours_client_by_client_and_round_by_round() 
     database = MemoryStore()
     for run in expand(load_grid("fedpub_committed_clients"), Filters(seeds=(0, 1))):
         if run.method == "fedaux":
-            assert run.spec
             best = [47] * 10
-            best[3] = 60 + 2 * run.seed
-            trained_rounds = [*([number + run.seed] * 10 for number in range(30)), best]
+            best[3] = 60 + 2 * run.spec.seed
+            trained_rounds = [*([number + run.spec.seed] * 10 for number in range(30)), best]
             received_rounds = [*([0] * 10 for _ in range(30)), [right - 9 for right in best]]
             database.add_run(run.spec, trained_rounds, received=received_rounds, samples=[94] * 10)
     results = Results(database, {})

@@ -177,7 +177,6 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     database.add("pfedhn", 0, None, state="oom", reason="out of memory")
     database.add("fedavg", 0, None, dataset="pubmed", state="no_data", reason="ind.pubmed.x is missing")
     expected = {
-        (CORA_10, "fggp"): PlannedCell(reason="method 'fggp' is not implemented"),
         (CORA_10, "fedprox"): usual(),
     }
     cells = board(database, expected)
@@ -193,7 +192,6 @@ def test_every_published_cell_is_there_with_the_reason_why_it_is_missing() -> No
     assert reasons["fedper", "cora", 10] == ("diverged", "seed 0: round 7")
     assert reasons["pfedhn", "cora", 10] == ("oom", "seed 0: out of memory")
     assert reasons["fedavg", "pubmed", 10] == ("no data", "seed 0: ind.pubmed.x is missing")
-    assert reasons["fggp", "cora", 10] == ("not implemented", "method 'fggp' is not implemented")
     assert reasons["fedprox", "cora", 10] == ("not run", "")
     printed = {
         (value.method, value.dataset, value.clients)
@@ -490,7 +488,6 @@ def test_the_spread_between_partitions_is_that_of_the_grids_protocol(tmp_path: P
         '[[settings]]\ndatasets = ["cora"]\nscenario = "non-overlapping"\nclients = 10\n'
     )
     (planned,) = expand(load_grid(str(grid)), Filters(seeds=(0,)))
-    assert planned.spec is not None
     database = MemoryStore()
     for place, partition in enumerate((123, 1, 2)):
         for epochs, step in ((3, 3), (1, 1)):

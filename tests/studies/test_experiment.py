@@ -45,7 +45,7 @@ def spec(grid: str, method: str, seed: int, column: Column = CORA_20, **wanted: 
     """The one run of a grid with these parts (``attack``, ``newcomers``, a hyper-parameter, ...)."""
     specs = []
     for run in expand(load_grid(grid)):
-        if run.spec and run.names == (column.dataset, column.scenario, column.clients, method, seed):
+        if run.names == (column.dataset, column.scenario, column.clients, method, seed):
             flat = {**run.spec.hyper, **run.spec.model_dump()["protocol"]}
             flat |= {"attack": run.spec.attack, "newcomers": run.spec.newcomers}
             if all(flat.get(key) == value for key, value in wanted.items()):
@@ -77,7 +77,7 @@ def mean(measured_cell: Cell) -> float:
 def test_lines_and_points_show_exactly_the_runs_of_the_grid(experiment: Experiment) -> None:
     plan = PLANS[experiment.name]
     own = {digest for (_, _, point), runs in plan.runs.items() if not point.grid for digest in runs.hashes}
-    assert own == {run.spec.hash for run in expand(load_grid(experiment.grid)) if run.spec}
+    assert own == {run.spec.hash for run in expand(load_grid(experiment.grid))}
     assert {line for _, line, _ in plan.runs} == set(plan.lines)
     assert {point for _, _, point in plan.runs} == set(experiment.points)
 

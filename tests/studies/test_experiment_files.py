@@ -86,8 +86,7 @@ def filled(study: type[Study]) -> MemoryStore:
     """
     database = MemoryStore()
     for run in expand(load_grid(study.experiments[0].grid)):
-        assert run.spec is not None
-        right = 70 + 10 * (run.spec.client.model == "sage") + run.seed + (run.method == "fedprox")
+        right = 70 + 10 * (run.spec.client.model == "sage") + run.spec.seed + (run.method == "fedprox")
         database.add_run(run.spec, [right, right], received=[right - 10] * 2)
     return database
 
@@ -98,7 +97,7 @@ def cells(study: type[Study], database: MemoryStore) -> Cells:
 
 def test_a_line_is_run_where_it_stands(tmp_path: Path) -> None:
     runs = expand(load_grid(study_in(tmp_path).experiments[0].grid))
-    specs = [run.spec for run in runs if run.spec]
+    specs = [run.spec for run in runs]
 
     def shown(spec: RunSpec) -> tuple[Any, ...]:
         return spec.dataset, spec.method, spec.client.model, spec.hyper.get("mu"), spec.protocol.rounds
@@ -243,7 +242,7 @@ def test_the_example_of_a_study_brings_its_own_numbers(
         study = STUDIES.named("own_study")
         database = MemoryStore()
         for run in expand(load_grid(study.experiments[1].grid)):
-            database.add_run(run.spec, [81 + run.seed, 81 + run.seed])
+            database.add_run(run.spec, [81 + run.spec.seed, 81 + run.spec.seed])
         built = build(database, Request(studies=("own_study",)), {"own_study": study}, tmp_path / "out")
         verdicts = {
             (cell.table, cell.title): (cell.target and cell.target.mean, cell.verdict)

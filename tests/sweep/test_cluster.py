@@ -22,9 +22,7 @@ from bench.sweep.writer import Writer
 
 
 def spec(seed: int) -> RunSpec:
-    run_spec = expand(grid(methods=("local",), seeds=(seed,)))[0].spec
-    assert run_spec is not None
-    return run_spec
+    return expand(grid(methods=("local",), seeds=(seed,)))[0].spec
 
 
 def order(seed: int) -> Order:

@@ -180,7 +180,6 @@ def test_exceptions_become_states(error: Exception, state: str) -> None:
         raise error
 
     spec = expand(grid(methods=("local",), seeds=(0,)))[0].spec
-    assert spec is not None
     result = attempt(partial(execute, run=boom), Order(spec, (), "cpu", 1), None, True)
     assert result.state == state
     assert ("boom" in result.traceback) == (state in ("oom", "failed"))

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.usefixtures("older_code_exists")
 
 def status(old: Stored | None, lacking=have) -> tuple[str, bool, bool]:
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert planned[0].spec is not None
     plan = make_plan(planned, {planned[0].spec.hash: old} if old else {}, lacking)
     return plan.steps[0].status, plan.steps[0].to_run, plan.steps[0].changed
 

@@ -69,7 +69,7 @@ def test_first_call_runs_everything_second_call_nothing(database: str) -> None:
     ]
     assert all("done 0.5 s, test " in line for line in lines)
     before = stored_numbers(database)
-    assert set(before) == {plan.spec.hash for plan in planned if plan.spec}
+    assert set(before) == {plan.spec.hash for plan in planned}
 
     def never(*_: object) -> RunResult:
         raise AssertionError
@@ -203,7 +203,6 @@ def test_a_real_run_through_a_real_worker(tmp_path: Path, monkeypatch: pytest.Mo
     planned = expand(grid(methods=("fedavg",), seeds=(0,)), overrides={"protocol.rounds": 2})
     assert run(database, planned, execute, build, jobs=1) == Outcome({"done": 1}, 1)
     spec = planned[0].spec
-    assert spec is not None
     federation = build(*spec.federation_key)
     with open_store(database, create=False) as store:
         row = store.runs().iloc[0]
@@ -300,7 +299,7 @@ def test_rerun_redoes_exactly_one_level(work: Scripted, monkeypatch: pytest.Monk
     plan = work.plan(planned)
     assert plan.counts == {"stale": 1, "done": 3, "failed": 1, "missing": 1}
     names = {
-        level: {f"{step.planned.method} {step.planned.seed}" for step in work.plan(planned, level).to_run}
+        level: {f"{step.planned.method} {step.spec.seed}" for step in work.plan(planned, level).to_run}
         for level in (None, "stale", "failed", "changed")
     }
     assert names == {
@@ -344,7 +343,6 @@ def test_what_was_saved_stays_until_the_run_or_its_method_ends_it(
     tmp_path: Path, word: str, state: str, stays: bool
 ) -> None:
     planned = expand(grid(methods=("local",), seeds=(0,)))
-    assert planned[0].spec is not None
     saved, half, other = files(tmp_path, planned[0].spec.hash)
     outcome = Scripted(tmp_path).sweep(planned, {"*": [word]}, limits=Limits(timeout=5))
     assert (outcome.counts, saved.exists()) == ({state: 1}, stays)
@@ -356,7 +354,6 @@ def test_what_another_sweep_has_done_needs_nothing_saved(tmp_path: Path) -> None
     work = Scripted(tmp_path)
     before = work.plan(planned)
     work.sweep(planned[:1])
-    assert planned[0].spec is not None
     saved, half, other = files(tmp_path, planned[0].spec.hash)
     assert work.sweep(planned, plan=before).ran == 1
     assert [path.exists() for path in (saved, half, other)] == [False, False, True]

@@ -8,7 +8,7 @@ import pytest
 from fake_runs import grid, have, stored
 from rich.console import Console
 
-from bench.grids import Planned, expand
+from bench.grids import expand
 from bench.resolve import resolve
 from bench.store.queries import Stored, Timing
 from bench.sweep import fingerprint, show
@@ -68,28 +68,23 @@ def test_more_slots_than_runs_shorten_nothing(
 
 
 def test_the_table_and_the_json_name_every_cell() -> None:
-    planned = [
-        *expand(grid()),
-        Planned("cora", "overlapping", 30, "flow", 0, None, "method 'flow' is missing"),
-    ]
-    plan = make_plan(planned, {}, have)
+    plan = make_plan(expand(grid()), {}, have)
     out = io.StringIO()
     Console(file=out, width=120).print(show.table(plan))
     rows = [line.split() for line in out.getvalue().splitlines() if "cora" in line]
     assert [row[3:6] for row in rows] == [
         ["local", "2", "missing"],
         ["fedavg", "2", "missing"],
-        ["flow", "1", "not"],
     ]
     tree = show.as_json(plan, 2, None)
-    assert tree["counts"] == {"missing": 4, "not_implemented": 1}
+    assert tree["counts"] == {"missing": 4}
     assert tree["to_run"] == 4
-    assert [run["spec_hash"] is None for run in tree["runs"]] == [False] * 4 + [True]
+    assert [run["spec_hash"] for run in tree["runs"]] == [step.spec.hash for step in plan.steps]
 
 
 def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -> None:
     planned = expand(grid(methods=("local", "fedavg"), seeds=(0, 1, 2)))
-    by_name = {plan.names[3:]: plan.spec.hash for plan in planned if plan.spec}
+    by_name = {plan.names[3:]: plan.spec.hash for plan in planned}
     here = fingerprint.code("fedavg")
     rows = {
         ("local", 0): stored("done", 2),
@@ -103,7 +98,6 @@ def test_a_dry_run_says_what_is_exact_compatible_and_stale_and_what_it_costs() -
         1, "done", "", 2, here.engine_numerics, fingerprint.code("local").source
     )
     spec = planned[0].spec
-    assert spec is not None
     history = [Timing("cora", "non-overlapping", 3, "local", spec.canonical(), 120.0)]
     plan = make_plan(planned, states, have).timed(history, "cpu")
     assert {level: row["runs"] for level, row in show.levels(plan).items()} == {

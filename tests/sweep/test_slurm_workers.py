@@ -97,7 +97,6 @@ def test_what_runs_is_cancelled_when_the_sweep_stops(tmp_path: Path) -> None:
     one = slurm_workers.executor(tmp_path / "slurm", {"timeout_min": 5}, cluster="local")
     workers = slurm_workers.SlurmWorkers(1, scripts.scripted, None, one, one)
     spec = expand(grid())[0].spec
-    assert spec is not None
     workers.start(0, Order(spec, (str(tmp_path),), "cpu", 1), None, True)
     wait_for(lambda: work.attempts("local 3 0"))
     run = psutil.Process(work.attempts("local 3 0")[0]["pid"])
@@ -121,7 +120,6 @@ def test_what_slurm_refuses_is_lost_with_its_words(tmp_path: Path) -> None:
     shared, alone = Recorded(), Recorded()
     workers = slurm_workers.SlurmWorkers(1, execute, None, shared, alone)  # type: ignore[arg-type]
     spec = expand(grid())[0].spec
-    assert spec is not None
     order = Order(spec, (), "cpu", 1)
     future = workers.start(0, order, None, True, Demand())
     assert future.result(timeout=60) == slurm_workers.Lost("the Slurm job failed: that is all")
@@ -176,7 +174,6 @@ def handed_over(one: Any) -> object:
     """What comes of a run that goes through a ``FederationCopy``."""
     workers = slurm_workers.SlurmWorkers(1, execute, None, one, one)
     spec = expand(grid())[0].spec
-    assert spec is not None
     future = workers.start(0, Order(spec, (), "cpu", 1), None, True)
     try:
         return future.result(timeout=60)

@@ -290,9 +290,8 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
     ]
     with open_store(f"sqlite:///{tmp_path / 'theirs.db'}", create=True) as store:
         for run in planned:
-            assert run.spec is not None
             result = outcome(run.spec)
-            partition = result.partition_hash if run.dataset == "facebook" else run.dataset
+            partition = result.partition_hash if run.spec.dataset == "facebook" else run.spec.dataset
             context = Context(datetime(2026, 1, 1), {}, "0", 1, 1)
             store.save(run.spec, replace(result, partition_hash=partition), context)
         write_bundle(store, store.runs(), tmp_path / "theirs")

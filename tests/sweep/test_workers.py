@@ -41,7 +41,6 @@ PLANNED = expand(grid(methods=("local",), seeds=(0, 1, 2)))
 
 def order(*roots: Path) -> Order:
     spec = PLANNED[0].spec
-    assert spec is not None
     return Order(spec, tuple(map(str, roots)), "cpu", 1)
 
 

@@ -262,8 +262,7 @@ def test_a_sweep_of_other_runs_follows_nothing_up(tmp_path: Path) -> None:
     first, second = search.specs(search.default, 1)
 
     def step(spec: Any) -> Step:
-        names = (spec.dataset, spec.scenario, spec.clients, spec.method, spec.seed)
-        return Step(Planned(*names, spec), "missing", to_run=True)
+        return Step(Planned(spec, spec.method), "missing", to_run=True)
 
     def once(store: Any, states: Any) -> list[Step]:
         asked.append(set(states))

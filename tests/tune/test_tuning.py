@@ -127,7 +127,7 @@ def test_the_search_keeps_away_from_the_seeds_of_every_grid() -> None:
 def planned(method: str, **overrides: object) -> Planned:
     values = {key.replace("_", ".", 1): value for key, value in overrides.items()}
     spec = resolve("cora", "non-overlapping", 10, method, 1000, values)
-    return Planned("cora", "non-overlapping", 10, method, 1000, spec)
+    return Planned(spec, method)
 
 
 def test_one_search_serves_a_method_and_those_that_read_its_run() -> None:
@@ -148,7 +148,7 @@ def test_what_has_no_search() -> None:
     with pytest.raises(RequestError, match=r"method\.mu=0\.1"):
         tunings([replace(planned("fedprox"), variant="method.mu=0.1")], 5, (1000,))
     spec = resolve("coraca", "label-dirichlet", 10, "fedsheafhn", 1000)
-    wrong = Planned("coraca", "label-dirichlet", 10, "fedsheafhn", 1000, spec)
+    wrong = Planned(spec, "fedsheafhn")
     with pytest.raises(RequestError, match="not on hypergraph"):
         tunings([wrong], 5, (1000,))
 
