@@ -143,7 +143,7 @@ def verify(
     from bench.store.store import knows_bundle
     from bench.sweep import workers
     from bench.sweep.plan import data_at_hand
-    from bench.sweep.reporters import reporter
+    from bench.sweep.reporters import Display
     from bench.sweep.verify import draw, make_again, obstacles, outcome
 
     is_shipped = len(bundle.parts) == 1 and not bundle.exists() and (SHIPPED / bundle).is_dir()
@@ -154,7 +154,7 @@ def verify(
     checks = obstacles(runs, data_at_hand(roots))
     if not checks:
         slots = workers.choose(None, None, None, len(runs))
-        checks = make_again(source, runs, roots, slots, reporter(console(errors=True)))
+        checks = make_again(source, runs, roots, slots, Display(console(errors=True)))
     result = outcome(checks)
     state = None
     if is_imported and result != "incomplete":

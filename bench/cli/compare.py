@@ -63,7 +63,7 @@ def compare(
     from bench.studies.study import STUDIES
     from bench.sweep import show
     from bench.sweep.plan import data_at_hand, make_plan
-    from bench.sweep.reporters import reporter
+    from bench.sweep.reporters import Display
     from bench.sweep.run import sweep
     from bench.sweep.workers import choose
 
@@ -98,7 +98,7 @@ def compare(
         say(f"{reason}: to be made again", screen)
     to_do = show.to_do(plan, len(slots.devices)) if plan.to_run else "nothing to run, all are stored"
     say(f"{show.runs(len(plan.steps))} of it: {to_do}", screen)
-    outcome = sweep(plan, database, roots, slots, reporter(screen), home=paths.home())
+    outcome = sweep(plan, database, roots, slots, Display(screen), home=paths.home())
     if set(outcome.counts) != {"done"}:
         say(f"of its {len(runs)} runs: {show.states(outcome.counts)}; see bench runs list", screen)
         return 1

@@ -171,7 +171,7 @@ def save_models(
 
     from bench.model_files import Saving, check_installed, stored_runs
     from bench.studies.shipped import opened_results
-    from bench.sweep.reporters import reporter
+    from bench.sweep.reporters import Display
     from bench.sweep.workers import choose
 
     with opened_results(db, own=False) as source:
@@ -179,7 +179,7 @@ def save_models(
     check_installed()  # last: who installs an extra should not be refused afterwards
     slots = choose(machine.devices, machine.jobs, machine.threads, len(runs))
     saving = Saving(out or paths.home() / "models", rule)
-    saved_models = list(saving.again(runs, roots, slots, reporter(console(errors=True))))
+    saved_models = list(saving.again(runs, roots, slots, Display(console(errors=True))))
     if as_json:
         print(json.dumps([asdict(models) for models in saved_models], indent=1))
     else:

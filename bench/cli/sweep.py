@@ -91,7 +91,7 @@ def sweep(
     from bench.sweep.execution import execute
     from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
     from bench.sweep.probe import probe as run_probe
-    from bench.sweep.reporters import reporter
+    from bench.sweep.reporters import Display
     from bench.sweep.run import opened_backend
     from bench.sweep.run import sweep as run_sweep
     from bench.tune.apply import tuned
@@ -117,7 +117,7 @@ def sweep(
             history += [timing for timing in shipped.values() if sort_of(timing.device) != slots.sort]
         plan = plan.timed(history, slots.sort)
         if probe:
-            measured = run_probe(plan, roots, slots, reporter(console(errors=True)))
+            measured = run_probe(plan, roots, slots, Display(console(errors=True)))
             plan = plan.timed([*history, *measured], slots.sort)
         if dry_run:
             count = sum(step.spec.hash in shipped for step in plan.ready)
@@ -142,7 +142,7 @@ def sweep(
             database,
             roots,
             slots,
-            reporter(notes),
+            Display(notes),
             execute=saving or execute,
             limits=limits,
             home=paths.home(),

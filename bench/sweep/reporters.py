@@ -57,33 +57,12 @@ def line(step: Step, result: RunResult) -> str:
     return f"{step.name}: {result.state.replace('_', ' ')}: {result.reason}"
 
 
-class PlainLines(Reporter):
-    """One numbered line a run."""
+class Display(Reporter):
+    """One numbered line a run and, in a terminal, a progress bar with the time left below the lines."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._total = self._done = 0
-
-    def started(self, total: int) -> None:
-        """Remember the total."""
-        self._total = total
-
-    def finished(self, step: Step, result: RunResult) -> None:
-        """Print the line."""
-        self._done += 1
-        number = str(self._done).rjust(len(str(self._total)))
-        self.note(f"[{number}/{self._total}] {line(step, result)}")
-
-    def note(self, text: str) -> None:
-        """Print the text."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-class Bar(PlainLines):
-    """A progress bar with the time left, below the lines of the finished runs."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
         columns = (
             TextColumn("runs"),
             BarColumn(),
@@ -92,27 +71,30 @@ class Bar(PlainLines):
             TextColumn("left"),
             TimeRemainingColumn(),
         )
-        self._progress = Progress(*columns, console=console, transient=True)
-        self._task = self._progress.add_task("runs", total=None)
+        self._bar = Progress(*columns, console=console, transient=True)  # shown once it is started
+        self._task = self._bar.add_task("runs", total=None)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._console.is_terminal:
+            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
     def started(self, total: int) -> None:
         """Set the bar's length."""
-        super().started(total)
-        self._progress.update(self._task, total=total)
+        self._total = total
+        self._bar.update(self._task, total=total)
 
     def finished(self, step: Step, result: RunResult) -> None:
         """Print the line and advance the bar."""
-        super().finished(step, result)
-        self._progress.advance(self._task)
+        self._done += 1
+        number = str(self._done).rjust(len(str(self._total)))
+        self.note(f"[{number}/{self._total}] {line(step, result)}")
+        self._bar.advance(self._task)
 
-
-def reporter(console: Console) -> Reporter:
-    """The display that fits where ``console`` writes to."""
-    return Bar(console) if console.is_terminal else PlainLines(console)
+    def note(self, text: str) -> None:
+        """Print the text."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)

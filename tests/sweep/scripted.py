@@ -15,7 +15,7 @@ from bench.store import open_store
 from bench.store.store import stored_runs
 from bench.sweep.plan import Level, Plan, make_plan
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.reporters import PlainLines
+from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
 
 
@@ -56,7 +56,7 @@ class Scripted:
                 self.url,
                 (self.folder,),
                 slots or cpu(2),
-                PlainLines(Console(file=out)),
+                Display(Console(file=out)),
                 scripted,
                 any_federation,
                 limits,

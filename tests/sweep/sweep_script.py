@@ -14,7 +14,7 @@ def main(database: str, log: str, seconds: str, seeds: str, silence: str) -> Non
     from rich.console import Console
 
     from bench.grids import expand
-    from bench.sweep.reporters import PlainLines
+    from bench.sweep.reporters import Display
     from bench.sweep.run import sweep
     from bench.sweep.workers import LocalWorkers
 
@@ -24,7 +24,7 @@ def main(database: str, log: str, seconds: str, seeds: str, silence: str) -> Non
         database,
         (Path(log), Path(seconds)),
         cpu(2),
-        PlainLines(Console(width=200)),
+        Display(Console(width=200)),
         logged,
         any_federation,
         home=Path(log).parent,

@@ -14,19 +14,24 @@ from rich.console import Console
 from bench.engine.result import RunResult
 from bench.grids import expand
 from bench.sweep.plan import make_plan
-from bench.sweep.reporters import Bar, line
+from bench.sweep.reporters import Display, line
 
 
-def test_the_bar_prints_the_same_lines() -> None:
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_the_lines_are_the_same_with_a_bar_and_without(is_terminal: bool) -> None:
+    console = Console(file=io.StringIO(), force_terminal=is_terminal, width=120)
     planned = expand(grid(methods=("local",), seeds=(0,)))
     step = make_plan(planned, {}, lambda dataset: "").steps[0]
-    with Bar(terminal) as bar:
-        bar.started(1)
-        bar.finished(step, RunResult("failed", "reason [red]"))
-    text = terminal.file.getvalue()
-    assert "[1/1] local cora non-overlapping 3 seed 0: failed: reason [red]" in text
-    assert "1/1" in text
+    with Display(console) as display:
+        display.started(1)
+        display.finished(step, RunResult("failed", "reason [red]"))
+    text = console.file.getvalue()
+    line_of_run = "[1/1] local cora non-overlapping 3 seed 0: failed: reason [red]\n"
+    if is_terminal:
+        assert line_of_run in text
+        assert "1/1" in text.replace(line_of_run, "")
+    else:
+        assert text == line_of_run
 
 
 @pytest.mark.parametrize("method", ["local", "fedavg"])  # of which one deploys what is received

@@ -37,7 +37,7 @@ from bench.store import open_store
 from bench.sweep import fingerprint
 from bench.sweep.execution import execute
 from bench.sweep.policy import Limits, Slots
-from bench.sweep.reporters import PlainLines
+from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
 
 
@@ -54,7 +54,7 @@ def run(
     jobs: int = 2,
     out: io.StringIO | None = None,
 ) -> Outcome:
-    reporter = PlainLines(Console(file=out or io.StringIO()))
+    reporter = Display(Console(file=out or io.StringIO()))
     return sweep(plan_for(database, planned), database, (), cpu(jobs), reporter, execute, build)
 
 
@@ -154,7 +154,7 @@ def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     plan = plan_for(database, expand(grid()))
-    reporter = PlainLines(Console(file=io.StringIO()))
+    reporter = Display(Console(file=io.StringIO()))
     assert sweep(plan, database, (), Slots(("cpu",), 2), reporter, told, any_federation).ran == 4
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
@@ -167,7 +167,7 @@ def test_workers_are_told_device_and_threads(database: str, monkeypatch: pytest.
     assert json.loads(environments["description"][0])["threads"] == 2
 
 
-class Interrupting(PlainLines):
+class Interrupting(Display):
     """Presses Ctrl-C when the second run is stored."""
 
     def finished(self, step, result) -> None:
@@ -235,7 +235,7 @@ def other_federation(*key: Any, roots: tuple[Path, ...]) -> Any:
 
 def run_on(database: str, seeds: tuple[int, ...], build: Any) -> Outcome:
     planned = expand(grid(methods=("local",), seeds=seeds))
-    reporter = PlainLines(Console(file=io.StringIO()))
+    reporter = Display(Console(file=io.StringIO()))
     return sweep(plan_for(database, planned), database, (), cpu(1), reporter, instant, build)
 
 

@@ -27,7 +27,7 @@ from bench.store import Context, open_store
 from bench.store.bundle import Bundle, write_bundle
 from bench.store.bundle_import import Outcome
 from bench.sweep import fingerprint, verify
-from bench.sweep.reporters import PlainLines
+from bench.sweep.reporters import Display
 from bench.sweep.verify import compare, draw, obstacles
 
 
@@ -297,7 +297,7 @@ def test_a_method_that_fails_here_leaves_the_rest_of_the_sample_unchecked(tmp_pa
         write_bundle(store, store.runs(), tmp_path / "theirs")
     bundle = Bundle(tmp_path / "theirs")
     sample = verify.draw(bundle, 6, 0)
-    reporter = PlainLines(Console(file=io.StringIO()))
+    reporter = Display(Console(file=io.StringIO()))
     checks = verify.make_again(bundle, sample, (), cpu(1), reporter, faulty_itself, any_federation)
     assert [check.spec_hash for check in checks] == list(sample["spec_hash"]), "every run, in order"
     findings = [(check.run.partition(" ")[0], check.finding, check.detail) for check in checks]

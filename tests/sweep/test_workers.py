@@ -32,7 +32,7 @@ from bench.resolve import resolve
 from bench.spec import RunSpec
 from bench.sweep import workers
 from bench.sweep.order import Execute, Order
-from bench.sweep.reporters import PlainLines
+from bench.sweep.reporters import Display
 from bench.sweep.run import Outcome, sweep
 from bench.sweep.workers import LocalWorkers, Lost, WorkerProcess, choose, cores
 
@@ -63,7 +63,7 @@ def swept(tmp_path: Path, signals: str, silence: float = 300.0) -> tuple[Outcome
         url,
         (),
         cpu(1),
-        PlainLines(Console(file=out)),
+        Display(Console(file=out)),
         WhileTakenUp(tmp_path / "script"),
         any_federation,
         make_workers=partial(LocalWorkers, silence=silence),
