@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bench.engine.checkpoint import Checkpoint
+from bench.engine.methods import METHODS
 from bench.engine.result import RunResult
+from bench.engine.run import Run
 from bench.federation.types import TEST, Federation, hide_held_out
 from bench.spec import RunSpec
 from bench.sweep import execution
 from bench.sweep.order import Order
-
-if TYPE_CHECKING:
-    from bench.engine.checkpoint import Checkpoint
 
 CLIENT_EPOCHS = "client_epochs"
 """Array kept with a search's run: the passes over a client's training items, on average over clients."""
@@ -49,19 +47,20 @@ def rung_path(folder: Path, spec: RunSpec) -> Path:
     return folder / f"search-{spec.model_copy(update={'protocol': protocol}).hash}.pt"
 
 
+class RungCheckpoint(Checkpoint):
+    """A checkpoint that is also saved after the last round, for a run of more rounds to go on from."""
+
+    def keep(self, run: Run, round_index: int, seconds: float) -> None:
+        """Save the run where it is due, and at its end."""
+        if round_index + 1 == run.spec.protocol.rounds:
+            self.minutes = 0.0
+        super().keep(run, round_index, seconds)
+
+
 def rung_checkpoint(spec: RunSpec, federation: Federation, order: Order) -> Checkpoint | None:
-    """A checkpoint that is also saved after the last round; None where runs are not saved."""
-    from bench.engine.checkpoint import Checkpoint
-    from bench.engine.methods import METHODS
-    from bench.engine.run import Run
-
-    @dataclass
-    class RungCheckpoint(Checkpoint):
-        def keep(self, run: Run, round_index: int, seconds: float) -> None:
-            if round_index + 1 == run.spec.protocol.rounds:
-                self.minutes = 0.0
-            super().keep(run, round_index, seconds)
-
+    """Where a run of a search is saved: after its last round, too, if the method can go on from there. None
+    where runs are not saved.
+    """
     checkpoint = execution.run_checkpoint(spec, federation, order)
     if checkpoint is None or order.checkpoints is None or not METHODS.named(spec.method).prolongable:
         return checkpoint
