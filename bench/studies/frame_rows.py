@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,12 +15,14 @@ import pandas as pd
 from bench.errors import RequestError
 from bench.metric_names import ACCURACY, Metric
 from bench.spec import RunSpec
+from bench.studies.cells import Selection
+from bench.studies.collect import CollectedStudies, collect
+from bench.studies.frame import frame
 from bench.studies.metric import check_kept, client_values
+from bench.studies.ranking import TABLE, rank
 from bench.studies.shipped import opened_results
 from bench.studies.source import OWN, Source
-
-if TYPE_CHECKING:
-    from bench.studies.collect import CollectedStudies
+from bench.studies.study import STUDIES
 
 PLACE = ["run", "spec_hash", "dataset", "scenario", "clients", "method", "seed"]
 """Columns by which the rows of two frames belong together."""
@@ -89,16 +90,11 @@ def _curves(runs: list[int], rows: pd.DataFrame, source: Source) -> pd.DataFrame
 
 
 def _collect(source: Source, metric: Metric = ACCURACY) -> CollectedStudies:
-    from bench.studies.collect import collect  # torch
-    from bench.studies.study import STUDIES
-
     return collect(source, [study() for study in STUDIES.all().values()], metric)
 
 
 def _cells(collection: CollectedStudies) -> pd.DataFrame:
     """The cells of all studies; ``primary`` are those that verdicts rest on."""
-    from bench.studies.frame import frame
-
     parts = [
         frame(cells.own_cells).assign(primary=[not cell.measure.is_extra for cell in cells.own_cells])
         for _, study_cells in collection.studies
@@ -109,9 +105,6 @@ def _cells(collection: CollectedStudies) -> pd.DataFrame:
 
 def _ranks(collection: CollectedStudies) -> pd.DataFrame:
     """The ranking of every study that has one."""
-    from bench.studies.cells import Selection
-    from bench.studies.ranking import TABLE, rank
-
     parts = [pd.DataFrame(columns=["study", *TABLE]).astype({"study": "string", **TABLE})]
     for study, study_cells in collection.studies:
         competing_cells = [cells for cells in study_cells if cells.experiment.competes]
