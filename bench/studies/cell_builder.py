@@ -9,7 +9,7 @@ from itertools import product
 from bench.grids.experiment import Line, Point
 from bench.studies.cells import Cell, Cells, Key, Selection, reading_of_line
 from bench.studies.experiment import Comparison, ExperimentPlan
-from bench.studies.grading import Grading, grade, margin_of
+from bench.studies.grading import Grading, grade_runs, margin_of
 from bench.studies.groups import Group
 from bench.studies.measures import CellReading, Measure, measure_of_metric
 from bench.studies.planned import PlannedCell
@@ -118,7 +118,7 @@ class CellBuilder:
                 CellReading(self._results, group, reading.stage, reading.rule, *context)
                 for reading in readings
             ]
-            grading = grade(self._study, measure, read_cells, target, not_comparable_reason)
+            grading = grade_runs(self._study, measure, read_cells, target, not_comparable_reason)
             if target is None and (datasets := self._printed_on(comparison, measure, column, line, point)):
                 verdict = Verdict(NOT_COMPARABLE, f"published on {', '.join(datasets)}")
                 grading = replace(grading, verdict=verdict)

@@ -63,7 +63,7 @@ def margin_of(study: Study) -> float:
         return checked_margin(study.margin)
 
 
-def grade(
+def grade_runs(
     study: Study,
     measure: Measure,
     readings: Sequence[CellReading],
@@ -76,7 +76,9 @@ def grade(
     Raises:
         RequestError: the study's margin is no positive number, or its published runs are none.
     """
-    gradings = [_grading(study, measure, reading, target, not_comparable_reason) for reading in readings]
+    gradings = [
+        _grade_reading(study, measure, reading, target, not_comparable_reason) for reading in readings
+    ]
     first_grading = gradings[0]
     if len(gradings) == 1 or first_grading.verdict.evidence is None:
         return first_grading
@@ -84,7 +86,7 @@ def grade(
     return replace(first_grading, verdict=agreed_verdict(verdicts, readings[0].stage))
 
 
-def _grading(
+def _grade_reading(
     study: Study, measure: Measure, cell: CellReading, target: Published | None, not_comparable_reason: str
 ) -> Grading:
     values = measure.of(cell)

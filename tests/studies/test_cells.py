@@ -18,7 +18,7 @@ from bench.resolve import resolve
 from bench.spec import Protocol, RunSpec
 from bench.studies.cells import Cell, Cells, Selection
 from bench.studies.frame import frame
-from bench.studies.grading import grade
+from bench.studies.grading import grade_runs
 from bench.studies.measures import TEST, CellReading
 from bench.studies.planned import PlannedCell, UsualCells, usual_cells
 from bench.studies.published import published
@@ -317,7 +317,7 @@ def test_on_the_papers_own_clients_no_other_draw_explains_anything() -> None:
     target = published("toy", ToyStudy.published)[0]
     reading = ToyStudy.primary
     read = CellReading(results, group, reading.stage, reading.rule, ToyStudy.average)
-    graded = grade(ToyStudy(), TEST, [read], target)
+    graded = grade_runs(ToyStudy(), TEST, [read], target)
     assert (graded.spread.source, graded.spread.std, graded.spread.draws) == ("same clients", None, 0)
 
 
