@@ -84,12 +84,13 @@ def sweep(
     from bench.grids import expand, requested_grid
     from bench.model_files import Saving, check_installed
     from bench.resolve import check_specs, parse_overrides
+    from bench.store import connect
     from bench.store.bundle import SHIPPED, read_timings
     from bench.store.store import stored_runs
     from bench.studies.study import check_study
     from bench.sweep import show
     from bench.sweep.execution import execute
-    from bench.sweep.plan import bytes_a_run, data_at_hand, make_plan
+    from bench.sweep.plan import data_at_hand, make_plan
     from bench.sweep.probe import probe as run_probe
     from bench.sweep.reporters import Display
     from bench.sweep.run import opened_backend
@@ -123,11 +124,11 @@ def sweep(
             count = sum(step.spec.hash in shipped for step in plan.ready)
             whole_plan = plan.timed(plan.history, slots.sort, shipped.values())
             borrowed = plan.unknown_times - whole_plan.unknown_times
-            disk = bytes_a_run(database, len(rows))
+            bytes_a_run = connect.database(database).size() / len(rows) if rows else None
             if as_json:
-                print(json.dumps(show.as_json(whole_plan, len(slots.devices), disk, count), indent=1))
+                print(json.dumps(show.as_json(whole_plan, len(slots.devices), bytes_a_run, count), indent=1))
             else:
-                _print_plan(whole_plan, len(slots.devices), disk, show.shipped_lines(count, borrowed))
+                _print_plan(whole_plan, len(slots.devices), bytes_a_run, show.shipped_lines(count, borrowed))
             return 0
         count = sum(step.changed and not step.to_run for step in plan.steps)
         if count:

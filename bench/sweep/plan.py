@@ -18,7 +18,6 @@ from bench.errors import RequestError
 from bench.grids import Planned
 from bench.sources import Sources
 from bench.spec import FederationKey, RunSpec
-from bench.store import connect
 from bench.store.queries import Kind, Stored, Timing
 from bench.sweep import fingerprint
 from bench.sweep.policy import FAILURES, SETTLED, Attempt, Demand, Level, sort_of
@@ -295,8 +294,3 @@ def _numerics_change(row: Stored, code: Code) -> str:
     if row.engine_numerics < code.engine_numerics:
         return f"engine numerics {row.engine_numerics}, now {code.engine_numerics}"
     return ""
-
-
-def bytes_a_run(url: str, runs: int) -> float | None:
-    """Bytes of disk that a stored run takes in a database of so many runs; None where there is none."""
-    return connect.database(url).size() / runs if runs else None
